@@ -313,7 +313,7 @@ impl MetricFinding {
 }
 
 /// A metric relative to the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), where `change` is the
-/// metric's own.
+/// metric's own. The intervals of all three have the metric's `confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstStored {
@@ -361,9 +361,16 @@ pub struct SlicePoint {
     pub round: usize,
     /// Whether it is a slice of the baseline.
     pub baseline: bool,
-    /// I/Os per second.
+    /// I/Os done in it. Those of a command that reports its own total are scaled to that, so they need not be a whole number.
+    #[serde(default)]
+    pub ios: Option<f64>,
+    /// Wall time of these I/Os, in seconds.
+    #[serde(default)]
+    pub wall_seconds: Option<f64>,
+    /// I/Os per second: `ios` ÷ `wall_seconds`.
     pub iops: Option<f64>,
-    /// Cycles of the whole machine per I/O, net of the background.
+    /// Cycles of the whole machine per I/O, net of the background. Those of an arm's slices, each weighted by its `ios`, give the
+    /// arm's cost.
     pub cycles_per_io: Option<f64>,
 }
 

@@ -31,7 +31,7 @@ use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use course::WarmUp;
 use regimes::Regimes;
-use round_sums::{Choice, ComparisonSums};
+use round_sums::{Choice, ComparisonSums, SliceSums};
 use std::collections::BTreeMap;
 
 /// A single round has no spread, so its change means nothing.
@@ -425,9 +425,10 @@ fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize
             }
         };
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
-        let (cycles_per_io, iops) = sums.point(round, slice);
+        let SliceSums { ios, seconds: wall_seconds, cycles_per_io } = sums.point(round, slice);
+        let iops = ios.zip(wall_seconds).map(|(ios, seconds)| ios / seconds);
         let cycles_per_io = cycles_per_io.filter(|_| !unseen);
-        Some(SlicePoint { seconds, round, baseline: case == baseline, iops, cycles_per_io })
+        Some(SlicePoint { seconds, round, baseline: case == baseline, ios, wall_seconds, iops, cycles_per_io })
     });
     points.collect()
 }

@@ -404,7 +404,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
             slice.seconds = number;
-            slice.iops = Some(number);
+            (slice.ios, slice.wall_seconds, slice.iops) = (Some(number), Some(number), Some(number));
             slice.cycles_per_io = Some(-number);
         }
         for metric in Metric::ALL {

@@ -4,14 +4,13 @@
 //! often than those of another arm, the change includes that difference.
 
 use super::View;
-use super::round_sums::ComparisonSums;
+use super::round_sums::{ComparisonSums, SliceSums};
 use crate::comparison::finding::CompareFinding;
 use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::experiment::{Case, Cell};
 use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
 use crate::plan::JobPlan;
 use crate::record::Snapshot;
-use crate::study::io_time::io_seconds;
 use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
 use crate::warning::{Code, Warning};
 use std::collections::BTreeSet;
@@ -102,14 +101,9 @@ fn windows<'a>(slice: &'a SliceRecord, servers: Option<&BTreeSet<u32>>) -> Vec<P
 }
 
 fn unit(mode: Mode, round: usize, slice: &SliceRecord, sums: &ComparisonSums) -> Unit {
-    let (cycles_per_io, iops) = sums.point(round, slice);
-    let seconds = match &slice.reading {
-        SliceReading::Slice { work, .. } => work.wall_nanos.seconds(),
-        SliceReading::Execution(execution) => io_seconds(execution),
-        SliceReading::Command { first, last, .. } => last.at_nanos.since(first.at_nanos).seconds(),
-    };
-    let ios = iops.map(|iops| iops * seconds);
-    Unit { mode, seconds, ios, cycles: cycles_per_io.zip(ios).map(|(each, ios)| each * ios) }
+    let SliceSums { ios, seconds, cycles_per_io } = sums.point(round, slice);
+    let ios = ios.filter(|_| seconds.is_some());
+    Unit { mode, seconds: seconds.unwrap_or(0.0), ios, cycles: cycles_per_io.zip(ios).map(|(each, ios)| each * ios) }
 }
 
 fn together(mode: Mode, units: &[Unit]) -> Option<ModeFinding> {

@@ -263,20 +263,20 @@ impl ComparisonSums {
         if unseen { None } else { pairs.collect() }
     }
 
-    /// Net cycles and I/Os per second of one slice, net of the background of its round.
-    pub fn point(&self, round: usize, slice: &SliceRecord) -> (Option<f64>, Option<f64>) {
+    /// One slice, net of the background of its round.
+    pub fn point(&self, round: usize, slice: &SliceRecord) -> SliceSums {
         let known = self.rounds.get(round).and_then(|round| round.readings.get(&slice.case?).copied());
         let readings = known.unwrap_or_else(|| self.unknown_readings());
         let read = sums_of(slice, self.meter, &readings);
-        let iops = read.ios.filter(|_| read.seconds > 0.0).map(|ios| ios / read.seconds);
+        let (ios, seconds) = (read.ios, Some(read.seconds).filter(|seconds| *seconds > 0.0));
         let alone = self.rounds.get(round).map(|round| RoundSums {
             cases: vec![read],
             background: slice.case.map_or(&round.background, |case| round.background_of(case)).clone(),
             ..RoundSums::default()
         });
         let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
-        let cost = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);
-        (cost, iops)
+        let cycles_per_io = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);
+        SliceSums { ios, seconds, cycles_per_io }
     }
 
     /// Busy fraction of the machine without the workload.
@@ -386,6 +386,16 @@ impl CaseSums {
             self.reported.clone_from(&other.reported);
         }
     }
+}
+
+/// What one slice did, and what that cost; `None` where it is unknown.
+pub struct SliceSums {
+    /// I/Os.
+    pub ios: Option<f64>,
+    /// The time that they took, in seconds.
+    pub seconds: Option<f64>,
+    /// Net cycles per I/O.
+    pub cycles_per_io: Option<f64>,
 }
 
 fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) -> CaseSums {

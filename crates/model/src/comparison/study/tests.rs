@@ -6,7 +6,7 @@ mod regimes;
 
 use super::round_sums::{Choice, ComparisonSums};
 use super::{Progress, study};
-use crate::comparison::finding::LimitState;
+use crate::comparison::finding::{LimitState, SlicePoint};
 use crate::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -505,6 +505,26 @@ fn a_net_cost_below_the_own_threads_is_a_caveat() {
     }
     let message = squeezed(&record).unwrap().message;
     assert!(message.starts_with("the net cost of candidate is below that of the workers' own threads"), "{message}");
+}
+
+#[test]
+fn the_slices_of_an_arm_give_its_rate_and_cost() {
+    let found = study(&record(experiment(Draft::default()), 12, |round, case| Load {
+        nanos_per_io: 100_000 + 900 * u64::from(wobble(round, case)),
+        ios: 300 + 10 * u64::from(wobble(round, case)),
+    }));
+    let cell = &found.cells[0];
+    for (baseline, value) in [(true, "baseline"), (false, "candidate")] {
+        let of_arm = || cell.slices.iter().filter(|slice| slice.baseline == baseline);
+        let sum = |of: fn(&SlicePoint) -> f64| of_arm().map(of).sum::<f64>();
+        let (ios, seconds) = (sum(|slice| slice.ios.unwrap()), sum(|slice| slice.wall_seconds.unwrap()));
+        let cycles = sum(|slice| slice.cycles_per_io.unwrap() * slice.ios.unwrap());
+        for (metric, own) in [("iops", ios / seconds), ("cycles_per_io", cycles / ios)] {
+            let metric = &cell.metrics[metric];
+            let expected = if baseline { metric.baseline } else { metric.candidate }.unwrap();
+            assert!((own / expected - 1.0).abs() < 1e-9, "{value}: {own} is not {expected}");
+        }
+    }
 }
 
 /// Idle clocks that do not advance give no difference, and rounding must not look like one.
