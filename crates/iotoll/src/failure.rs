@@ -21,7 +21,8 @@ pub const STATUSES: [(u8, &str); 6] = [
     (FAILED, "It failed: a job, the machine, or iotoll itself. One line on standard error says why."),
     (
         BAD_INPUT,
-        "Bad usage or bad input. Nothing was measured. One line on standard error says what, where and the fix.",
+        "Bad usage or bad input, or a measurement that cannot be made as asked (`compare`: a command that catches up what it missed \
+         while it was frozen). There is no result. One line on standard error says what, where and the fix.",
     ),
     (EXCEEDED, "`compare`: a limit of `--fail-on` was exceeded."),
     (UNDECIDED, "`compare`: a limit of `--fail-on` is undecided, and none was exceeded."),
@@ -61,7 +62,7 @@ pub fn in_words(error: &anyhow::Error) -> String {
 fn is_bad_input(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind;
     match error.downcast_ref::<lab::Error>() {
-        Some(lab::Error::Refused(_)) => true,
+        Some(lab::Error::Refused(_) | lab::Error::Misleading(_)) => true,
         Some(lab::Error::File { source, .. }) => {
             let kinds = [
                 ErrorKind::NotFound,

@@ -6,6 +6,7 @@
 pub mod boots;
 mod cache;
 mod carrier;
+mod catch_up;
 mod executions;
 mod neighbours;
 mod one_cpu;
@@ -354,6 +355,7 @@ impl RoundRunner<'_> {
                     return Ok((Outcome::Interrupted, "interrupted".to_owned()));
                 }
                 Ok(None) => return Err(Error::Interrupted("before the first round was complete".to_owned())),
+                Err(error @ Error::Misleading(_)) => return Err(error),
                 Err(error) if record.rounds.is_empty() => return Err(error),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };

@@ -33,6 +33,9 @@ pub enum Error {
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
+    /// What was asked cannot be measured, and what was measured until then is worthless.
+    #[error("{0}")]
+    Misleading(String),
     /// A command that cannot be started.
     #[error("{program}: cannot be started: {source}")]
     NotStarted {

@@ -86,23 +86,13 @@ fn has_python(test: &str) -> bool {
     there
 }
 
-/// A comparison of two commands. On a busy machine the scheduler favours a program that has just woken, which looks like one that catches up:
-/// then it is tried again.
+/// A comparison of two commands.
 fn compared(folder: &Folder, options: &str, [baseline, candidate]: [&str; 2]) -> Ended {
-    const TRIES: usize = 5;
-    let mut ended = None;
-    for _ in 0..TRIES {
-        let iotoll = folder.iotoll(&format!("{COMPARE} {options}"));
-        let commands: Iotoll = iotoll.word("--baseline-cmd").word(baseline).word("--candidate-cmd").word(candidate);
-        let tried = commands.run();
-        folder.assert_no_processes();
-        let is_busy = tried.stderr.contains("catches up");
-        ended = Some(tried);
-        if !is_busy {
-            break;
-        }
-    }
-    ended.unwrap()
+    let iotoll = folder.iotoll(&format!("{COMPARE} {options}"));
+    let commands: Iotoll = iotoll.word("--baseline-cmd").word(baseline).word("--candidate-cmd").word(candidate);
+    let ended = commands.run();
+    folder.assert_no_processes();
+    ended
 }
 
 /// Candidate divided by baseline.

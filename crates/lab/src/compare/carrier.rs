@@ -9,10 +9,8 @@ use model::experiment::work_counter::{Counted, ROWS};
 const ALIKE: f64 = 0.1;
 /// A counter with less than this part of the bytes is beside the work: log lines, a control connection.
 const BESIDE: f64 = 0.02;
-/// Calls that move fewer bytes on average are like log lines.
+/// A typical call that moves fewer bytes is like a log line.
 const LOG_LINE: f64 = 512.0;
-/// A log line follows more work than this, in nanoseconds of CPU time for a call.
-const LOG_NANOS: f64 = 100_000.0;
 /// Where one kind of I/O is this many times as frequent as another, the other one is beside the work.
 const FREQUENT: f64 = 20.0;
 /// Largest plausible I/O of a ring.
@@ -37,12 +35,10 @@ pub(super) struct Rates {
     pub counts: Vec<f64>,
     /// Calls of read, write and their like.
     pub calls: f64,
-    /// Its system calls are counted, which takes root.
-    pub sees_system_calls: bool,
+    /// Bytes of a typical call. A mean would be that of a rare large one, such as a file that is read again now and then.
+    pub call_bytes: f64,
     /// Bytes of IP packets of its network namespaces, of all their processes; 0 if it has no UDP socket.
     pub octets: f64,
-    /// Nanoseconds of CPU time.
-    pub cpu_nanos: f64,
 }
 
 /// The choice for one command.
@@ -94,7 +90,7 @@ impl Rates {
 
     /// Whether what it reads and writes looks like log lines.
     fn logs(&self) -> bool {
-        self.calls > 0.0 && self.of("task:both") < LOG_LINE * self.calls
+        self.calls > 0.0 && self.call_bytes < LOG_LINE
     }
 
     /// The counter of this command.
@@ -117,8 +113,12 @@ impl Rates {
             return Carrier::Ambiguous(format!("it uses io_uring and other calls alike ({})", self.all()));
         }
         if most <= 0.0 {
-            let calls = self.of("syscalls") > 0.0;
-            return if calls { Carrier::Known { place: place_of("syscalls"), doubt: None } } else { Carrier::Nothing };
+            if self.of("syscalls") <= 0.0 {
+                return Carrier::Nothing;
+            }
+            // libaio, a timer, or a line of threads for a lock: a call may be an I/O, many, or none.
+            let doubt = format!("no counter of bytes moves, only its system calls ({})", self.all());
+            return Carrier::Known { place: place_of("syscalls"), doubt: Some(doubt) };
         }
         // A socket that sees the same shows that they are no lines.
         let alone = self.of("tcp") <= BESIDE * most && self.of("udp") <= 0.0;
@@ -130,10 +130,9 @@ impl Rates {
                     self.all()
                 ));
             }
-            if !self.sees_system_calls || self.cpu_nanos > LOG_NANOS * self.calls {
-                let doubt = format!("what it reads and writes looks like messages ({})", self.all());
-                return Carrier::Known { place: place_of(by_bytes), doubt: Some(doubt) };
-            }
+            // Or its lines, while it reads a file through a memory map, which no counter sees.
+            let doubt = format!("what it reads and writes looks like messages ({})", self.all());
+            return Carrier::Known { place: place_of(by_bytes), doubt: Some(doubt) };
         }
         Carrier::Known { place: place_of(by_bytes), doubt }
     }
@@ -187,8 +186,8 @@ pub(super) fn choose(commands: &[Rates]) -> Result<Option<(usize, Vec<String>)>,
     let mut doubts = Vec::new();
     for rates in commands {
         match rates.carrier() {
-            Carrier::Known { place, doubt } => {
-                doubts.extend(doubt.map(|doubt| format!("{}: {doubt}", rates.name)));
+            Carrier::Known { place, .. } => {
+                doubts.extend(doubt(rates));
                 found.push((rates, place));
             }
             Carrier::Ambiguous(why) => return Err(format!("{}: {why}", rates.name)),
@@ -213,6 +212,14 @@ pub(super) fn fits(rates: &Rates, place: usize) -> bool {
     }
 }
 
+/// What makes the counter of a command doubtful, in words.
+pub(super) fn doubt(rates: &Rates) -> Option<String> {
+    match rates.carrier() {
+        Carrier::Known { doubt, .. } => doubt.map(|doubt| format!("{}: {doubt}", rates.name)),
+        Carrier::Ambiguous(_) | Carrier::Nothing => None,
+    }
+}
+
 /// A rate with three digits.
 fn per_second(rate: f64, unit: &str) -> String {
     let scales = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
@@ -233,9 +240,8 @@ mod tests {
             name: "arm".to_owned(),
             counts: ROWS.iter().map(|row| of(row.name)).collect(),
             calls,
-            sees_system_calls: true,
+            call_bytes: if calls > 0.0 { of("task:both") / calls } else { 0.0 },
             octets: of("octets"),
-            cpu_nanos: 1e9,
         }
     }
 
@@ -274,7 +280,6 @@ mod tests {
             ("io_uring on streams", &[("io_uring", 1e5), ("tcp", 1e9), ("syscalls", 1e5)], 0.0, "io_uring"),
             ("a ring for timers", &[("io_uring", 10.0), ("task:both", 1e9), ("syscalls", 1e4)], 1e4, "task:both"),
             ("a ring for timers of a sender", &[("io_uring", 10.0), ("tcp", 1e9), ("syscalls", 1e4)], 0.0, "tcp"),
-            ("libaio in the page cache", &[("syscalls", 1e5)], 0.0, "syscalls"),
             ("sleep", &[], 0.0, "nothing"),
         ] {
             assert_eq!(chosen(&rates(counts, calls)), (expected.to_owned(), false), "{what}");
@@ -292,23 +297,27 @@ mod tests {
                 "task:both",
                 ["task:both 100 MB/s", "task:storage 1.00 GB/s"],
             ),
-            // A memory map in the page cache: nothing else moves.
+            // A memory map in the page cache: nothing moves but a line for each 50 reads, or for each million.
+            (
+                &[("task:both", 3.2e6), ("syscalls", 1e5)],
+                1e5,
+                "task:both",
+                ["messages", "task:both 3.20 MB/s in 100 k calls/s"],
+            ),
             (
                 &[("task:both", 2e3), ("syscalls", 1e2)],
                 1e2,
                 "task:both",
                 ["messages", "task:both 2.00 kB/s in 100 calls/s"],
             ),
+            // libaio in the page cache, or a memory map with a timer.
+            (&[("syscalls", 1e5)], 0.0, "syscalls", ["only its system calls", "syscalls 100 k/s"]),
         ] {
             let rates = rates(counts, calls);
             let Carrier::Known { place, doubt: Some(doubt) } = rates.carrier() else { panic!("{counts:?}") };
             assert_eq!(ROWS[place].name, expected);
             assert!(words.iter().all(|word| doubt.contains(word)), "{doubt}");
         }
-        // Without root, other system calls are not seen.
-        let messages = rates(&[("task:both", 2e5)], 1e4);
-        assert_eq!(chosen(&messages), ("task:both".to_owned(), false));
-        assert_eq!(chosen(&Rates { sees_system_calls: false, ..messages }), ("task:both".to_owned(), true));
         for (counts, calls) in [
             (&[("io_uring", 1e4), ("task:both", 1e9), ("syscalls", 3e4)][..], 1e4),
             // libaio in the page cache that prints.
@@ -316,6 +325,13 @@ mod tests {
         ] {
             assert!(chosen(&rates(counts, calls)).0.starts_with('?'), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn a_rare_large_read_does_not_make_lines_work() {
+        let lines = Rates { call_bytes: 32.0, ..rates(&[("task:both", 1e6), ("syscalls", 1e3)], 1e3) };
+        assert_eq!(chosen(&lines), ("task:both".to_owned(), true));
+        assert_eq!(chosen(&Rates { call_bytes: 1e3, ..lines }), ("task:both".to_owned(), false));
     }
 
     #[test]

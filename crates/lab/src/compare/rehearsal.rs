@@ -5,10 +5,11 @@ use super::carrier::{self, Rates};
 use super::one_cpu::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
 use super::work_counter::{self, Everything, Source};
+use crate::canary;
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{Counted, ROWS, SYSTEM_CALLS};
+use model::experiment::work_counter::{Counted, ROWS};
 use model::record::Done;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
@@ -21,8 +22,10 @@ const LEAST_LIFE: Duration = Duration::from_secs(3);
 const LONGER: u32 = 6;
 /// Number of tries.
 const TRIES: u32 = 3;
-/// The rate at work is taken over this time, at the end.
+/// Time that each command runs when it has its turn again.
 const AT_WORK: Duration = Duration::from_millis(300);
+/// The rate at work is taken over this time, at the end: a command that catches up what it missed has done so before.
+const RATE_TIME: Duration = Duration::from_millis(150);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
@@ -52,7 +55,6 @@ struct Point {
     counts: Vec<Option<u64>>,
     calls: Option<u64>,
     octets: Option<u64>,
-    cpu_nanos: Option<u64>,
 }
 
 /// What one command did.
@@ -230,16 +232,9 @@ impl RoundRunner<'_> {
 }
 
 fn point(command: &mut SlicedCommand, named: Option<&mut Source>) -> Point {
-    let Everything { mut counts, calls, octets, cpu_nanos } = command.read_all();
+    let Everything { mut counts, calls, octets } = command.read_all();
     counts.push(named.filter(|source| !matches!(source, Source::Own(_))).and_then(|source| command.read(source).count));
-    Point { at: command.lived(), counts, calls, octets, cpu_nanos }
-}
-
-impl Point {
-    fn sees_system_calls(&self) -> bool {
-        let place = ROWS.iter().position(|row| row.name == SYSTEM_CALLS);
-        place.and_then(|place| self.counts.get(place)).is_some_and(Option::is_some)
-    }
+    Point { at: command.lived(), counts, calls, octets }
 }
 
 impl Trial {
@@ -254,7 +249,7 @@ impl Trial {
         Some((point.at, point.counts.get(place).copied().flatten()?))
     }
 
-    /// Counts per second during the last stretch of the course.
+    /// Counts per second at the end of the course.
     fn rate(&self, place: usize) -> f64 {
         self.rate_of(|point| point.counts.get(place).copied().flatten())
     }
@@ -263,7 +258,7 @@ impl Trial {
         // The last one that was taken is the end.
         let mut taken = self.course.iter().rev().filter_map(|point| Some((point.at, of(point)?)));
         let Some((end, total)) = taken.next() else { return 0.0 };
-        let Some((begin, earlier)) = taken.take_while(|(at, _)| end - *at <= AT_WORK).last() else { return 0.0 };
+        let Some((begin, earlier)) = taken.take_while(|(at, _)| end - *at <= RATE_TIME).last() else { return 0.0 };
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
     }
 
@@ -273,10 +268,21 @@ impl Trial {
             name: self.name.clone(),
             counts: (0..ROWS.len()).map(|place| self.rate(place)).collect(),
             calls: self.rate_of(|point| point.calls),
-            sees_system_calls: self.course.iter().any(|point| point.sees_system_calls()),
+            call_bytes: self.call_bytes(),
             octets: self.rate_of(|point| point.octets),
-            cpu_nanos: self.rate_of(|point| point.cpu_nanos),
         }
+    }
+
+    /// Bytes that a call of read, write and their like typically moves, in the second half of the course: the median over its steps; 0
+    /// without calls.
+    fn call_bytes(&self) -> f64 {
+        let both = ROWS.iter().position(|row| row.name == "task:both").unwrap_or(ROWS.len());
+        let taken = |point: &Point| Some((point.counts.get(both).copied().flatten()?, point.calls?));
+        let later: Vec<_> = self.course.iter().skip(self.course.len() / 2).filter_map(taken).collect();
+        let steps = later.iter().zip(later.iter().skip(1));
+        let steps = steps.map(|(from, to)| (to.0.saturating_sub(from.0) as f64, to.1.saturating_sub(from.1) as f64));
+        let mut sizes: Vec<f64> = steps.filter(|(_, calls)| *calls > 0.0).map(|(bytes, calls)| bytes / calls).collect();
+        if sizes.is_empty() { 0.0 } else { canary::median(&mut sizes) }
     }
 
     fn moves(&self, place: usize) -> bool {
@@ -318,8 +324,8 @@ fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
     let silent: Vec<Rates> = trials.iter().filter(|trial| trial.own.is_none()).map(Trial::rates).collect();
     if silent.len() == trials.len() {
         let chosen = carrier::choose(&silent)?;
-        return Ok(chosen
-            .map(|(place, doubts)| (place, "it carries what the commands move, which they do not report", doubts)));
+        let reason = "it sees more of the commands than the others do; the commands do not report what they do";
+        return Ok(chosen.map(|(place, doubts)| (place, reason, doubts)));
     }
     let moving: Vec<usize> = (0..ROWS.len()).filter(|place| trials.iter().all(|trial| trial.moves(*place))).collect();
     let distance = |place: usize| {
@@ -331,15 +337,16 @@ fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
     };
     let agreeing = || moving.iter().copied().filter(|place| distance(*place) < AGREEMENT);
     let fits = |place: &usize| silent.iter().all(|rates| carrier::fits(rates, *place));
+    let doubts = || silent.iter().filter_map(carrier::doubt).collect();
     if let Some(place) = agreeing().find(fits) {
-        return Ok(Some((place, "it agrees with what the commands report themselves", Vec::new())));
+        return Ok(Some((place, "it agrees with what the commands report themselves", doubts())));
     }
     let closest = moving.iter().copied().filter(fits).min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
     match (closest, silent.first()) {
         (Some(place), _) => Ok(Some((
             place,
             "no counter agrees with what the commands report themselves, this one is closest",
-            Vec::new(),
+            doubts(),
         ))),
         (None, Some(rates)) if !moving.is_empty() => Err(format!(
             "{} does not report what it does, and no counter sees both that and what the others report ({})",
@@ -373,13 +380,7 @@ mod tests {
         let course = (0..100).map(|step| {
             let part = f64::from((step - 20).max(0)) / 80.0;
             let at = Duration::from_millis(u64::try_from(step).unwrap() * 10);
-            Point {
-                at,
-                counts: counts(part),
-                calls: Some((total.ios as f64 * part) as u64),
-                octets: None,
-                cpu_nanos: None,
-            }
+            Point { at, counts: counts(part), calls: Some((total.ios as f64 * part) as u64), octets: None }
         });
         Trial {
             name: "arm".to_owned(),
@@ -428,9 +429,29 @@ mod tests {
         let reports = || trial(OWN, &[("task:both", 1.0), ("tcp", 1.0)]);
         let sends = trial(None, &[("task:both", 0.001), ("tcp", 1.0)]);
         assert_eq!(chosen(&[reports(), sends]).as_deref(), Some("tcp"));
-        let plain = trial(OWN, &[("task:both", 1.0)]);
+        let plain = || trial(OWN, &[("task:both", 1.0)]);
         let mapped = trial(None, &[("task:both", 0.001), ("task:storage", 1.0)]);
-        assert!(choose(&[plain, mapped]).unwrap_err().contains("task:storage"));
+        assert!(choose(&[plain(), mapped]).unwrap_err().contains("task:storage"));
+        // In the page cache, nothing but its lines moves: that is said.
+        let cached = trial(None, &[("task:both", 0.001)]);
+        let (place, _, doubts) = choose(&[plain(), cached]).unwrap().unwrap();
+        assert_eq!(ROWS[place].name, "task:both");
+        assert!(matches!(doubts.as_slice(), [doubt] if doubt.contains("looks like messages")), "{doubts:?}");
+    }
+
+    /// It reads a large file while it starts, and again now and then.
+    #[test]
+    fn the_size_of_a_call_is_that_of_its_lines() {
+        let mut trial = trial(None, &[("task:both", 1.0)]);
+        let both = ROWS.iter().position(|row| row.name == "task:both").unwrap();
+        let mut bytes = 0;
+        for (step, point) in trial.course.iter_mut().enumerate() {
+            bytes += if step < 40 || step % 20 == 10 { 1 << 20 } else { 320 };
+            (point.counts[both], point.calls) = (Some(bytes), Some(10 * step as u64));
+        }
+        assert_eq!(trial.rates().call_bytes, 32.0);
+        let (place, _, doubts) = choose(&[trial]).unwrap().unwrap();
+        assert_eq!((ROWS[place].name, doubts.len()), ("task:both", 1));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
+use super::catch_up::Turns;
 use super::one_cpu::{Deck, Drawn};
 use super::rehearsal::Rehearsed;
 use super::sliced_command::{Gone, SlicedCommand, total};
-use super::work_counter::Source;
+use super::work_counter::{Source, counted};
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
-use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord, SliceWork};
+use model::comparison::record::{Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
@@ -33,14 +34,6 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// Least time that a command has to be at work; more if the rehearsal took longer.
 const LEAST_START_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A command whose rate just after it was thawed is this many times that in its slices catches up: it does not wait for its
-/// I/Os, but follows a clock that ran on while it was frozen.
-const BURST: f64 = 2.0;
-/// And it does this many times as much in its slices as in the rehearsal, where it was frozen less: what it missed, too. On a busy
-/// machine, the scheduler favours every program that has just woken.
-const AHEAD: f64 = 1.2;
-/// Fewer counts in a round say nothing about bursts.
-const FEWEST_COUNTS: u64 = 200;
 
 /// What commands that take turns need during all rounds.
 pub(super) struct SlicedCommands {
@@ -51,6 +44,8 @@ pub(super) struct SlicedCommands {
     counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     paces: Vec<(f64, Duration)>,
+    /// The turns so far of the command of each case; a command of several cases has them at the first.
+    turns: Vec<Turns>,
     /// For the CPU of all commands of a round; `None` if they run where `--place` and the scheduler put them.
     deck: Option<Deck>,
 }
@@ -105,6 +100,7 @@ impl RoundRunner<'_> {
             source: rehearsed.source,
             counter: rehearsed.counter,
             paces: rehearsed.paces,
+            turns: vec![Turns::default(); experiment.cases.len()],
         });
         let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks, one_cpu })
@@ -203,7 +199,7 @@ impl RoundRunner<'_> {
         (slice, guard, blocks): (Duration, Duration, u32),
         measured: &mut Measured,
     ) -> Result<bool> {
-        let SlicedCommands { places, source, paces, .. } = sliced;
+        let SlicedCommands { places, source, paces, turns: histories, .. } = sliced;
         let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpu))?;
         let _aside = drawn.map(Drawn::step_aside).transpose()?;
         // The rehearsal chose no CPU; this one may be slower.
@@ -219,7 +215,6 @@ impl RoundRunner<'_> {
             .flat_map(|(place, command)| command.cases().iter().map(move |case| Some((place, *case))))
             .chain([None])
             .collect();
-        let mut bursts = vec![Burst::default(); commands.len()];
         for _ in 0..blocks {
             for turn in self.shuffler.shuffled(turns.iter().copied()) {
                 if self.interrupted() {
@@ -230,19 +225,20 @@ impl RoundRunner<'_> {
                     measured.slices.push(self.alone_beside(commands.first_mut(), source, slice));
                     continue;
                 };
-                let Some((command, burst)) = commands.get_mut(place).zip(bursts.get_mut(place)) else { continue };
-                let measure = |runner: &mut Self| runner.command_slice(case, command, source, (slice, guard), burst);
+                let Some(command) = commands.get_mut(place) else { continue };
+                let history = command.cases().first().and_then(|first| histories.get_mut(*first));
+                let measure = |runner: &mut Self| runner.command_slice(case, command, source, (slice, guard), history);
                 measured.slices.push(self.switched(case, measure)?);
                 still_there(&mut commands)?;
             }
             commands.iter_mut().for_each(SlicedCommand::look_around);
         }
-        for (command, burst) in commands.iter().zip(&bursts) {
-            let pace = command.cases().first().and_then(|case| paces.get(*case)).map_or(0.0, |(rate, _)| *rate);
-            if let Some(times) = burst.times(pace) {
-                return Err(command.refused(&format!(
-                    "does {times:.1} times as much just after a freeze as later, so it catches up what it missed, and its \
-                     slices would lie; use --slices off"
+        for command in &commands {
+            let history = command.cases().first().and_then(|first| histories.get(*first));
+            if let Some(times) = history.and_then(Turns::catch_up) {
+                return Err(command.misleads(&format!(
+                    "does {times:.1} times as much just after a freeze as later, the more the longer that was, so it catches up \
+                     what it missed, and its slices would lie; use --slices off"
                 )));
             }
         }
@@ -310,9 +306,10 @@ impl RoundRunner<'_> {
         command: &mut SlicedCommand,
         source: &mut Source,
         (slice, guard): (Duration, Duration),
-        burst: &mut Burst,
+        history: Option<&mut Turns>,
     ) -> Result<SliceRecord> {
         let nanos = Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX));
+        let missed = command.frozen_for();
         command.thaw(Some(source))?;
         let woke = command.read(source);
         std::thread::sleep(guard);
@@ -323,7 +320,9 @@ impl RoundRunner<'_> {
         let last = command.read(source);
         let after = Box::new(self.meters.boundary(nanos));
         command.freeze(Some(source))?;
-        burst.add([woke, first, last]);
+        if let Some(history) = history {
+            history.add(missed, [woke, first, last]);
+        }
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Command { before, first, last, after } })
     }
 
@@ -346,39 +345,6 @@ impl RoundRunner<'_> {
     }
 }
 
-/// The rates of a command just after it was thawed, in the discarded time, and in its slices.
-#[derive(Clone, Copy, Debug, Default)]
-struct Burst {
-    early: (u64, f64),
-    late: (u64, f64),
-}
-
-impl Burst {
-    /// The readings when it was thawed, at the begin of the slice, and at its end.
-    fn add(&mut self, [woke, first, last]: [CommandReading; 3]) {
-        let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
-            let Some(count) = counted(from, to) else { return };
-            sums.0 += count;
-            sums.1 += to.at_nanos.since(from.at_nanos).seconds();
-        };
-        add(&mut self.early, woke, first);
-        add(&mut self.late, first, last);
-    }
-
-    /// How many times as fast it is early, if it catches up. `pace` is its rate in the rehearsal.
-    fn times(&self, pace: f64) -> Option<f64> {
-        let ((early, early_seconds), (late, late_seconds)) = (self.early, self.late);
-        let times = (early as f64 / early_seconds) / (late as f64 / late_seconds);
-        let ahead = (early + late) as f64 > AHEAD * pace * (early_seconds + late_seconds);
-        (early + late >= FEWEST_COUNTS && times > BURST && ahead).then_some(times)
-    }
-}
-
-/// Counts between two readings; `None` if one could not be taken.
-fn counted(from: CommandReading, to: CommandReading) -> Option<u64> {
-    Some(to.count?.saturating_sub(from.count?))
-}
-
 /// Every command still runs.
 fn still_there(commands: &mut [SlicedCommand]) -> Result<()> {
     match commands.iter_mut().find_map(|command| Some((command.gone()?, command))) {
@@ -391,28 +357,4 @@ fn still_there(commands: &mut [SlicedCommand]) -> Result<()> {
 fn ended_early(command: &SlicedCommand, gone: &Gone) -> Error {
     let advice = if gone.well { ", before the round was over; let it run longer, or use --slices off" } else { "" };
     command.failed(&format!("{}{advice}", gone.why))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reading(millis: u64, count: u64) -> CommandReading {
-        CommandReading { at_nanos: Nanos::from_millis(millis), count: Some(count), ..CommandReading::default() }
-    }
-
-    #[test]
-    fn a_command_that_catches_up_is_recognised() {
-        let mut steady = Burst::default();
-        steady.add([reading(0, 0), reading(30, 300), reading(60, 600)]);
-        assert_eq!(steady.times(10_000.0), None);
-        let mut bursting = Burst::default();
-        bursting.add([reading(0, 0), reading(30, 900), reading(60, 1200)]);
-        assert_eq!(bursting.times(10_000.0), Some(3.0));
-        assert_eq!(bursting.times(20_000.0), None, "no faster than without freezing: others take the CPU");
-        // A handful of counts may fall anywhere.
-        let mut few = Burst::default();
-        few.add([reading(0, 0), reading(30, 9), reading(60, 12)]);
-        assert_eq!(few.times(100.0), None);
-    }
 }

@@ -41,6 +41,8 @@ pub(super) struct SlicedCommand<'a> {
     members: Vec<u32>,
     begun: Instant,
     awake: bool,
+    /// When it was frozen last.
+    frozen: Instant,
 }
 
 /// What a command reports of itself.
@@ -92,6 +94,7 @@ impl<'a> SlicedCommand<'a> {
             members,
             begun: Instant::now(),
             awake: false,
+            frozen: Instant::now(),
         };
         command.wait_until_stopped()?;
         command.reader.begin(command.child.id(), chosen);
@@ -129,6 +132,11 @@ impl<'a> SlicedCommand<'a> {
         self.begun.elapsed()
     }
 
+    /// How long it has been frozen.
+    pub fn frozen_for(&self) -> Duration {
+        self.frozen.elapsed()
+    }
+
     /// Lets it run.
     ///
     /// # Errors
@@ -145,7 +153,7 @@ impl<'a> SlicedCommand<'a> {
     /// When something of it still runs.
     pub fn freeze(&mut self, source: Option<&mut Source>) -> Result<()> {
         let frozen = self.place.freeze();
-        self.awake = false;
+        (self.awake, self.frozen) = (false, Instant::now());
         self.reader.sleep(source);
         // A command that has ended cannot be frozen; that is reported where its life is checked.
         if self.gone().is_some() { Ok(()) } else { frozen.map_err(|why| self.failed(&why)) }
@@ -220,9 +228,9 @@ impl<'a> SlicedCommand<'a> {
         &self.name
     }
 
-    /// A refusal of this command.
-    pub fn refused(&self, why: &str) -> Error {
-        Error::Refused(format!("{} {why}", self.name))
+    /// An error of this command that shows that its slices are worthless.
+    pub fn misleads(&self, why: &str) -> Error {
+        Error::Misleading(format!("{} {why}", self.name))
     }
 
     /// An error of this command.

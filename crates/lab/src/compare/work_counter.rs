@@ -146,8 +146,6 @@ pub(super) struct Everything {
     pub calls: Option<u64>,
     /// Bytes of IP packets of its network namespaces while it was awake, if it has UDP sockets.
     pub octets: Option<u64>,
-    /// CPU time of its live processes.
-    pub cpu_nanos: Option<u64>,
 }
 
 fn cpu_nanos(processes: &[u32]) -> Option<Nanos> {
@@ -182,7 +180,6 @@ impl WorkReader {
             counts: (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect(),
             calls: io.map(|io| io.calls),
             octets: self.datagrams.octets(),
-            cpu_nanos: cpu_nanos(processes).map(|nanos| nanos.0),
         }
     }
 
@@ -334,6 +331,11 @@ fn descriptor(fdinfo: &Path) -> PathBuf {
 
 fn is_ring_of_io_uring(descriptor: &Path) -> bool {
     fs::read_link(descriptor).is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
+}
+
+/// Counts between two readings; `None` if one could not be taken.
+pub(super) fn counted(from: CommandReading, to: CommandReading) -> Option<u64> {
+    Some(to.count?.saturating_sub(from.count?))
 }
 
 /// The value of a counter of the machine.
