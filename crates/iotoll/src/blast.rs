@@ -9,6 +9,7 @@ use crate::saving::{PAGE, Saving, both, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::{probes, stdout, stored};
 use lab::blast::{Allowed, Settings, resolve};
+use model::blast::plan::BATCH;
 use model::blast::{BlastFinding, BlastPlan, BlastRecord, Method, experiment};
 use model::kind::Recorded;
 use model::probe::Probe;
@@ -41,6 +42,9 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         }
         None => plan(arguments),
     };
+    if let Some(why) = arguments.batch.and_then(|_| plan.refuses_batch()) {
+        return Err(BadInput(format!("--{why}")).into());
+    }
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
     let target = match (&arguments.host, arguments.port) {
         (Some(host), Some(port)) => Some(resolve(host, port, allowed)?),
@@ -99,7 +103,7 @@ fn plan(arguments: &BlastArguments) -> BlastPlan {
         payload: arguments.payload,
         methods: arguments.method.0.clone(),
         submitters: arguments.submitters.0.clone(),
-        batch: arguments.batch,
+        batch: arguments.batch.unwrap_or(BATCH),
         slice: nanos(arguments.duration / arguments.rounds),
         warm_up: nanos(WARM_UP),
         rounds: arguments.rounds,

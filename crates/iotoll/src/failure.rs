@@ -59,6 +59,9 @@ pub fn in_words(error: &anyhow::Error) -> String {
     if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }
 }
 
+/// ELOOP.
+const LOOP: i32 = 40;
+
 fn is_bad_input(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind;
     match error.downcast_ref::<lab::Error>() {
@@ -70,8 +73,11 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
                 ErrorKind::IsADirectory,
                 ErrorKind::NotADirectory,
                 ErrorKind::InvalidData,
+                ErrorKind::FileTooLarge,
+                ErrorKind::InvalidFilename,
             ];
-            kinds.contains(&source.kind())
+            // The kind of a loop of links is not stable yet.
+            kinds.contains(&source.kind()) || source.raw_os_error() == Some(LOOP)
         }
         Some(_) => false,
         None => error.is::<BadInput>() || error.is::<model::plan::ParseError>(),

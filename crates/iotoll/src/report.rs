@@ -63,7 +63,10 @@ fn show<R: Recorded>(path: &Path, arguments: &ReportArguments) -> anyhow::Result
 where
     R::Finding: Finding,
 {
-    let record: R = lab::store::load(path)?;
+    let (record, cut): (R, _) = lab::store::load_to_show(path)?;
+    if let Some(why) = cut {
+        failure::complain(&why);
+    }
     let stored = stored::load(arguments.stored.as_deref(), record.plan())?;
     stdout::print(&record.study(stored.as_ref()), arguments.shown)
 }

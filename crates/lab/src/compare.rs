@@ -26,6 +26,7 @@ use crate::around::Around;
 use crate::calibration::Calibration;
 use crate::canary;
 use crate::cost::Surroundings;
+use crate::demand;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, processes::Processes};
 use crate::host;
@@ -143,6 +144,7 @@ pub fn compare(
     writer: &mut dyn RecordWriter,
     observer: Observer,
 ) -> Result<CompareRecord> {
+    demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let interruption = &settings.measuring.interruption;

@@ -121,6 +121,8 @@ fn mend(error: &io::Error) -> String {
         Some(Errno::NODEV | Errno::NXIO) => "the device has disappeared; check that it is attached",
         Some(Errno::IO) => "the device or server reports an error: see dmesg, or the server's own log",
         Some(Errno::NOMEM) => "raise the limit of locked memory (ulimit -l), or use fewer or smaller buffers",
+        Some(Errno::LOOP) => "the name is a link that leads to itself; choose another filename=",
+        Some(Errno::NAMETOOLONG) => "use a shorter name or filename=",
         Some(Errno::FBIG) => "the file system or ulimit -f limits the file size; use a smaller size=",
         _ => return String::new(),
     };

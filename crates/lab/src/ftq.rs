@@ -13,6 +13,7 @@ mod ring;
 mod subject;
 
 use crate::calibration::Calibration;
+use crate::demand;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::host;
@@ -136,6 +137,9 @@ pub fn record(
     writer: &mut dyn Writer,
     observer: &mut dyn FnMut(Event),
 ) -> Result<FtqRecord> {
+    if let Worker::Job(plan) = &plan.worker {
+        demand::check(&plan.phases)?;
+    }
     let calibration = Calibration::begin();
     let begun = Instant::now();
     sys::process::raise_open_file_limit();

@@ -9,6 +9,7 @@ pub mod calibration;
 pub mod canary;
 pub mod compare;
 pub mod cost;
+mod demand;
 pub mod doctor;
 pub mod echo;
 pub mod engine;

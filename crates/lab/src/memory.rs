@@ -39,6 +39,26 @@ fn limits(root: &Sysroot) -> impl Iterator<Item = u64> {
     found.into_iter()
 }
 
+/// How many more threads each control group of this process allows, up to the root: pids.max less pids.current.
+pub(crate) fn limits_of_threads(root: &Sysroot) -> impl Iterator<Item = u64> {
+    let text = root.text("proc/self/cgroup").unwrap_or_default();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let mount = match controllers {
+            "" => "sys/fs/cgroup",
+            names if names.split(',').any(|name| name == "pids") => "sys/fs/cgroup/pids",
+            _ => continue,
+        };
+        for group in Path::new(path.trim_start_matches('/')).ancestors() {
+            let number = |file: &str| root.text(Path::new(mount).join(group).join(file).to_str()?)?.parse::<u64>().ok();
+            found.extend(number("pids.max").map(|most| most.saturating_sub(number("pids.current").unwrap_or(0))));
+        }
+    }
+    found.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

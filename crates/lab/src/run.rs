@@ -1,5 +1,6 @@
 //! `iotoll run`: measures a plan into a record.
 
+use crate::demand;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::meter::{Owners, TaskScan, Work};
@@ -28,6 +29,7 @@ use std::time::Duration;
 /// When nothing could be measured: a refused or missing file, an engine that is not allowed here. A job that fails
 /// later is in the record, with everything measured before.
 pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
+    demand::check(&plan.phases)?;
     let place = settings.place.as_ref();
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let placing = Placing::resolve(place, &servers)?;

@@ -3,7 +3,7 @@
 mod file;
 mod unfinished;
 
-pub use file::{RecordFile, kind_at, load, load_earlier};
+pub use file::{RecordFile, kind_at, load, load_earlier, load_to_show};
 pub use unfinished::Unfinished;
 
 use crate::error::{Error, Result};

@@ -163,9 +163,9 @@ pub struct PhaseFinding {
     pub cycles_low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub cycles_high: Option<f64>,
-    /// I/Os per second.
+    /// I/Os per second of `wall_seconds`, which contain the time in which a foreign command waits.
     pub iops: Option<f64>,
-    /// Bytes per second.
+    /// Bytes per second likewise.
     pub bytes_per_second: Option<f64>,
     /// Name of the meter of the costs below.
     pub headline_meter: Option<String>,
@@ -184,6 +184,10 @@ pub struct PhaseFinding {
     /// The one group of windows, or execution, that carries a quarter of the cost or more; `null` if there is none.
     #[serde(default)]
     pub carried_by: Option<CarryingUnit>,
+    /// Correlation of the cost of consecutive groups of windows, or executions, 0 to 0.9, where it is evident at the 5 % level. The
+    /// interval is wider for it.
+    #[serde(default)]
+    pub correlation: Option<f64>,
     /// Cycles of the whole machine per byte, net of the background.
     pub cycles_per_byte: Option<f64>,
     /// Lower end of its 95 % interval.
@@ -450,8 +454,9 @@ pub struct DirectionFinding {
     /// Number of short I/Os, which moved fewer bytes than requested.
     pub short: u64,
     /// Packets that a foreign program reports as lost. Those that it sent are among its I/Os, those that were sent to it are not.
+    /// `null` if the program cannot know: iperf3's server does not learn what its client received.
     #[serde(default)]
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Latency of this direction, in nanoseconds.
     pub latency_ns: LatencyFinding,
 }

@@ -20,6 +20,17 @@ pub struct Misplaced {
     pub why: String,
 }
 
+/// How much of a measurement a record contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Whether it contains the end of the measurement.
+    pub has_end: bool,
+    /// How many complete parts it contains.
+    pub parts: usize,
+    /// The noun for them, in the plural.
+    pub noun: &'static str,
+}
+
 /// A record of one kind.
 pub trait Recorded: Sized {
     /// The kind.
@@ -37,6 +48,9 @@ pub trait Recorded: Sized {
     /// # Errors
     /// If a line is in the wrong place.
     fn assemble(envelope: Envelope, lines: Vec<Self::Line>) -> Result<Self, Misplaced>;
+
+    /// How much of the measurement it contains.
+    fn extent(&self) -> Extent;
 
     /// Its first line.
     fn envelope(&self) -> &Envelope;

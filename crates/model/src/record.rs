@@ -359,7 +359,7 @@ pub struct JobRecord {
     /// Flushes of a device's write cache, which are no I/Os; `None` if they are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<u64>,
-    /// Packets that were sent and did not arrive, as the program reports them.
+    /// Packets that were sent and did not arrive, as the program reports them; `None` if no packet was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
     /// Its counts leave out I/O that the machine paid for, so that no cost can be divided by them.
@@ -417,13 +417,18 @@ impl JobRecord {
     }
 }
 
-/// Packets that were sent and did not arrive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Packets that were sent and did not arrive; `None` if the program cannot know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// Of those that were sent to this side. They are not among its reads.
-    pub read: u64,
+    pub read: Option<u64>,
     /// Of those that this side sent. They are among its writes.
-    pub write: u64,
+    pub write: Option<u64>,
+}
+
+impl Lost {
+    /// No packet was lost.
+    pub const NONE: Self = Self { read: Some(0), write: Some(0) };
 }
 
 /// The stages of each I/O to a remote server, in ticks of the record's clock. They sum to its latency.

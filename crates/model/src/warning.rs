@@ -51,6 +51,8 @@ pub enum Code {
     PacketsUnaccounted,
     /// A noticeable part of the packets of a measured command was lost.
     PacketsLost,
+    /// The number of packets that were lost is unknown, because the measured side does not learn it.
+    LossUnknown,
     /// Flushes of a block device are many, and some of its writes may be among them.
     FlushesApart,
     /// A command runs in another network namespace than iotoll, whose counters and settings do not reach it.
@@ -122,6 +124,8 @@ pub enum Code {
     OneUnitCarriesTheMean,
     /// Consecutive rounds of a comparison resemble each other.
     RoundsCorrelated,
+    /// Consecutive windows of a run, or executions of a command, resemble each other.
+    WindowsCorrelated,
     /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
     /// The rate of all arms together did not reach a steady state.

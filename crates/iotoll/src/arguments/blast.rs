@@ -33,9 +33,10 @@ pub struct BlastArguments {
     /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
     #[arg(long, value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
     pub method: Methods,
-    /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
-    pub batch: u32,
+    /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64, and those of one call have at most 65507
+    /// bytes [default: 64; of gso as many as it takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
+    pub batch: Option<u32>,
     /// Measured time of each method with each number of submitters, divided among the rounds; a plain number is seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,

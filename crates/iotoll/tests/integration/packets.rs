@@ -99,6 +99,9 @@ fn an_experiment_file_places_the_task_of_a_ring() {
     refused("queues.toml --method gso").refused(2, &["--method", "write it into queues.toml"]);
     refused("127.0.0.1").refused(2, &["port after the host"]);
     refused("missing.toml").refused(2, &["missing.toml", "no such file"]);
+    refused("--method gso --batch 65").refused(2, &["--batch 65", "at most 64", "UDP_MAX_SEGMENTS"]);
+    refused("--method gso --batch 64 --payload 1472").refused(2, &["at most 44", "65507 bytes"]);
+    refused("--method sendto --batch 2").refused(2, &["sendto takes one packet for each call"]);
     refused("--task-cpu other").refused(2, &["any,0,1"]);
 }
 
@@ -108,9 +111,9 @@ fn payloads_of_any_length_arrive() {
         return;
     }
     let folder = Folder::new();
-    for payload in [0, 1, 1472, 65_507] {
+    for (payload, batch) in [(0, ""), (1, "--batch 8"), (1472, "--batch 8"), (65_507, "")] {
         let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
-        let words = format!("--no-save --payload {payload} --method {methods} --batch 8 --duration 200ms --rounds 2");
+        let words = format!("--no-save --payload {payload} --method {methods} {batch} --duration 200ms --rounds 2");
         let ended = blast(&folder, &words);
         ended.done();
         accounted(&ended.json());

@@ -110,10 +110,11 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
         match (error, Traffic::of(test)) {
             (None, Err(why)) => return Err(why),
             (None, Ok(traffic)) => traffic.add_to(&mut report, group),
-            // With --json it exits with status 0 even then. If a signal ended it or its peer, it still reports what it did until then.
+            // With --json it exits with status 0 even then. If a signal ended it or its peer, it still reports what it did until then,
+            // but the two sides have not told each other what they counted.
             (Some(error), traffic) if error.contains("terminated") || error.starts_with("interrupt") => {
                 if let Ok(traffic) = traffic {
-                    traffic.add_to(&mut report, group);
+                    traffic.untold().add_to(&mut report, group);
                 }
                 report.failure = Some(error.to_owned());
             }
@@ -137,8 +138,8 @@ struct Traffic {
 struct Sum {
     ios: u64,
     bytes: u64,
-    /// Packets that were sent and did not arrive.
-    lost: u64,
+    /// Packets that were sent and did not arrive; `None` if this side does not learn it.
+    lost: Option<u64>,
     seconds: f64,
 }
 
@@ -157,6 +158,9 @@ impl Traffic {
             let find = |name: &str| end.get(format!("{name}{suffix}"));
             let sums = Sums { own: find(if sends { "sum_sent" } else { "sum_received" }), both: find("sum") };
             let found = if protocol == "UDP" { sums.packets(sends, block)? } else { sums.stream(block) };
+            // The receiver counts what is lost. A client is told at the end, a server is not, and writes 0.
+            let untold = protocol == "UDP" && sends && !is_client;
+            let found = found.map(|sum| if untold { Sum { lost: None, ..sum } } else { sum });
             *(if sends { &mut sent } else { &mut came }) = found;
         }
         if sent.is_none() && came.is_none() {
@@ -165,19 +169,25 @@ impl Traffic {
         Ok(Self { protocol, sent, came, omitted: number("omit").unwrap_or(0) })
     }
 
+    /// The same if the other side has not told this one what it received.
+    fn untold(self) -> Self {
+        let is_packets = self.protocol == "UDP";
+        Self { sent: self.sent.map(|sum| if is_packets { Sum { lost: None, ..sum } } else { sum }), ..self }
+    }
+
     fn add_to(self, report: &mut ProgramReport, group: usize) {
         let direction = |sum: Option<Sum>| {
             let Sum { ios, bytes, .. } = sum.unwrap_or_default();
             Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None }
         };
-        let of = |sum: Option<Sum>| sum.map_or(0, |sum| sum.lost);
+        let of = |sum: Option<Sum>| sum.map_or(Some(0), |sum| sum.lost);
         let lost = Lost { read: of(self.came), write: of(self.sent) };
         let seconds = [self.sent, self.came].into_iter().flatten().map(|sum| sum.seconds).fold(0.0, f64::max);
         report.jobs.push(JobRecord {
             name: format!("iperf3 {}", self.protocol),
             engine: "iperf3".to_owned(),
             group: u32::try_from(group).unwrap_or(u32::MAX),
-            lost: (lost != Lost::default()).then_some(lost),
+            lost: (lost != Lost::NONE).then_some(lost),
             read: direction(self.came),
             write: direction(self.sent),
             wall_nanos: Nanos((seconds * 1e9) as u64),
@@ -205,7 +215,7 @@ impl Sums<'_> {
         // Versions before 3.1 have one sum.
         let sum = self.own.or(self.both)?;
         let bytes = whole(sum, "bytes")?;
-        Some(Sum { ios: block.map_or(0, |block| bytes / block), bytes, lost: 0, seconds: seconds(sum) })
+        Some(Sum { ios: block.map_or(0, |block| bytes / block), bytes, lost: Some(0), seconds: seconds(sum) })
     }
 
     /// Both sides report the packets that were sent, also the one that receives. A packet is a block.
@@ -213,12 +223,12 @@ impl Sums<'_> {
         // In the sender's own sum no packet is lost.
         let Some(both) = self.both.or(self.own) else { return Ok(None) };
         let Some(sum) = self.own.or(self.both) else { return Ok(None) };
-        let lost = whole(both, "lost_packets").unwrap_or(0);
+        let lost = whole(both, "lost_packets");
         let Some(sent) = whole(sum, "packets") else { return Ok(None) };
         let came = || {
             // Its bytes, where it has a sum of its own: the loss is an estimate where packets overtake each other.
             let own = self.own.and_then(|own| Some(whole(own, "bytes")? / block?));
-            own.unwrap_or(sent.saturating_sub(lost))
+            own.unwrap_or(sent.saturating_sub(lost.unwrap_or(0)))
         };
         let ios = if sends { sent } else { came() };
         let bytes = match block {

@@ -4,7 +4,7 @@
 use super::RECORD;
 use crate::error::{Error, Result};
 use model::envelope::{Envelope, Kind, SCHEMA};
-use model::kind::{Misplaced, Recorded};
+use model::kind::{Extent, Misplaced, Recorded};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl RecordFile {
         if let Ok(file) = &opened {
             lock(file, path)?;
         }
-        let Loaded { path, record, length } = read::<R>(path, Method::This)?;
+        let Loaded { path, record, length, .. } = read::<R>(path, Method::This)?;
         check(&record)?;
         let failed = |error| Error::record(&path, "continuing the record", error);
         let file = opened.map_err(failed)?;
@@ -192,6 +192,10 @@ struct Loaded<R> {
     record: R,
     /// Length of the lines that were used, in bytes.
     length: u64,
+    /// Number of the last of them.
+    last_line: usize,
+    /// Whether an incomplete line follows.
+    is_cut: bool,
 }
 
 /// The kind of the record at `path`, its folder or its file.
@@ -224,6 +228,31 @@ pub fn load<R: Recorded>(path: &Path) -> Result<R> {
     Ok(read::<R>(path, Method::This)?.record)
 }
 
+/// Loads a record to be shown. If it ends early, the second value says where, and what is missing.
+///
+/// # Errors
+/// As [`load`], and if it ends before anything was measured.
+pub fn load_to_show<R: Recorded>(path: &Path) -> Result<(R, Option<String>)> {
+    let Loaded { path, record, last_line, is_cut, .. } = read::<R>(path, Method::This)?;
+    let Extent { has_end, parts, noun } = record.extent();
+    if has_end && !is_cut {
+        return Ok((record, None));
+    }
+    let path = path.display();
+    let place = if is_cut { format!("in line {}", last_line + 1) } else { format!("after line {last_line}") };
+    if parts == 0 {
+        return Err(Error::Refused(format!(
+            "{path}: ends early, {place}: it contains no complete {noun}, so there is nothing to show; measure again"
+        )));
+    }
+    let end = if has_end { "what follows" } else { "its end" };
+    let note = format!(
+        "{path}: ends early, {place}: {end} is missing, because iotoll was killed, still measures, or the file was cut; shown are the \
+         {noun} that are complete: {parts}"
+    );
+    Ok((record, Some(note)))
+}
+
 /// Loads an earlier record to compare with, of any version of the method.
 ///
 /// # Errors
@@ -243,12 +272,21 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
     is_wanted(&envelope, R::KIND, method).map_err(|why| refused(format!("{why}; {mend}")))?;
     let damaged =
         |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all lines after it"));
-    let (mut bodies, mut numbers) = (Vec::new(), Vec::new());
+    let (mut bodies, mut numbers, mut is_cut) = (Vec::new(), Vec::new(), false);
     while let Some((number, line, end)) = lines.next() {
         match serde_json::from_slice::<R::Line>(line) {
             Ok(body) => bodies.push(body),
             // The measurement ended while this line was being written.
-            Err(_) if lines.peek().is_none() && !bodies.is_empty() => break,
+            Err(_) if lines.peek().is_none() && !bodies.is_empty() => {
+                is_cut = true;
+                break;
+            }
+            Err(error) if bodies.is_empty() && error.is_eof() && lines.peek().is_none() => {
+                let why = format!(
+                    "ends early, in line {number}, which is its first with a measurement, so there is nothing to show"
+                );
+                return Err(refused(format!("{why}; {mend}")));
+            }
             Err(error) if bodies.is_empty() => {
                 return Err(refused(format!("line {number}: is damaged: {error}; {mend}")));
             }
@@ -261,7 +299,8 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
         Some(number) if line > 0 => damaged(*number, why),
         number => refused(format!("line {}: {why}; {mend}", number.copied().unwrap_or(numbers.len() + 2))),
     })?;
-    Ok(Loaded { path, record, length: length as u64 })
+    let last_line = numbers.last().copied().unwrap_or(1);
+    Ok(Loaded { path, record, length: length as u64, last_line, is_cut })
 }
 
 fn text_of(path: &Path, mend: &str) -> Result<Vec<u8>> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod device;
@@ -151,8 +151,12 @@ impl Created {
             .collect();
         for folder in missing.into_iter().rev() {
             let held = self.guardian.add(Undo::RemoveFolder { path: absolute(folder)?, made: How::soon() })?;
-            fs::create_dir(folder).map_err(|error| Error::file(folder, "making the folder of a file", error))?;
-            self.made().folders.push((folder.to_owned(), held));
+            match fs::create_dir(folder) {
+                Ok(()) => self.made().folders.push((folder.to_owned(), held)),
+                // `a/..` is there as soon as `a` is.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+                Err(error) => return Err(Error::file(folder, "making the folder of a file", error)),
+            }
         }
         Ok(())
     }
@@ -189,14 +193,79 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
             "job '{name}': directory={folder} is not a folder that exists; make it first"
         )));
     }
+    refuse_ascent(plan)?;
     let paths = paths(plan, copy);
     let count = paths.len() as u64;
     let mut targets = Vec::with_capacity(paths.len());
     for (number, path) in (0..).zip(paths) {
+        refuse_files_of_the_kernel(plan, &path)?;
         created.make_folders(&path)?;
         targets.push(prepare_one(plan, path, Share { number, count }, created, progress)?);
     }
     Ok(targets)
+}
+
+/// The name of a job is that of its file if it has no `filename`. It may be in a folder, but not lead out of the current one.
+fn refuse_ascent(plan: &JobPlan) -> Result<()> {
+    let stem = Path::new(plan.file_stem());
+    if plan.target.files.is_empty()
+        && stem.components().any(|part| part == Component::ParentDir)
+        && stem.parent() != Some(Path::new(""))
+    {
+        return Err(Error::Refused(format!(
+            "job '{}': without filename=, the name is that of the file, which '..' would put elsewhere; use another name, or add filename=",
+            plan.name
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses files that the kernel makes up: they are no storage, and a write to one changes a setting.
+fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<()> {
+    // From linux/magic.h.
+    const MADE_UP: [(u64, &str); 8] = [
+        (0x9fa0, "proc"),
+        (0x6265_6572, "sysfs"),
+        (0x6462_6720, "debugfs"),
+        (0x7472_6163, "tracefs"),
+        (0x0027_e0eb, "cgroup"),
+        (0x6367_7270, "cgroup2"),
+        (0xcafe_4a11, "bpf"),
+        (0x7363_6673, "securityfs"),
+    ];
+    let absolute = absolute(path)?;
+    let Some(there) = absolute.ancestors().find(|path| path.exists()) else { return Ok(()) };
+    // A device or a pipe that such a file leads to is judged by itself.
+    if there == absolute && !there.is_file() {
+        return Ok(());
+    }
+    let Ok(held) = rustix::fs::statfs(there) else { return Ok(()) };
+    match MADE_UP.iter().find(|(magic, _)| u64::try_from(held.f_type).is_ok_and(|found| found == *magic)) {
+        Some((_, kind)) => Err(Error::Refused(format!(
+            "job '{}': {} is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs",
+            plan.name,
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to lay out more than the file system has room for, before anything is written.
+fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> Result<()> {
+    let allocates = !matches!(plan.fallocate, Fallocate::None | Fallocate::Truncate);
+    let Ok(held) = rustix::fs::fstatvfs(file) else { return Ok(()) };
+    let room = held.f_bavail.saturating_mul(held.f_frsize);
+    if bytes <= room || !(allocates || reads(plan)) {
+        return Ok(());
+    }
+    let gibibytes = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
+    Err(Error::Refused(format!(
+        "job '{}': {} needs {:.1} GiB more, but its file system has {:.1} GiB free; use a smaller size=, or another directory=",
+        plan.name,
+        path.display(),
+        gibibytes(bytes),
+        gibibytes(room)
+    )))
 }
 
 /// Which of a job's files one is: `size` is divided among all of them.
@@ -260,6 +329,10 @@ fn prepare_one(
             if kind.is_dir() { "a directory; put it into directory=" } else { "neither a file nor a block device" };
         return Err(Error::Refused(format!("job '{}': {} is {what}", plan.name, path.display())));
     }
+    if endless && matches!(plan.access, Access::Trim | Access::TrimWrite) {
+        let path = path.display();
+        return Err(Error::Refused(format!("job '{}': {path} has no blocks to trim; use a file or device", plan.name)));
+    }
     if endless && reads(plan) {
         device::refuse_nothing_to_read(&path, plan)?;
     }
@@ -296,6 +369,7 @@ fn prepare_one(
         } else {
             created.note_created(&path, file_is, held)?;
         }
+        refuse_without_room(plan, &path, &file, end - length)?;
         lay_out(plan, file, &path, length, end, progress)?;
     }
     if plan.unlink && !device {
@@ -347,6 +421,13 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
             return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
         }
     };
+    if !absolute && length > 0 && wanted < block {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
+             bytes; use a smaller offset= or bs=, or a larger size="
+        )));
+    }
     if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
         return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
     }

@@ -50,6 +50,9 @@ fn filled(file: File, mut plan: BlastPlan) -> Result<BlastPlan, String> {
     read("submitter_cpus", file.submitter_cpus, notation::cpus, &mut plan.submitter_cpus)?;
     read("task_cpu", file.task_cpu, notation::task_cpus, &mut plan.task_cpus)?;
     plan.receiver_cpu = file.receiver_cpu.or(plan.receiver_cpu);
+    if let Some(why) = file.batch.and_then(|_| plan.refuses_batch()) {
+        return Err(why);
+    }
     if !plan.task_cpus.is_empty() && !plan.methods.contains(&Method::RingTask) {
         return Err(
             "task_cpu: only ring-task has a thread that drains a queue; add it to method, or leave task_cpu out"
@@ -127,6 +130,7 @@ mod tests {
         let begin = "kind = \"blast\"\n";
         for (text, why) in [
             ("method = \"none\"", "x.toml: method = \"none\": expected sendto, "),
+            ("batch = 65\nmethod = \"gso\"", "x.toml: batch 65: gso sends at most 64 packets of 5 bytes"),
             ("payload = 70000", "x.toml: payload = 70000: expected 0 to 65507"),
             ("rounds = 3", "x.toml:2: unknown field `rounds`, expected one of `kind`, "),
             ("task_cpu = \"0\"", "only ring-task"),

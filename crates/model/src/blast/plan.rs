@@ -11,6 +11,8 @@ pub const ORDERED_PAYLOAD: u32 = 4;
 pub const MOST_SEGMENTS: u32 = 64;
 /// Most datagrams of one call.
 pub const MOST_BATCHED: u32 = 1024;
+/// Datagrams of one call, unless it is said.
+pub const BATCH: u32 = 64;
 /// Most sending threads.
 pub const MOST_SUBMITTERS: u32 = 1024;
 
@@ -184,6 +186,32 @@ impl BlastPlan {
             self.submitters.iter().map(move |submitters| Point { method, submitters: *submitters, task_cpu })
         };
         self.ways().into_iter().flat_map(with).collect()
+    }
+
+    /// Why a batch that the user asked for cannot be sent as asked, if it cannot.
+    pub fn refuses_batch(&self) -> Option<String> {
+        let (asked, payload) = (self.batch, self.payload);
+        let takes = |method: &&Method| self.batch_of(**method) == asked;
+        if asked > 1 && self.methods.contains(&Method::Gso) && !takes(&&Method::Gso) {
+            let most = self.batch_of(Method::Gso);
+            let limit = match (payload, most) {
+                (0, _) => "the kernel cannot cut a datagram without payload".to_owned(),
+                (_, MOST_SEGMENTS) => format!("UDP_MAX_SEGMENTS of the kernel is {MOST_SEGMENTS}"),
+                _ => format!("all packets of one send have at most {LONGEST_PAYLOAD} bytes"),
+            };
+            return Some(format!(
+                "batch {asked}: gso sends at most {most} packets of {payload} bytes in one call, because {limit}; use {most} or less, \
+                 or leave gso out"
+            ));
+        }
+        let none = asked > 1 && !self.methods.iter().any(|method| takes(&method));
+        none.then(|| {
+            let names: Vec<&str> = self.methods.iter().map(|method| method.name()).collect();
+            format!(
+                "batch {asked}: {} takes one packet for each call; leave it out, or add another method",
+                names.join(", ")
+            )
+        })
     }
 
     /// Packets of one call.

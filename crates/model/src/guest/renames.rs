@@ -59,11 +59,13 @@ fn likeness(one: &Unmatched, other: &Unmatched) -> Option<f64> {
         return None;
     }
     let (small, large) = (one.instructions.min(other.instructions), one.instructions.max(other.instructions));
-    let (factor, alike) = (large / small, common_word(one.name, other.name));
-    let word = if alike { 1.0 } else { 0.0 };
-    if one.callers.is_empty() != other.callers.is_empty() {
+    let factor = large / small;
+    // Before the names are compared, which takes longest: there may be thousands on each side.
+    if one.callers.is_empty() != other.callers.is_empty() || factor > FACTOR_OF_CALLED {
         return None;
     }
+    let alike = common_word(one.name, other.name);
+    let word = if alike { 1.0 } else { 0.0 };
     if !one.callers.is_empty() {
         let common = one.callers.intersection(&other.callers).count() as f64;
         let all = one.callers.union(&other.callers).count() as f64;

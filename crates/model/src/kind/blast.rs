@@ -1,6 +1,6 @@
 //! Kind `blast`: a header, rounds, and the end.
 
-use super::{Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
@@ -43,6 +43,10 @@ impl Recorded for BlastRecord {
             }
         }
         Ok(record)
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
     fn envelope(&self) -> &Envelope {

@@ -1,7 +1,7 @@
 //! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
 //! begins.
 
-use super::{Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
@@ -67,6 +67,10 @@ impl Recorded for CompareRecord {
             }
         }
         Ok(record)
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.rounds.len().max(self.boots.len()), noun: "rounds or boots" }
     }
 
     fn envelope(&self) -> &Envelope {

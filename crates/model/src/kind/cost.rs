@@ -1,7 +1,7 @@
 //! Kind `cost`: one line, written at the end of the measurement. Until then, and for good if iotoll is killed, a line of what
 //! is known at the beginning, and one of each part that was measured.
 
-use super::{Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
 use crate::record::{Execution, Outcome, PhaseRecord, Record, Source, Stretch};
@@ -55,6 +55,13 @@ impl Recorded for Record {
                 cut_off(Self { envelope, ..*record }, second.into_iter().chain(lines))
             }
         }
+    }
+
+    fn extent(&self) -> Extent {
+        // The beginning has one reading of the canaries, the end another.
+        let has_end = self.canaries.len() != 1;
+        let parts = self.phases.iter().map(|phase| phase.executions.len()).sum();
+        Extent { has_end, parts, noun: "executions of phases" }
     }
 
     fn envelope(&self) -> &Envelope {

@@ -1,6 +1,6 @@
 //! Kind `ftq`: a header, pieces of the series, and the end.
 
-use super::{Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
@@ -50,6 +50,10 @@ impl Recorded for FtqRecord {
             }
         }
         Ok(record)
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
     }
 
     fn envelope(&self) -> &Envelope {

@@ -1,6 +1,6 @@
 //! Kind `guest`: a header, one line for each guest that was measured, and the end.
 
-use super::{Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
@@ -45,6 +45,10 @@ impl Recorded for GuestRecord {
             }
         }
         Ok(record)
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
     }
 
     fn envelope(&self) -> &Envelope {

@@ -22,6 +22,8 @@ pub struct Ratio {
     pub error: Option<Uncertainty>,
     /// Number of units.
     pub units: usize,
+    /// The correlation of neighbouring units, where it is evident. The error is larger for it.
+    pub correlation: Option<f64>,
 }
 
 impl Ratio {
@@ -45,8 +47,9 @@ pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
     let per_unit = pairs.len() as f64 / denominators;
     let influences: Vec<f64> =
         pairs.iter().map(|pair| (pair.numerator - value * pair.denominator) * per_unit).collect();
-    let error = Uncertainty::of_mean(&influences, neighbours).map(|(error, _)| error);
-    Some(Ratio { value, error, units: pairs.len() })
+    let (error, serial) = Uncertainty::of_mean(&influences, neighbours).unzip();
+    let correlation = serial.filter(|serial| serial.is_evident).map(|serial| serial.correlation);
+    Some(Ratio { value, error, units: pairs.len(), correlation })
 }
 
 /// The one unit that carries a large part of a sum.
@@ -127,6 +130,15 @@ mod tests {
         assert!(alike.standard_error > unlike.standard_error);
         assert!(alike.degrees_of_freedom < unlike.degrees_of_freedom);
         assert_eq!(unlike.degrees_of_freedom, 7.0, "never narrower");
+    }
+
+    #[test]
+    fn only_an_evident_correlation_is_told() {
+        let of = |values: Vec<(f64, f64)>| ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap().correlation;
+        let half = |cycles: f64| [(cycles, 1.0); 10];
+        assert!(of([half(11.0), half(9.0)].concat()).unwrap() > 0.8);
+        assert_eq!(of([(11.0, 1.0), (9.0, 1.0)].repeat(10)), None);
+        assert_eq!(of(vec![(11.0, 1.0)]), None);
     }
 
     #[test]

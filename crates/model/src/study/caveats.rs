@@ -49,6 +49,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     for job in &finding.jobs {
         few_samples(job, &mut found);
         found.extend(packets_lost(job));
+        found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
         found.extend(flushes_apart(job));
     }
     canaries(&finding.canaries, &mut found);
@@ -90,8 +91,18 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
 
 /// The cost of a packet that was sent is not that of one that arrived.
 fn packets_lost(job: &JobFinding) -> Option<Warning> {
-    let came = job.read.ios.saturating_add(job.read.lost);
-    lost_packets(&job.name, (job.write.lost, job.write.ios), (job.read.lost, came))
+    let of = |lost: Option<u64>| lost.unwrap_or(0);
+    let came = job.read.ios.saturating_add(of(job.read.lost));
+    lost_packets(&job.name, (of(job.write.lost), job.write.ios), (of(job.read.lost), came))
+}
+
+/// The caveat about packets that may have been lost, where `name` does not learn how many.
+pub(crate) fn loss_unknown(name: &str, is_known: bool) -> Option<Warning> {
+    let message = format!(
+        "{name}: the number of packets lost is unavailable, because only the other side counts them; measure the side that receives, \
+         or read its report"
+    );
+    (!is_known).then(|| Warning::new(Code::LossUnknown, message))
 }
 
 /// Part of the packets that were lost from which on there is a caveat: the default margin of a verdict.
@@ -283,6 +294,14 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
         // This caveat already says that one mean does not describe the phase.
         return;
     }
+    found.extend(phase.correlation.map(|correlation| {
+        let units = if phase.exits.len() > 1 { "executions" } else { "groups of windows" };
+        let message = format!(
+            "{jobs}: the cost of consecutive {units} is correlated ({correlation:.2}): something that lasts longer than one of them \
+             affects it. The interval is wider for that, but a trend is not in it; run longer"
+        );
+        Warning::new(Code::WindowsCorrelated, message)
+    }));
     let metered = phase.series.iter().filter(|point| point.busy_cpus.is_some());
     let rates: Vec<f64> = metered.filter_map(|point| point.iops).collect();
     if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY && !explained) {

@@ -48,10 +48,6 @@ pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Her
     found.collect()
 }
 
-fn sum_of(numbers: impl Iterator<Item = u64>) -> u64 {
-    numbers.fold(0, u64::saturating_add)
-}
-
 /// Jobs of the same name that ran at the same time have the same.
 fn place_of(job: &JobRecord) -> (u32, u32) {
     (job.group, job.copy)
@@ -67,7 +63,9 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).fold(0, u64::saturating_add);
     let ios = sum(JobRecord::reported_ios);
     let bytes = sum(|job| job.reported_bytes().0);
-    let lost = |of: fn(&Lost) -> u64| sum_of(jobs.iter().filter_map(|job| job.lost.as_ref()).map(of));
+    let lost = |of: fn(Lost) -> Option<u64>| {
+        jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(of(job.lost.unwrap_or(Lost::NONE))?)))
+    };
     let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
     let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
     let syscalls = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.syscalls?)));
@@ -80,7 +78,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
             iops: per_second(ios),
             bytes_per_second: per_second(bytes),
             short: sum(|part| part.short),
-            lost: 0,
+            lost: Some(0),
             latency_ns: latency(&parts, &first.percentiles, None, clock),
         }
     };

@@ -29,6 +29,8 @@ pub(super) struct Cost {
     pub units: usize,
     /// The one of them that carries much of the mean.
     pub dominant: Option<Dominant>,
+    /// The correlation of consecutive ones, where it is evident.
+    pub correlation: Option<f64>,
 }
 
 /// The counts in the windows that `seen` finds in each execution, net of the background's rate, per unit of work.
@@ -72,6 +74,7 @@ pub(super) fn per_work(
         units: units.len(),
         // A unit with much of the work and few cycles is no stall.
         dominant: dominant(&units).filter(|unit| !unit.of_denominator),
+        correlation: ratio.correlation,
     })
 }
 

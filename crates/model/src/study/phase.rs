@@ -116,6 +116,7 @@ pub(super) fn study(
         cycles_per_io_background: per_io.map(|cost| cost.gross - cost.net.value),
         interval_from: interval_from(executions, per_io.or(per_second).or(of_threads)),
         carried_by: per_io.or(per_second).and_then(carried_by),
+        correlation: per_io.or(per_second).and_then(|cost| cost.correlation),
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),

@@ -535,3 +535,21 @@ fn an_empty_record_is_studied_too() {
     nothing.host = Host::default();
     study(&nothing);
 }
+
+#[test]
+fn a_loss_that_the_program_cannot_know_is_not_0() {
+    use crate::record::Lost;
+    let found = |lost: Option<Lost>| {
+        let mut execution = execution(quiet(10, NOTHING), 1000);
+        execution.jobs[0].lost = lost;
+        study(&record(Vec::new(), vec![execution]))
+    };
+    let unknown = found(Some(Lost { read: Some(0), write: None }));
+    assert_eq!((unknown.jobs[0].read.lost, unknown.jobs[0].write.lost), (Some(0), None));
+    assert!(has(&unknown, Code::LossUnknown));
+    for known in [None, Some(Lost { read: Some(1), write: Some(2) })] {
+        let finding = found(known);
+        assert_eq!(finding.jobs[0].write.lost, Some(known.map_or(0, |_| 2)));
+        assert!(!has(&finding, Code::LossUnknown));
+    }
+}

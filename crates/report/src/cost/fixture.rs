@@ -153,6 +153,7 @@ pub fn cost_without_ios() -> RunFinding {
             cycles_outside_io: Some(3.1e9),
             interval_from: "134 windows of 100 ms and the background's error".to_owned(),
             carried_by: None,
+            correlation: None,
             ..PhaseFinding::default()
         }],
         warnings: vec![Warning::new(
@@ -490,6 +491,7 @@ fn phase(job: &str) -> PhaseFinding {
         cycles_per_io_background: Some(394.0),
         interval_from: "96 windows of 100 ms and the background's error".to_owned(),
         carried_by: None,
+        correlation: None,
         cycles_per_byte: Some(1.687),
         cycles_per_byte_low: Some(1.67),
         cycles_per_byte_high: Some(1.704),
@@ -531,7 +533,7 @@ fn job(name: &str) -> JobFinding {
         bytes: 2_843_112 * 4096,
         iops: 284_311.2,
         bytes_per_second: 284_311.2 * 4096.0,
-        lost: 0,
+        lost: Some(0),
         short: 0,
         latency_ns: latency(1.0),
     };

@@ -39,6 +39,14 @@ pub fn block(finding: &RunFinding) -> Block {
         ]);
     }
     let mut notes = Vec::new();
+    if let Some(job) = shown().find(|job| conditions::waited(finding, job)) {
+        let own = number::seconds(job.wall_seconds);
+        let text = format!(
+            "rates over the time that {} reports for the job ({own}); those of the phase are over all of its time, waiting included",
+            job.engine
+        );
+        notes.push(Note::new(Tone::Faint, text));
+    }
     if shown().any(|job| conditions::is_mixed(finding, job)) {
         let text = "the rate stepped, so a rate or mean over all of it is not shown; see the regimes";
         notes.push(Note::new(Tone::Faint, text));
@@ -78,9 +86,12 @@ fn remarks(job: &JobFinding) -> Option<String> {
     }
     parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
-    let lost = job.read.lost.saturating_add(job.write.lost);
-    if lost > 0 {
-        parts.push(format!("{lost} packets were lost"));
+    match job.read.lost.zip(job.write.lost) {
+        Some((read, write)) if read.saturating_add(write) > 0 => {
+            parts.push(format!("{} packets were lost", read.saturating_add(write)));
+        }
+        Some(_) => {}
+        None => parts.push("packets lost: unavailable".to_owned()),
     }
     if short > 0 {
         parts.push(format!("{short} short I/Os"));

@@ -127,10 +127,12 @@ fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
     let steady = conditions::is_one_rate(phase);
     if let Some(iops) = phase.iops.filter(|_| steady) {
-        chips.push(number::with_unit(COUNT, iops) + " IOPS");
+        chips.push(number::with_unit(COUNT, iops) + " IOPS" + &conditions::over(finding, phase));
     }
     if let Some(rate) = phase.bytes_per_second.filter(|_| steady) {
-        chips.push(number::bytes_per_second(rate));
+        // Said once, of the first rate.
+        let over = if phase.iops.is_some() { String::new() } else { conditions::over(finding, phase) };
+        chips.push(number::bytes_per_second(rate) + &over);
     }
     if let [name] = phase.jobs.as_slice()
         && steady

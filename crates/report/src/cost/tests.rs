@@ -133,3 +133,19 @@ fn a_page_has_the_latencies_as_a_curve() {
     let page = Format::Html.render(&fixture::psync_4k(), Ink::Plain, 80);
     assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
 }
+
+#[test]
+fn two_rates_of_a_command_that_waited_are_named() {
+    let mut finding = fixture::udp_like();
+    finding.counted_by = Some("iperf3".to_owned());
+    let job = &mut finding.jobs[0];
+    (job.engine, job.wall_seconds) = ("iperf3".to_owned(), finding.phases[0].wall_seconds / 5.0);
+    let text = sheet(&finding).replace('\u{a0}', " ");
+    assert!(text.contains("284 k IOPS over all 10.0 s"), "{text}");
+    assert!(text.contains("rates over the time that iperf3 reports for the job (2.00 s)"), "{text}");
+    let mail = Format::Mail.render(&finding, Ink::Plain, 72).replace('\u{a0}', " ");
+    assert!(mail.contains("IOPS and bandwidth are over all 10.0 s"), "{mail}");
+    finding.jobs[0].wall_seconds = finding.phases[0].wall_seconds;
+    let text = sheet(&finding);
+    assert!(!text.contains("over all") && !text.contains("rates over"), "{text}");
+}

@@ -1,7 +1,7 @@
 //! The cost of each phase, one row each, for formats without figures.
 
 use super::{conditions, name};
-use crate::document::{Audience, Block, Body, Column, Table};
+use crate::document::{Audience, Block, Body, Column, Note, Table, Tone};
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use model::finding::{PhaseFinding, RunFinding};
 
@@ -9,7 +9,9 @@ use model::finding::{PhaseFinding, RunFinding};
 pub fn blocks(finding: &RunFinding) -> Vec<Block> {
     let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
     let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
-    vec![block(costs(&counted)), block(wholes(&others))]
+    let over = counted.iter().map(|phase| conditions::over(finding, phase)).find(|over| !over.is_empty());
+    let note = over.map(|over| Note::new(Tone::Faint, format!("IOPS and bandwidth are{over}")));
+    vec![block(costs(&counted)).with(note.into_iter().collect()), block(wholes(&others))]
 }
 
 fn costs(phases: &[&PhaseFinding]) -> Table {

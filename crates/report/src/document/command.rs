@@ -6,7 +6,8 @@ use model::origin::{Input, Origin};
 /// A command line, and the files and variables that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The words: assignments of variables, then the command line as typed.
+    /// The words: assignments of variables, then the command line as typed, without the folder that the record was saved in: a
+    /// second record cannot be saved there.
     pub words: Vec<String>,
     /// The words of them that assign variables, at the beginning.
     pub assignments: usize,
@@ -23,7 +24,7 @@ impl Command {
         let variables = origin.variables.iter().filter(|(name, _)| is_assignable(name));
         let mut words: Vec<String> = variables.map(|(name, value)| format!("{name}={value}")).collect();
         let assignments = words.len();
-        words.extend(command_line.iter().cloned());
+        words.extend(repeatable(command_line));
         Self { words, assignments, inputs: origin.inputs.clone() }
     }
 
@@ -55,6 +56,25 @@ impl Command {
     }
 }
 
+/// The command line without its destination. What follows `--` belongs to the measured command.
+fn repeatable(command_line: &[String]) -> Vec<String> {
+    let own = command_line.iter().position(|word| word == "--").unwrap_or(command_line.len());
+    let (own, measured) = command_line.split_at_checked(own).unwrap_or((command_line, &[]));
+    let mut kept = Vec::new();
+    let mut words = own.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" => {
+                words.next();
+            }
+            word if word.starts_with("--out=") => {}
+            word => kept.push(word.to_owned()),
+        }
+    }
+    kept.extend(measured.iter().cloned());
+    kept
+}
+
 /// Whether a shell can assign a variable of this name.
 fn is_assignable(name: &str) -> bool {
     let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -82,6 +102,19 @@ mod tests {
         assert!(Command::new(&[], &origin).is_empty());
         let odd = Origin { variables: [("a b".to_owned(), "1".to_owned())].into(), ..Origin::default() };
         assert_eq!(Command::new(&["iotoll".to_owned()], &odd).line(), "iotoll");
+    }
+
+    #[test]
+    fn a_command_to_repeat_does_not_name_the_folder_of_the_first_record() {
+        let line = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            Command::new(&words, &Origin::default()).line()
+        };
+        assert_eq!(line("iotoll run --out r j.fio"), "iotoll run j.fio");
+        assert_eq!(line("iotoll blast --out=r --rounds 3"), "iotoll blast --rounds 3");
+        assert_eq!(line("iotoll cost --out r -- dd --out x"), "iotoll cost -- dd --out x");
+        assert_eq!(line("iotoll run j.fio --out"), "iotoll run j.fio");
+        assert_eq!(line("iotoll run --output=x j.fio"), "iotoll run --output=x j.fio");
     }
 
     #[test]

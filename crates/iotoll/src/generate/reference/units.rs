@@ -83,7 +83,7 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 42] = [
+const KEYS: [(&str, &str, &str); 43] = [
     ("CarryingUnit", "number", "count"),
     ("CarryingUnit", "of", "count"),
     ("CarryingUnit", "part", "fraction"),
@@ -91,6 +91,7 @@ const KEYS: [(&str, &str, &str); 42] = [
     ("FamilyFinding", "confidence", "0 to 1"),
     ("MetricFinding", "confidence", "0 to 1"),
     ("MetricFinding", "correlation", "0 to 1"),
+    ("PhaseFinding", "correlation", "0 to 0.9"),
     ("PointFinding", "lowest", "instructions per I/O"),
     ("PointFinding", "highest", "instructions per I/O"),
     ("FunctionFinding", "change", "instructions per I/O"),

@@ -10,8 +10,9 @@ fn command(words: &str) -> Vec<String> {
 fn counted(text: &str) -> [(u64, u64, u64); 2] {
     let report = parse(text).unwrap();
     let job = &report.jobs[0];
-    let lost = job.lost.unwrap_or_default();
-    [(&job.read, lost.read), (&job.write, lost.write)].map(|(direction, lost)| (direction.ios, direction.bytes.0, lost))
+    let lost = job.lost.unwrap_or(Lost::NONE);
+    [(&job.read, lost.read), (&job.write, lost.write)]
+        .map(|(direction, lost)| (direction.ios, direction.bytes.0, lost.unwrap()))
 }
 
 /// One side of a test: its start, and the sums at its end.
@@ -78,6 +79,22 @@ fn packets_that_did_not_arrive_are_not_read_and_are_said() {
     assert_eq!(counted(&test("client", 1, "UDP", one)), [(7, 7000, 3), NONE]);
     let two = format!("{one}, {}", one.replace("10", "20"));
     assert_eq!(counted(&test("client", 0, "UDP", &two)), [(17, 17_000, 3), (10, 10_000, 3)]);
+}
+
+#[test]
+fn a_side_that_is_not_told_what_was_lost_does_not_say_0() {
+    let sums = r#""sum": {"bytes": 10000, "packets": 10, "lost_packets": 0},
+                  "sum_sent": {"bytes": 10000, "packets": 10, "lost_packets": 0},
+                  "sum_received": {"bytes": 0, "packets": 0, "lost_packets": 0}"#;
+    let lost = |text: &str| parse(text).unwrap().jobs[0].lost;
+    // The server sends, and its client counts.
+    assert_eq!(lost(&test("server", 1, "UDP", sums)), Some(Lost { read: Some(0), write: None }));
+    assert_eq!(lost(&test("client", 0, "UDP", sums)), None);
+    assert_eq!(lost(&test("server", 1, "TCP", sums)), None);
+    // The client sends, and is ended before the server tells.
+    let ended = |text: String| text.replacen('{', r#"{"error": "interrupt - the client has terminated", "#, 1);
+    assert_eq!(lost(&ended(test("client", 0, "UDP", sums))), Some(Lost { read: Some(0), write: None }));
+    assert_eq!(lost(&ended(test("client", 0, "TCP", sums))), None);
 }
 
 #[test]

@@ -225,3 +225,27 @@ fn a_run_without_its_measurement_is_not_a_record() {
     let why = load::<Record>(folder.path()).unwrap_err().to_string();
     assert!(why.contains("line 2: is missing") && why.contains("iotoll run"), "{why}");
 }
+
+/// What can be shown is shown, with the place where it ends.
+#[test]
+fn a_record_that_ends_early_says_where() {
+    let folder = begun();
+    let whole = String::from_utf8(text(folder.path())).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let show = |text: String| {
+        fs::write(folder.path().join(RECORD), text).unwrap();
+        load_to_show::<CompareRecord>(folder.path()).map(|(_, note)| note).map_err(|error| error.to_string())
+    };
+    let note = show(whole.clone()).unwrap().unwrap();
+    assert!(note.contains("after line 3: its end is missing") && note.contains("complete: 1"), "{note}");
+    let note = show(format!("{whole}{{\"boot\":")).unwrap().unwrap();
+    assert!(note.contains("in line 4: its end is missing"), "{note}");
+    for (text, place) in [
+        (lines[..2].join("\n"), "after line 2"),
+        (format!("{}\n{}", lines[..2].join("\n"), &lines[2][..9]), "in line 3"),
+        (format!("{}\n{}", lines[0], &lines[1][..lines[1].len() / 2]), "in line 2"),
+    ] {
+        let why = show(text).unwrap_err();
+        assert!(why.contains("ends early") && why.contains(place) && why.contains("nothing to show"), "{why}");
+    }
+}

@@ -205,3 +205,59 @@ fn the_directory_is_prepended_to_every_name() {
         assert_eq!(paths(&plan, 0), [PathBuf::from(name)]);
     }
 }
+
+#[test]
+fn files_that_the_kernel_makes_up_are_refused() {
+    for path in ["/proc/self/mem", "/proc/self/status", "/proc/nowhere", "/sys/kernel/mm/transparent_hugepage/enabled"]
+    {
+        let plan = job(Path::new(path), Access::Read, Some(1 << 20));
+        let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
+        assert!(why.contains(path) && why.contains("the kernel makes up"), "{why}");
+    }
+}
+
+#[test]
+fn more_than_the_file_system_holds_is_refused_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    for fallocate in [Fallocate::Native, Fallocate::None] {
+        let plan = JobPlan { fallocate, ..job(&path, Access::Read, Some(1 << 60)) };
+        let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
+        assert!(why.contains("GiB free; use a smaller size="), "{why}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn an_offset_that_leaves_less_than_a_block_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    fs::write(&path, vec![1; 65536]).unwrap();
+    for (offset, left) in [(65536, "0 of them"), (65536 - 512, "512 of them")] {
+        let mut plan = job(&path, Access::Read, None);
+        plan.target.offset = Size::Bytes(Bytes(offset));
+        let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
+        assert!(why.contains(&format!("offset={offset}")) && why.contains(left), "{why}");
+    }
+}
+
+#[test]
+fn a_name_does_not_put_its_file_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let named = |name: &str| {
+        let mut plan = job(Path::new("x"), Access::Write, Some(4096));
+        (plan.name, plan.target.files) = (name.to_owned(), Vec::new());
+        plan.target.directory = Some(directory.path().to_str().unwrap().to_owned());
+        prepare_quietly(&plan, &Created::default())
+    };
+    for name in ["a/../../x", "../x"] {
+        let why = named(name).unwrap_err().to_string();
+        assert!(why.contains(name) && why.contains("add filename="), "{why}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    named("..").unwrap();
+    // With filename=, the user says where.
+    let path = directory.path().join("a/../b");
+    prepare_quietly(&job(&path, Access::Write, Some(4096)), &Created::default()).unwrap();
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "all of it is undone");
+}

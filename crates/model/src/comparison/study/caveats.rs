@@ -7,8 +7,9 @@ use crate::comparison::finding::EnvironmentStep;
 use crate::comparison::record::SliceReading;
 use crate::direction::directed;
 use crate::experiment::{Case, Cell};
+use crate::record::Lost;
 use crate::stats::stopping::FEWEST_ROUNDS;
-use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, lost_packets};
+use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, loss_unknown, lost_packets};
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
 /// The caveats of the record and those that follow from the numbers, the gravest first.
@@ -39,22 +40,24 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
 fn packets_lost(record: View) -> Vec<Warning> {
     let experiment = &record.header.experiment;
     let of_case = |(place, case): (usize, &Case)| {
-        let (mut sent, mut came) = ((0_u64, 0_u64), (0_u64, 0_u64));
+        let (mut sent, mut came, mut is_known) = ((0_u64, 0_u64), (0_u64, 0_u64), true);
         let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
         for slice in slices {
             let SliceReading::Execution(execution) = &slice.reading else { continue };
             for job in &execution.jobs {
-                let lost = job.lost.unwrap_or_default();
-                sent = (sent.0.saturating_add(lost.write), sent.1.saturating_add(job.write.ios));
-                came =
-                    (came.0.saturating_add(lost.read), came.1.saturating_add(job.read.ios).saturating_add(lost.read));
+                let Lost { read, write } = job.lost.unwrap_or(Lost::NONE);
+                is_known &= read.is_some() && write.is_some();
+                let (read, write) = (read.unwrap_or(0), write.unwrap_or(0));
+                sent = (sent.0.saturating_add(write), sent.1.saturating_add(job.write.ios));
+                came = (came.0.saturating_add(read), came.1.saturating_add(job.read.ios).saturating_add(read));
             }
         }
         let arm = experiment.arms.get(case.arm).map_or("", |arm| arm.name.as_str());
         let cell = experiment.cells.get(case.cell).map(Cell::to_string).filter(|cell| !cell.is_empty());
-        lost_packets(&cell.map_or_else(|| arm.to_owned(), |cell| format!("{arm} at {cell}")), sent, came)
+        let name = cell.map_or_else(|| arm.to_owned(), |cell| format!("{arm} at {cell}"));
+        [lost_packets(&name, sent, came), loss_unknown(&name, is_known)]
     };
-    experiment.cases.iter().enumerate().filter_map(of_case).collect()
+    experiment.cases.iter().enumerate().flat_map(of_case).flatten().collect()
 }
 
 fn few_rounds(record: View) -> Option<Warning> {

@@ -495,7 +495,8 @@ fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
     let (access, order) = choice(word)?;
     match order {
         Order::Random if access != Access::TrimWrite => {
-            let length = count_in(modifier, &(1..=MANY)).map_err(|wrong| Wrong { suggestion: None, ..wrong })?;
+            let is = format!("has no number of blocks from 1 to {MANY} behind the ':'");
+            let length = count_in(modifier, &(1..=MANY)).map_err(|_| Wrong::because(text, is))?;
             Ok((access, order, length))
         }
         Order::Random => Err(Wrong::because(text, "has a ':N' modifier, which randtrimwrite does not support")),

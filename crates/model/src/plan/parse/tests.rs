@@ -341,3 +341,11 @@ fn device_writes_are_a_decision_of_the_caller() {
     assert_eq!(job("[a]\nioengine=work\nwork_steps=0\nsize=1m").engine, EngineKind::Work);
     assert!(!job("[a]").allow_device_write);
 }
+
+#[test]
+fn a_random_run_of_no_blocks_is_named() {
+    for wrong in ["randread:0", "randread:x", "randrw:5:6"] {
+        let why = file(&format!("[a]\nsize=1m\nrw={wrong}\n")).unwrap_err();
+        assert!(why.starts_with(&format!("f:3: option 'rw': '{wrong}' has no number of blocks from 1 to ")), "{why}");
+    }
+}

@@ -159,3 +159,23 @@ fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
     let finding = repeated(vec![execution(10, 0, "stated"), execution(0, 10, "stated")]);
     assert_eq!((finding.phases[0].regimes.len(), finding.phases[0].cycles_per_io), (2, None));
 }
+
+#[test]
+fn a_cost_that_wanders_from_window_to_window_is_a_caveat() {
+    let windows = |costs: Vec<u64>| {
+        let mut machine = Machine::begin(Mode::Quiet);
+        for busy in &costs {
+            machine.pass(Happening { busy: *busy, ..WARM }, Mode::Quiet);
+        }
+        study(&measured(machine.stretch(), costs.len() as u64 * WARM.ios))
+    };
+    // Half of the time the same I/Os cost a tenth more.
+    let wandering = windows([[104_000_000; 20], [114_000_000; 20]].concat());
+    let correlation = wandering.phases[0].correlation.unwrap();
+    assert!(correlation > 0.5, "{correlation}");
+    let caveat = wandering.warnings.iter().find(|warning| warning.code == Code::WindowsCorrelated).unwrap();
+    assert!(caveat.message.contains(&format!("({correlation:.2})")), "{}", caveat.message);
+    let alternating = windows([104_000_000, 114_000_000].repeat(20));
+    assert_eq!(alternating.phases[0].correlation, None);
+    assert!(!has(&alternating, Code::WindowsCorrelated));
+}

@@ -1,0 +1,223 @@
+//! What the jobs of a phase need at the same time, compared with what the machine has, before anything is laid out. The kernel promises
+//! more memory than it has and kills the process that touches it, and a library aborts the process that cannot have it.
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::sysroot::Sysroot;
+use model::plan::{EngineKind, JobPlan, Phase, Size};
+use std::path::Path;
+
+/// Descriptors of a worker beside its files: rings, event counters, standard streams, the record.
+const OWN_DESCRIPTORS: u64 = 64;
+/// Mappings of a thread: its stack, the guard page below it.
+const MAPPINGS: u64 = 2;
+
+/// Refuses phases that need more memory, threads or files than there are.
+///
+/// # Errors
+/// What is needed, what there is, and how to mend it.
+pub(crate) fn check<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Result<()> {
+    let machine = Machine::of(&Sysroot::at(Path::new("/")));
+    phases.into_iter().try_for_each(|phase| machine.allows(Demand::of(&phase.jobs)))
+}
+
+/// What jobs that run at the same time need, at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Demand {
+    /// Bytes.
+    memory: u64,
+    threads: u64,
+    /// Files that one worker opens.
+    files_of_one: u64,
+    /// Files that all of them open.
+    files: u64,
+}
+
+impl Demand {
+    fn of(jobs: &[JobPlan]) -> Self {
+        jobs.iter().fold(Self::default(), |sum, job| {
+            let copies = u64::from(job.copies.max(1));
+            let files = job.target.files.len().max(1) as u64;
+            Self {
+                memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
+                threads: sum.threads.saturating_add(copies),
+                files_of_one: sum.files_of_one.max(files),
+                files: sum.files.saturating_add(files.saturating_mul(copies)),
+            }
+        })
+    }
+}
+
+/// Bytes of the buffers of one copy, and of the memory that stands for its device.
+fn memory_of(job: &JobPlan) -> u64 {
+    let sizes = job.block_sizes;
+    let slot = sizes.read.0.max(sizes.write.0).max(sizes.trim.0).div_ceil(4096).saturating_mul(4096);
+    match job.engine {
+        EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
+        EngineKind::Psync | EngineKind::Rr => slot,
+        EngineKind::Mem => {
+            let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
+            slot.saturating_add(job.target.size.map_or(0, bytes)).saturating_add(bytes(job.target.offset))
+        }
+        EngineKind::Libaio | EngineKind::IoUring | EngineKind::Nbd => slot.saturating_mul(job.depth.in_flight.into()),
+    }
+}
+
+/// What the machine, or the limits of this process, allow; `None` where there is no limit, or it is unknown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Machine {
+    /// Bytes.
+    memory: Option<u64>,
+    threads: Option<(u64, &'static str)>,
+    files_of_one: Option<u64>,
+    files: Option<u64>,
+}
+
+impl Machine {
+    fn of(root: &Sysroot) -> Self {
+        use rustix::process::{Resource, getrlimit};
+        // Every worker has a table of its own.
+        let files_of_one = getrlimit(Resource::Nofile).maximum.map(|most| most.saturating_sub(OWN_DESCRIPTORS));
+        Self { memory: memory::available(root), threads: threads(root), files_of_one, files: files(root) }
+    }
+
+    fn allows(&self, demand: Demand) -> Result<()> {
+        let over = |needed: u64, most: Option<u64>| most.filter(|most| needed > *most);
+        if let Some(most) = over(demand.memory, self.memory) {
+            return Err(Error::Refused(format!(
+                "the jobs need {} of memory at the same time, but the machine has {} available; use a smaller numjobs=, iodepth= or bs=, \
+                 or for ioengine=mem a smaller size=",
+                gibibytes(demand.memory),
+                gibibytes(most)
+            )));
+        }
+        if let Some((most, limit)) = self.threads.filter(|(most, _)| demand.threads > *most) {
+            return Err(Error::Refused(format!(
+                "the jobs need {} threads at the same time, but {limit} allows {most} more; use a smaller numjobs=, or raise the limit",
+                demand.threads
+            )));
+        }
+        if let Some(most) = over(demand.files_of_one, self.files_of_one) {
+            return Err(Error::Refused(format!(
+                "a job has {} files, but a process may open {most} beside its own; name fewer in filename=, or raise the limit of open \
+                 files (ulimit -n)",
+                demand.files_of_one
+            )));
+        }
+        if let Some(most) = over(demand.files, self.files) {
+            return Err(Error::Refused(format!(
+                "the jobs open {} files at the same time, but fs.file-max allows {most} more; use a smaller numjobs=, name fewer in \
+                 filename=, or raise it",
+                demand.files
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
+}
+
+/// How many more threads can start, and what limits them.
+fn threads(root: &Sysroot) -> Option<(u64, &'static str)> {
+    let number = |path: &str| u64::try_from(root.number(path)?).ok();
+    // "0.20 0.18 0.12 1/80 11206": tasks that run, and all of them.
+    let running = root.text("proc/loadavg").and_then(|text| {
+        let (_, all) = text.split_whitespace().nth(3)?.split_once('/')?;
+        all.parse::<u64>().ok()
+    });
+    let more = |most: u64| most.saturating_sub(running.unwrap_or(0));
+    let of_machine = number("proc/sys/kernel/threads-max").map(|most| (more(most), "kernel.threads-max"));
+    let of_numbers = number("proc/sys/kernel/pid_max").map(|most| (more(most), "kernel.pid_max"));
+    let of_mappings = number("proc/sys/vm/max_map_count").map(|most| (most / MAPPINGS, "vm.max_map_count"));
+    let of_groups = memory::limits_of_threads(root).min().map(|most| (most, "pids.max of the control group"));
+    // Root has no limit of its own.
+    let of_user = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
+    let of_user = of_user.filter(|_| !rustix::process::geteuid().is_root()).map(|most| (most, "ulimit -u"));
+    let all = [of_machine, of_numbers, of_mappings, of_groups, of_user];
+    all.into_iter().flatten().min_by_key(|(most, _)| *most)
+}
+
+/// How many more files the system can open.
+fn files(root: &Sysroot) -> Option<u64> {
+    let text = root.text("proc/sys/fs/file-nr")?;
+    let mut fields = text.split_whitespace().map(str::parse::<u64>);
+    let (open, _, most) = (fields.next()?.ok()?, fields.next()?, fields.next()?.ok()?);
+    Some(most.saturating_sub(open))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::{Plan, Settings, UnknownOptions, parse};
+
+    fn demand(text: &str) -> Demand {
+        let flags: Vec<String> = format!("--name=a {text}").split(' ').map(|flag| flag.replace('~', " ")).collect();
+        let settings = Settings {
+            environment: &|_| None,
+            overrides: &[],
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: model::plan::DeviceWrites::Refuse,
+        };
+        let plan: Plan = parse::flags(&flags, &settings).unwrap();
+        Demand::of(&plan.phases[0].jobs)
+    }
+
+    #[test]
+    fn buffers_of_all_copies_are_needed_at_the_same_time() {
+        let deep = demand("--ioengine=io_uring --rw=read --size=4g --bs=1m --iodepth=1024 --numjobs=64");
+        assert_eq!((deep.memory, deep.threads, deep.files), (64 << 30, 64, 64));
+        // Its calls wait, so one buffer is enough.
+        assert_eq!(demand("--ioengine=psync --rw=read --size=4g --bs=5000").memory, 8192);
+        assert_eq!(demand("--ioengine=mem --rw=read --size=1g --bs=4k --numjobs=3").memory, 3 * ((1 << 30) + 4096));
+        assert_eq!(demand("--ioengine=null --rw=read --size=1g --bs=1g --iodepth=1024").memory, 0);
+        let several = demand("--rw=read --size=1m --filename=a:b:c --numjobs=2");
+        assert_eq!((several.files_of_one, several.files), (3, 6));
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused_with_both_numbers() {
+        let machine = Machine {
+            memory: Some(2 << 30),
+            threads: Some((100, "ulimit -u")),
+            files_of_one: Some(10),
+            files: Some(20),
+        };
+        let enough = Demand { memory: 2 << 30, threads: 100, files_of_one: 10, files: 20 };
+        machine.allows(enough).unwrap();
+        for (demand, words) in [
+            (
+                Demand { memory: 3 << 30, ..enough },
+                ["need 3.0 GiB of memory", "has 2.0 GiB available", "smaller numjobs="],
+            ),
+            (Demand { threads: 101, ..enough }, ["need 101 threads", "ulimit -u allows 100 more", "smaller numjobs="]),
+            (Demand { files_of_one: 11, ..enough }, ["a job has 11 files", "may open 10", "ulimit -n"]),
+            (Demand { files: 21, ..enough }, ["open 21 files", "fs.file-max allows 20 more", "or raise it"]),
+        ] {
+            let message = machine.allows(demand).unwrap_err().to_string();
+            assert!(words.iter().all(|word| message.contains(word)) && !message.contains('\n'), "{message}");
+        }
+        Machine::default().allows(Demand { memory: u64::MAX, threads: u64::MAX, ..enough }).unwrap();
+    }
+
+    #[test]
+    fn the_tightest_limit_of_threads_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/loadavg", "0.20 0.18 0.12 1/80 11206\n");
+        write("proc/sys/kernel/threads-max", "1000\n");
+        write("proc/sys/fs/file-nr", "30\t0\t100\n");
+        let root = Sysroot::at(folder.path());
+        assert_eq!((threads(&root), files(&root)), (Some((920, "kernel.threads-max")), Some(70)));
+        write("proc/self/cgroup", "0::/job/step\n");
+        write("sys/fs/cgroup/job/pids.max", "50\n");
+        write("sys/fs/cgroup/job/pids.current", "20\n");
+        write("sys/fs/cgroup/job/step/pids.max", "max\n");
+        assert_eq!(threads(&root), Some((30, "pids.max of the control group")));
+    }
+}
