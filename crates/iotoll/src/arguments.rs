@@ -519,7 +519,7 @@ fn job_help() -> String {
     for option in model::plan::options::reference() {
         const INDENT: &str = "                              ";
         let first = format!("  {:<28}", option.name);
-        let about = format!("{} [{}]", option.help, option.value);
+        let about = format!("{} [{}]", option.full_help, option.value);
         let layout = textwrap::Options::new(99).initial_indent(&first).subsequent_indent(INDENT);
         text += &textwrap::fill(&about, layout);
         text.push('\n');

@@ -13,6 +13,7 @@ mod generate;
 mod guardian;
 mod guest;
 mod input;
+mod kinds;
 mod probes;
 mod progress;
 mod report;

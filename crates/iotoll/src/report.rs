@@ -2,17 +2,11 @@
 
 use crate::arguments::ReportArguments;
 use crate::failure::{self, BadInput};
+use crate::kinds;
 use crate::saving::series;
 use crate::stdout;
-use crate::stored;
-use model::blast::BlastRecord;
-use model::comparison::CompareRecord;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
-use model::guest::GuestRecord;
-use model::kind::Recorded;
-use model::record::Record;
-use report::Finding;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,22 +21,20 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
             latest
         }
     };
-    let kind = lab::store::kind_at(&path)?;
     if let Some(folder) = &arguments.series {
-        return write_series(&path, kind, folder);
+        return write_series(&path, folder);
     }
-    match kind {
-        Kind::Cost => show::<Record>(&path, arguments)?,
-        Kind::Compare => show::<CompareRecord>(&path, arguments)?,
-        Kind::Guest => show::<GuestRecord>(&path, arguments)?,
-        Kind::Ftq => show::<FtqRecord>(&path, arguments)?,
-        Kind::Blast => show::<BlastRecord>(&path, arguments)?,
+    let studied = kinds::study_at(&path, arguments.stored.as_deref())?;
+    if let Some(why) = studied.cut_off {
+        failure::complain(&why);
     }
+    stdout::print(&*studied.finding, arguments.shown)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the series of a recording.
-fn write_series(path: &Path, kind: Kind, folder: &Path) -> anyhow::Result<ExitCode> {
+fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
+    let kind = lab::store::kind_at(path)?;
     if kind != Kind::Ftq {
         let message = format!(
             "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
@@ -56,17 +48,4 @@ fn write_series(path: &Path, kind: Kind, folder: &Path) -> anyhow::Result<ExitCo
         .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
     series::write(folder, &record)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints a record of one kind.
-fn show<R: Recorded>(path: &Path, arguments: &ReportArguments) -> anyhow::Result<()>
-where
-    R::Finding: Finding,
-{
-    let (record, cut): (R, _) = lab::store::load_to_show(path)?;
-    if let Some(why) = cut {
-        failure::complain(&why);
-    }
-    let stored = stored::load(arguments.stored.as_deref(), record.plan())?;
-    stdout::print(&record.study(stored.as_ref()), arguments.shown)
 }

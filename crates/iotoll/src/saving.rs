@@ -117,7 +117,7 @@ pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes the report beside the record in `folder`.
-pub fn write_page(folder: &Path, finding: &impl Finding) -> anyhow::Result<()> {
+pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
     let path = folder.join(PAGE);
     let page = Format::Html.render(finding, Ink::Plain, 0);
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));

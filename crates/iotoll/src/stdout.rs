@@ -5,7 +5,7 @@ use report::Finding;
 use std::io::{IsTerminal, Write};
 
 /// Prints a finding on standard output.
-pub fn print(finding: &impl Finding, shown: Shown) -> anyhow::Result<()> {
+pub fn print(finding: &dyn Finding, shown: Shown) -> anyhow::Result<()> {
     let ink = shown.color.ink(std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
     write(&shown.format.render(finding, ink, columns()))
 }

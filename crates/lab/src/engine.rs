@@ -42,35 +42,20 @@ pub struct Setup<'a> {
 /// does.
 pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 
-/// One engine.
-pub struct Row {
-    /// Which.
-    pub kind: EngineKind,
-    /// What it does, for users.
-    pub about: &'static str,
-    /// Opens it; everything that takes time or memory happens here.
-    pub open: fn(&Setup) -> Result<OpenEngine>,
-}
+/// Opens an engine; everything that takes time or memory happens here.
+type Open = fn(&Setup) -> Result<OpenEngine>;
 
 /// Every engine.
-pub const TABLE: [Row; 9] = [
-    Row {
-        kind: EngineKind::Null,
-        about: "completes at once: the overhead floor of the load generator",
-        open: null::open,
-    },
-    Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles per I/O: a known cost", open: spin::open },
-    Row { kind: EngineKind::Work, about: "work_steps dependent multiplications per I/O", open: work::open },
-    Row {
-        kind: EngineKind::Mem,
-        about: "copies from and to memory: a pmem device without its driver",
-        open: mem::open,
-    },
-    Row { kind: EngineKind::Rr, about: "requests and responses with an echo server", open: rr::open },
-    Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
-    Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
-    Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },
-    Row { kind: EngineKind::Nbd, about: "a remote export, by the reference path's client", open: nbd::open },
+const TABLE: [(EngineKind, Open); 9] = [
+    (EngineKind::Null, null::open),
+    (EngineKind::Spin, spin::open),
+    (EngineKind::Work, work::open),
+    (EngineKind::Mem, mem::open),
+    (EngineKind::Rr, rr::open),
+    (EngineKind::Psync, psync::open),
+    (EngineKind::Libaio, libaio::open),
+    (EngineKind::IoUring, io_uring::open),
+    (EngineKind::Nbd, nbd::open),
 ];
 
 /// Finds or makes what one copy of a job works on: its files, its part of a remote export, or, for an engine without
@@ -98,9 +83,9 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
 pub fn open(setup: &Setup) -> Result<OpenEngine> {
-    let row = TABLE.iter().find(|row| row.kind == setup.plan.engine);
-    let row = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
-    (row.open)(setup)
+    let row = TABLE.iter().find(|(kind, _)| *kind == setup.plan.engine);
+    let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
+    open(setup)
 }
 
 /// Runs an engine that performs each I/O at once, at the job's queue depth.

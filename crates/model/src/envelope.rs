@@ -53,6 +53,11 @@ static KINDS: [Row; 5] = [
 ];
 
 impl Kind {
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|row| row.kind)
+    }
+
     /// Finds a kind by name.
     pub fn named(name: &str) -> Option<Self> {
         KINDS.iter().find(|row| row.name == name).map(|row| row.kind)

@@ -13,8 +13,8 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS,
-    Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
-    PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
+    Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD,
+    MOST_SUBMITTERS, Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
+    PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

@@ -6,8 +6,6 @@
 pub(crate) mod machine;
 pub(crate) mod work;
 
-pub use work::options_of;
-
 use crate::envelope::Envelope;
 use crate::stats::Estimate;
 use crate::warning::{Code, Warning};

@@ -10,55 +10,40 @@ use model::experiment::Experiment;
 use model::finding::RunFinding;
 use model::ftq::FtqFinding;
 use model::guest::GuestFinding;
-use serde::Serialize;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
-pub trait Finding: Serialize {
+pub trait Finding {
     /// The finding as a document.
     fn document(&self) -> Document;
+
+    /// All its numbers.
+    fn json(&self) -> String;
 }
 
-impl Finding for RunFinding {
-    fn document(&self) -> Document {
-        cost::document(self)
-    }
+/// Every finding, and the function that makes its document.
+macro_rules! findings {
+    ($($finding:ty: $document:path,)+) => {
+        $(impl Finding for $finding {
+            fn document(&self) -> Document {
+                $document(self)
+            }
+
+            fn json(&self) -> String {
+                json::json(self)
+            }
+        })+
+    };
 }
 
-impl Finding for CompareFinding {
-    fn document(&self) -> Document {
-        compare::document(self)
-    }
-}
-
-impl Finding for GuestFinding {
-    fn document(&self) -> Document {
-        guest::document(self)
-    }
-}
-
-impl Finding for FtqFinding {
-    fn document(&self) -> Document {
-        ftq::document(self)
-    }
-}
-
-impl Finding for BlastFinding {
-    fn document(&self) -> Document {
-        blast::document(self)
-    }
-}
-
-impl Finding for Diagnosis {
-    fn document(&self) -> Document {
-        doctor::document(self)
-    }
-}
-
-/// An experiment that is only read.
-impl Finding for Experiment {
-    fn document(&self) -> Document {
-        experiment::document(self)
-    }
+findings! {
+    RunFinding: cost::document,
+    CompareFinding: compare::document,
+    GuestFinding: guest::document,
+    FtqFinding: ftq::document,
+    BlastFinding: blast::document,
+    Diagnosis: doctor::document,
+    // An experiment that is only read.
+    Experiment: experiment::document,
 }
 
 /// A report format.
@@ -110,10 +95,10 @@ impl Format {
     }
 
     /// A finding in this format.
-    pub fn render(self, finding: &impl Finding, ink: Ink, columns: usize) -> String {
+    pub fn render(self, finding: &dyn Finding, ink: Ink, columns: usize) -> String {
         match self.row().render {
             Some(render) => render(&finding.document(), ink, columns),
-            None => json::json(finding),
+            None => finding.json(),
         }
     }
 
@@ -128,6 +113,7 @@ impl Format {
 mod tests {
     use super::*;
     use crate::document::{Block, Body, Fact, Section};
+    use crate::examples;
     use model::warning::{Code, Warning};
 
     #[test]
@@ -139,34 +125,21 @@ mod tests {
         assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html"]);
     }
 
-    fn renders(format: Format, name: &str, finding: &impl Finding) {
-        let text = format.render(finding, Ink::Plain, 100);
-        assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
-    }
-
     #[test]
     fn every_format_renders_every_kind() {
         for format in Format::all() {
-            cost::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
-            compare::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
-            guest::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
-            ftq::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
-            renders(format, "doctor", &doctor::fixture());
-            renders(format, "experiment", &experiment::fixture());
+            for (name, finding) in examples::all() {
+                let text = format.render(&*finding, Ink::Plain, 100);
+                assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
+            }
         }
     }
 
     /// README says that they are read first. CSV has only numbers.
     #[test]
     fn caveats_precede_the_figures_in_every_format_and_the_gravest_is_first() {
-        let documents = [
-            cost::document(&cost::fixture::psync_4k()),
-            compare::document(&compare::fixture::options()),
-            guest::document(&guest::fixture::two_kernels()),
-            ftq::document(&ftq::fixture::dirty_limit()),
-            blast::document(&blast::fixture::lossy()),
-        ];
-        for mut document in documents {
+        for (name, finding) in examples::measured() {
+            let mut document = finding.document();
             let figures = Body::Facts(vec![Fact::new("FIGURE", "1")]);
             document.sections.insert(0, Section::new("", vec![Block::new("", figures)]));
             document.caveats =
@@ -175,7 +148,7 @@ mod tests {
                 let Some(render) = row.render else { continue };
                 let text = render(&document, Ink::Plain, 100);
                 let places = ["GRAVER", "MILDER", "FIGURE"].map(|word| text.find(word));
-                assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}: {text}", row.name);
+                assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{name} as {}: {text}", row.name);
             }
         }
     }

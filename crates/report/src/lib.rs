@@ -42,6 +42,8 @@ mod text;
 mod workload;
 
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod hostile;
 
 pub use format::{Finding, Format};

@@ -7,13 +7,10 @@ use model::comparison::finding::CasePlan;
 use model::elided_list::elided_list;
 use model::experiment::Work;
 use model::finding::RunFinding;
-use model::plan::JobPlan;
-use model::stored::options_of;
+use model::plan::{JobPlan, options};
 
 /// Options that are shown also if they are fio's default.
 const ALWAYS: [&str; 4] = ["ioengine", "rw", "bs", "iodepth"];
-/// Options whose values are bytes.
-const SIZES: [&str; 4] = ["bs", "size", "offset", "io_size"];
 /// Jobs that are shown; the others are counted.
 const MOST_JOBS: usize = 4;
 /// A longer text is not for a terminal, whose reader typed it.
@@ -21,66 +18,8 @@ const SHORT: usize = 200;
 
 /// What defines the work of a job, and what is not default: "ioengine=psync rw=randread bs=4k iodepth=1 filename=data".
 pub fn options(job: &JobPlan) -> String {
-    let words = given(job).into_iter().map(|(name, value)| format!("{name}={value}"));
+    let words = options::shown(job, &ALWAYS).into_iter().map(|(name, value)| format!("{name}={value}"));
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// All options of a job that are worth to say, in fio's notation.
-fn given(job: &JobPlan) -> Vec<(String, String)> {
-    let usual = options_of(&JobPlan::default());
-    let differs = |option: &(&str, String)| ALWAYS.contains(&option.0) || !usual.contains(option);
-    let given = options_of(job).into_iter().filter(|option| option.0 != "files" && differs(option));
-    let mut options: Vec<(String, String)> = given
-        .map(|(name, value)| (name.to_owned(), if SIZES.contains(&name) { short(&value) } else { as_typed(value) }))
-        .collect();
-    let mut add = |name: &str, value: Option<String>| options.extend(value.map(|value| (name.to_owned(), value)));
-    add("filename", (!job.target.files.is_empty()).then(|| job.target.files.join(":")));
-    let folder = job.target.directory.as_ref().map(|folder| {
-        let folders = std::iter::once(folder).chain(&job.target.more_directories);
-        folders.map(String::as_str).collect::<Vec<_>>().join(":")
-    });
-    add("directory", folder);
-    let runtime = job.duration.runtime.0;
-    add("runtime", (runtime > 0).then(|| duration(runtime)));
-    add("time_based", job.duration.time_based.then(|| "1".to_owned()));
-    add("number_ios", job.duration.number_ios.map(|ios| ios.to_string()));
-    add("loops", (job.duration.loops != 1).then(|| job.duration.loops.to_string()));
-    options
-}
-
-/// What an option is if it is not given.
-fn usual(name: &str) -> String {
-    let all = options_of(&JobPlan::default());
-    all.into_iter().find(|(other, _)| *other == name).map_or_else(|| "default".to_owned(), |(_, value)| as_typed(value))
-}
-
-/// A switch as fio writes it: 1 or 0.
-fn as_typed(value: String) -> String {
-    match value.as_str() {
-        "true" => "1".to_owned(),
-        "false" => "0".to_owned(),
-        _ => value,
-    }
-}
-
-/// "4k,4k,64k" of "4096,4096,65536": as people write sizes, if that is exact.
-fn short(sizes: &str) -> String {
-    let one = |size: &str| {
-        let Ok(bytes) = size.parse::<u64>() else { return size.to_owned() };
-        let units = [(1u64 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
-        let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes % unit == 0);
-        unit.map_or_else(|| size.to_owned(), |(unit, letter)| format!("{}{letter}", bytes / unit))
-    };
-    sizes.split(',').map(one).collect::<Vec<_>>().join(",")
-}
-
-/// "10s", or in microseconds.
-fn duration(nanos: u64) -> String {
-    match nanos {
-        whole if whole % 1_000_000_000 == 0 => format!("{}s", whole / 1_000_000_000),
-        whole if whole % 1_000_000 == 0 => format!("{}ms", whole / 1_000_000),
-        other => format!("{}us", other / 1000),
-    }
 }
 
 /// The jobs of a run. A foreign command says itself what it does.
@@ -120,7 +59,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Fact> {
 }
 
 /// Options, each with its different values.
-type Varied = Vec<(String, Vec<String>)>;
+type Varied = Vec<(&'static str, Vec<String>)>;
 
 /// Each job of the baseline with its options. An option that varies has all its values, and those of an arm with others.
 fn of_jobs(finding: &CompareFinding) -> Vec<(String, String)> {
@@ -141,17 +80,17 @@ fn of_jobs(finding: &CompareFinding) -> Vec<(String, String)> {
             .iter()
             .map(|(arm, jobs)| (*arm, jobs.get(place).map_or_else(Vec::new, |jobs| options_of_all(jobs))))
             .collect();
-        let mut names: Vec<&String> = own.iter().map(|(name, _)| name).collect();
+        let mut names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
         for (name, _) in of_others.iter().flat_map(|(_, options)| options) {
-            if !names.contains(&name) {
+            if !names.contains(name) {
                 names.push(name);
             }
         }
-        let values = |options: &[(String, Vec<String>)], name: &str| {
-            let found = options.iter().find(|(other, _)| other == name);
-            found.map_or_else(|| usual(name), |(_, values)| elided_list(values, "|"))
+        let values = |options: &Varied, name: &str| {
+            let found = options.iter().find(|(other, _)| *other == name);
+            found.map_or_else(|| options::usual(name), |(_, values)| elided_list(values, "|"))
         };
-        let word = |name: &&String| {
+        let word = |name: &&str| {
             let first = values(&own, name);
             let differ = of_others.iter().map(|(arm, options)| (arm, values(options, name)));
             let differ: Vec<String> =
@@ -187,7 +126,7 @@ fn jobs_of<'a>(cases: impl Iterator<Item = &'a CasePlan>) -> Vec<Vec<&'a JobPlan
 /// The options of one job in all cases, each with its different values.
 fn options_of_all(jobs: &[&JobPlan]) -> Varied {
     let mut all: Varied = Vec::new();
-    for (name, value) in jobs.iter().flat_map(|job| given(job)) {
+    for (name, value) in jobs.iter().flat_map(|job| options::shown(job, &ALWAYS)) {
         match all.iter_mut().find(|(other, _)| *other == name) {
             Some((_, values)) if values.contains(&value) => {}
             Some((_, values)) => values.push(value),
@@ -240,15 +179,6 @@ mod tests {
 
     fn texts(finding: &CompareFinding) -> Vec<String> {
         of_comparison(finding).into_iter().map(|fact| format!("{}: {}", fact.label, fact.text)).collect()
-    }
-
-    #[test]
-    fn sizes_are_written_as_people_write_them() {
-        assert_eq!(
-            ["4096", "65536,4096,1048576", "4097", "50%", "0"].map(short),
-            ["4k", "64k,4k,1m", "4097", "50%", "0"]
-        );
-        assert_eq!([duration(10_000_000_000), duration(1_500_000_000), duration(2_500)], ["10s", "1500ms", "2us"]);
     }
 
     #[test]

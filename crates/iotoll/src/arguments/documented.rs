@@ -43,7 +43,7 @@ fn argument(option: &Reference) -> Arg {
     let argument = Arg::new(option.name)
         .long(option.name)
         .visible_aliases(option.aliases)
-        .help(format!("{} [{}]", option.help, option.value))
+        .help(format!("{} [{}]", option.full_help, option.value))
         .help_heading(JOB_OPTIONS)
         .value_name("VALUE");
     let argument = match option.name {

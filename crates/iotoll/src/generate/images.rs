@@ -1,15 +1,9 @@
 //! SVG images of reports for the documentation, each drawn from a record in the same folder.
 
 use super::GeneratedFile;
+use crate::kinds;
 use anyhow::Context;
-use model::blast::BlastRecord;
-use model::comparison::CompareRecord;
-use model::envelope::Kind;
-use model::ftq::FtqRecord;
-use model::guest::GuestRecord;
-use model::kind::Recorded;
-use model::record::Record;
-use report::{Finding, Format, Ink, screen};
+use report::{Format, Ink, screen};
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
@@ -38,23 +32,9 @@ pub fn files(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
 }
 
 fn picture(record: &Path) -> anyhow::Result<String> {
-    match lab::store::kind_at(record)? {
-        Kind::Cost => of::<Record>(record),
-        Kind::Compare => of::<CompareRecord>(record),
-        Kind::Guest => of::<GuestRecord>(record),
-        Kind::Ftq => of::<FtqRecord>(record),
-        Kind::Blast => of::<BlastRecord>(record),
-    }
-}
-
-/// A picture of a record of one kind.
-fn of<R: Recorded>(record: &Path) -> anyhow::Result<String>
-where
-    R::Finding: Finding,
-{
-    let record: R = lab::store::load(record)?;
-    let text = Format::Table.render(&record.study(None), Ink::Colour, COLUMNS);
-    Ok(screen::svg(&shown(&record.envelope().command_line), &text, COLUMNS))
+    let studied = kinds::study_at(record, None)?;
+    let text = Format::Table.render(&*studied.finding, Ink::Colour, COLUMNS);
+    Ok(screen::svg(&shown(&studied.command_line), &text, COLUMNS))
 }
 
 /// The command line without the options that select where and how the report is printed, because the image shows that.

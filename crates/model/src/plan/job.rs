@@ -8,7 +8,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-pub use engine::{EngineKind, Medium, Queue};
+pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,

@@ -1,15 +1,14 @@
-//! The options of a job: name, accepted values, and what each one sets.
+//! The options of a job: name, accepted values, default, and what each one sets.
 //!
-//! The tables in `table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help` and the
-//! documentation are generated from them.
+//! The tables in `table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help`, the
+//! documentation, the work in reports and the comparison with stored records follow from them.
 
-mod defaults;
 mod fio_names;
 mod path_table;
 mod table;
 
 use super::draft::Draft;
-use super::job::{EngineKind, Size};
+use super::job::{EngineKind, JobPlan, Size};
 use super::nearest::nearest;
 use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
@@ -24,14 +23,57 @@ pub(crate) struct JobOption {
     pub name: &'static str,
     /// fio's other names for it.
     pub aliases: &'static [&'static str],
-    /// One line of help.
+    /// One line of help, without the default and the engine.
     pub help: &'static str,
+    /// What applies if it is not given.
+    pub default: Default,
+    /// The one engine that reads it. `None`: all do.
+    pub engine: Option<EngineKind>,
+    /// What a difference in it means.
+    pub role: Role,
     /// A valid value.
     pub example: &'static str,
     /// An invalid value.
     pub bad_example: &'static str,
+    /// Its value in a job, as people type it. `None` if it is not given and has no value of its own.
+    pub get: fn(&JobPlan) -> Option<String>,
     /// The accepted values, and the function that applies one.
-    pub value: Value,
+    pub set: Value,
+}
+
+/// The fields that most rows have in common.
+const PLAIN: JobOption = JobOption {
+    name: "",
+    aliases: &[],
+    help: "",
+    default: Default::Required,
+    engine: None,
+    role: Role::Work,
+    example: "",
+    bad_example: "",
+    get: |_| None,
+    set: Value::Switch(|_, _| {}),
+};
+
+/// What applies if an option is not given.
+pub(crate) enum Default {
+    /// The same as this value.
+    Value(&'static str),
+    /// What these words say; no value has the same meaning.
+    Words(&'static str),
+    /// The engine needs it.
+    Required,
+}
+
+/// What it means that two jobs differ in an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// They do other work.
+    Work,
+    /// They do the same work elsewhere or longer. Reports show the option; a stored record may differ in it.
+    Extent,
+    /// Nothing that a reader of a report needs.
+    Other,
 }
 
 /// The kinds of value, each with its limits and the function that applies a valid value.
@@ -61,7 +103,7 @@ pub(crate) enum Value {
 impl JobOption {
     /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
-        let outcome = match (text, &self.value) {
+        let outcome = match (text, &self.set) {
             (Some(""), _) => Err(Wrong::new("its value is empty")),
             (Some(text), value) => value.apply(draft, text),
             (None, Value::Switch(set)) => {
@@ -82,21 +124,47 @@ impl JobOption {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
-        (matches!(self.value, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
+        (matches!(self.set, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
             .then(|| format!("'{text}' is in seconds; fio 3.33 reads it as microseconds, so write 's'"))
     }
 
     fn expectation(&self) -> String {
-        format!("expected {}, for example {}={}", self.value.form(), self.name, self.example)
+        format!("expected {}, for example {}={}", self.set.form(), self.name, self.example)
     }
 
     /// Whether the option needs a value (a bare name is an error).
     pub(crate) fn needs_value(&self) -> bool {
-        !matches!(self.value, Value::Switch(_))
+        !matches!(self.set, Value::Switch(_))
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// One line of help with the engine that reads the option, and its default.
+    fn full_help(&self) -> String {
+        let help = self.engine.map_or_else(
+            || self.help.to_owned(),
+            |engine| {
+                let (first, rest) = self.help.split_at(1);
+                // An abbreviation stays as it is.
+                let word = rest.starts_with(|letter: char| !letter.is_uppercase());
+                let first = if word { first.to_lowercase() } else { first.to_owned() };
+                format!("Engine {}: {first}{rest}", engine.name())
+            },
+        );
+        match self.default {
+            Default::Value(default) | Default::Words(default) => format!("{help} [default: {default}]"),
+            Default::Required => help,
+        }
+    }
+
+    fn default_in_words(&self) -> String {
+        match (&self.default, self.engine) {
+            (Default::Value(default) | Default::Words(default), _) => (*default).to_owned(),
+            (Default::Required, Some(engine)) => format!("required by engine {}", engine.name()),
+            (Default::Required, None) => "required".to_owned(),
+        }
     }
 }
 
@@ -209,6 +277,10 @@ pub struct Reference {
     pub value: String,
     /// One line of help.
     pub help: &'static str,
+    /// The one engine that reads it. `None`: all do.
+    pub engine: Option<&'static str>,
+    /// One line of help with the engine and the default.
+    pub full_help: String,
     /// A valid value.
     pub example: &'static str,
     /// An invalid value.
@@ -216,7 +288,7 @@ pub struct Reference {
     /// The words that it accepts, if it accepts only words.
     pub words: Vec<String>,
     /// Its default, as a value or in words.
-    pub default: &'static str,
+    pub default: String,
 }
 
 /// All options, in the order in which help lists them.
@@ -224,11 +296,46 @@ pub fn reference() -> impl Iterator<Item = Reference> {
     all().map(|option| Reference {
         name: option.name,
         aliases: option.aliases,
-        value: option.value.form(),
+        value: option.set.form(),
         help: option.help,
+        engine: option.engine.map(EngineKind::name),
+        full_help: option.full_help(),
         example: option.example,
         bad_example: option.bad_example,
-        words: option.value.words(),
-        default: defaults::of(option.name),
+        words: option.set.words(),
+        default: option.default_in_words(),
     })
+}
+
+/// The options of `job` that only another engine reads.
+pub(crate) fn of_other_engines(job: &JobPlan) -> impl Iterator<Item = &'static str> {
+    let engine = job.engine;
+    all().filter(move |option| option.engine.is_some_and(|its| its != engine)).map(|option| option.name)
+}
+
+/// The value of an option that is not given.
+const NOT_GIVEN: &str = "default";
+
+/// The options that define the work of a job, each with its value.
+pub fn work(job: &JobPlan) -> impl Iterator<Item = (&'static str, String)> {
+    let value = |option: &JobOption| (option.get)(job).unwrap_or_else(|| NOT_GIVEN.to_owned());
+    all().filter(|option| option.role == Role::Work).map(move |option| (option.name, value(option)))
+}
+
+/// The options that a report shows: those that define the work or its extent and differ from the default, and those
+/// of `always`.
+pub fn shown(job: &JobPlan, always: &[&str]) -> Vec<(&'static str, String)> {
+    let usual = JobPlan::default();
+    let given = |option: &JobOption| {
+        let value = (option.get)(job)?;
+        let differs = (option.get)(&usual).is_none_or(|usual| usual != value);
+        (differs || always.contains(&option.name)).then_some((option.name, value))
+    };
+    let of = |role| all().filter(move |option| option.role == role).filter_map(given);
+    of(Role::Work).chain(of(Role::Extent)).collect()
+}
+
+/// The value of an option in a job without options: its default.
+pub fn usual(name: &str) -> String {
+    find(name).and_then(|option| (option.get)(&JobPlan::default())).unwrap_or_else(|| NOT_GIVEN.to_owned())
 }

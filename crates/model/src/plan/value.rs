@@ -5,6 +5,7 @@
 
 mod choice;
 mod list;
+pub mod typed;
 mod wrong;
 
 use super::job::Size;

@@ -1,8 +1,7 @@
 //! Differences between the work of two measurements, in words: "bs 4096 → 8192". Names, files and seeds are ignored.
 
 use crate::plan::service::{Service, named_in};
-use crate::plan::value::word;
-use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
+use crate::plan::{JobPlan, Plan, options};
 use std::fmt::Display;
 
 /// Maximum number of differences to name.
@@ -61,125 +60,19 @@ pub(crate) fn of_words((then, before): (&[String], &[Service]), (now, today): (&
     then.iter().zip(&now).filter_map(|(then, now)| differs("word", then, now)).collect()
 }
 
-fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
-    let (then, now) = (options_of(then), options_of(now));
-    then.into_iter().zip(now).filter_map(|((name, then), (_, now))| differs(name, then, now)).collect()
-}
-
 /// The options that define the work, under fio's names.
-pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
-    // The exhaustive pattern forces whoever adds an option to decide here whether it changes the work. Options that a
-    // comparison overrides (times, delays) do not.
-    let JobPlan {
-        name: _,
-        section: _,
-        engine,
-        access: _,
-        order: _,
-        random_run,
-        read_percent,
-        block_sizes,
-        target,
-        copies,
-        group_reporting: _,
-        depth,
-        direct,
-        duration,
-        fsync_every,
-        fdatasync_every,
-        end_fsync,
-        no_random_map,
-        repeatable: _,
-        seed: _,
-        invalidate,
-        unlink: _,
-        fallocate,
-        fixed_buffers,
-        registered_files,
-        rates,
-        cpus_allowed,
-        start_delay: _,
-        think_time,
-        percentiles: _,
-        uri,
-        path,
-        spin_cycles,
-        work_steps,
-        mem_copy,
-        mem_in_flight,
-        rr_peer,
-        rr_connect,
-        inject,
-        inject_every,
-        inject_at,
-        allow_device_write: _,
-    } = job;
-    let chosen = |flag: &Option<bool>| flag.map_or("as the engine chooses".to_owned(), |flag| flag.to_string());
-    let size = |size: &Option<Size>| size.map_or("all of the file".to_owned(), self::size);
-    let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
-    let mut options = vec![
-        ("ioengine", engine.name().to_owned()),
-        ("rw", if *random_run > 1 { format!("{}:{random_run}", job.rw()) } else { job.rw().to_owned() }),
-        ("rwmixread", read_percent.to_string()),
-        ("bs", blocks(block_sizes)),
-        // Without a name, a job uses one file.
-        ("files", target.files.len().max(1).to_string()),
-        ("size", size(&target.size)),
-        ("offset", self::size(target.offset)),
-        ("numjobs", copies.to_string()),
-        ("iodepth", depth.in_flight.to_string()),
-        ("iodepth_batch_submit", depth.submit.to_string()),
-        ("iodepth_batch_complete_min", depth.complete_min.to_string()),
-        ("iodepth_batch_complete_max", depth.complete_max.to_string()),
-        ("direct", direct.to_string()),
-        ("io_size", size(&duration.io_size)),
-        ("fsync", fsync_every.to_string()),
-        ("fdatasync", fdatasync_every.to_string()),
-        ("end_fsync", end_fsync.to_string()),
-        ("norandommap", no_random_map.to_string()),
-        ("invalidate", invalidate.map_or("default".to_owned(), |invalidate| invalidate.to_string())),
-        ("fallocate", format!("{fallocate:?}").to_lowercase()),
-        ("uri", uri.clone().unwrap_or_else(|| "none".to_owned())),
-        ("fixedbufs", chosen(fixed_buffers)),
-        ("registerfiles", chosen(registered_files)),
-        ("rate_iops", each(rates)),
-        ("cpus_allowed", if cpus.is_empty() { "all".to_owned() } else { cpus.join(",") }),
-        ("thinktime", format!("{} ns", think_time.0)),
-        ("spin_cycles", spin_cycles.to_string()),
-        ("work_steps", work_steps.to_string()),
-        ("mem_copy", word(*mem_copy).to_owned()),
-        ("mem_in_flight", word(*mem_in_flight).to_owned()),
-        ("rr_peer", rr_peer.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)),
-        ("rr_connect", rr_connect.to_string()),
-        ("inject_ns", inject.0.to_string()),
-        ("inject_every", format!("{} ns", inject_every.0)),
-        ("inject_at", word(*inject_at).to_owned()),
-    ];
-    options.extend(path.options());
-    options
-}
-
-fn size(size: Size) -> String {
-    match size {
-        Size::Bytes(bytes) => bytes.0.to_string(),
-        Size::Percent(percent) => format!("{percent}%"),
-    }
-}
-
-fn blocks(sizes: &BlockSizes) -> String {
-    let BlockSizes { read, write, trim } = sizes;
-    if read == write && write == trim { read.0.to_string() } else { format!("{},{},{}", read.0, write.0, trim.0) }
-}
-
-fn each(rates: &Rates) -> String {
-    let Rates { read, write, trim } = rates;
-    format!("{read},{write},{trim}")
+fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
+    // Without a name, a job uses one file.
+    let files = |job: &JobPlan| job.target.files.len().max(1);
+    let options = options::work(then).zip(options::work(now));
+    let options = options.filter_map(|((name, then), (_, now))| differs(name, then, now));
+    differs("files", files(then), files(now)).into_iter().chain(options).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Depth;
+    use crate::plan::{BlockSizes, Depth};
     use crate::unit::{Bytes, Nanos};
 
     #[test]
@@ -199,7 +92,7 @@ mod tests {
             fixed_buffers: Some(true),
             ..same
         };
-        let expected = ["bs 4096 → 8192", "iodepth 1 → 8", "fixedbufs as the engine chooses → true"];
+        let expected = ["bs 4k → 8k", "iodepth 1 → 8", "fixedbufs default → 1"];
         assert_eq!(of_jobs(&then, &other), expected);
     }
 

@@ -5,16 +5,9 @@ use crate::compare::{document, fixture};
 use model::comparison::CompareFinding;
 use proptest::prelude::*;
 
-/// The pages of all fixtures.
+/// The pages of all examples.
 fn pages() -> Vec<(String, String)> {
-    let page = |kind: &str, name: &str, document| (format!("{kind}_{name}"), super::html(&document));
-    let runs =
-        crate::cost::fixture::all().into_iter().map(|(name, run)| page("run", name, crate::cost::document(&run)));
-    let comparisons = fixture::all().into_iter().map(|(name, finding)| page("compare", name, document(&finding)));
-    let doctor = page("doctor", "diagnosis", crate::doctor::document(&crate::doctor::fixture()));
-    let recordings = crate::ftq::fixture::all().into_iter();
-    let recordings = recordings.map(|(name, finding)| page("ftq", name, crate::ftq::document(&finding)));
-    runs.chain(comparisons).chain([doctor]).chain(recordings).collect()
+    crate::examples::all().into_iter().map(|(name, finding)| (name, super::html(&finding.document()))).collect()
 }
 
 fn html(finding: &CompareFinding) -> String {

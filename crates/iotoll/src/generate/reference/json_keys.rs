@@ -6,56 +6,65 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Title and introduction of a page.
+/// Name, title and introduction of a page.
 pub struct Heading {
+    /// In the name of the page and of the schema.
+    pub name: &'static str,
     title: &'static str,
     opening: &'static str,
     rules: &'static str,
 }
 
-/// The JSON of `run` and `cost`.
-pub const RUN: Heading = Heading {
-    title: "JSON of run and cost",
-    opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
-              JSON Schema is [run.schema.json](run.schema.json).",
-    rules: RULES,
-};
+impl Heading {
+    /// The JSON of `run` and `cost`.
+    pub const RUN: Self = Self {
+        name: "run",
+        title: "JSON of run and cost",
+        opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
+                  JSON Schema is [run.schema.json](run.schema.json).",
+        rules: RULES,
+    };
 
-/// The JSON of `compare`.
-pub const COMPARE: Heading = Heading {
-    title: "JSON of compare",
-    opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-              [compare.schema.json](compare.schema.json).",
-    rules: RULES,
-};
+    /// The JSON of `compare`.
+    pub const COMPARE: Self = Self {
+        name: "compare",
+        title: "JSON of compare",
+        opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+                  [compare.schema.json](compare.schema.json).",
+        rules: RULES,
+    };
 
-/// The JSON of `guest run`.
-pub const GUEST: Heading = Heading {
-    title: "JSON of guest",
-    opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-              [guest.schema.json](guest.schema.json).",
-    rules: "Keys are added, never renamed. `null` means unknown. Instructions are those that an emulated CPU executes, \
-            neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-};
+    /// The JSON of `guest run`.
+    pub const GUEST: Self = Self {
+        name: "guest",
+        title: "JSON of guest",
+        opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+                  [guest.schema.json](guest.schema.json).",
+        rules: "Keys are added, never renamed. `null` means unknown. Instructions are those that an emulated CPU executes, \
+                neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+    };
 
-/// The JSON of `ftq`.
-pub const FTQ: Heading = Heading {
-    title: "JSON of ftq",
-    opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-              [ftq.schema.json](ftq.schema.json). The series itself is in `series.parquet` \
-              ([guide](../guide/ftq.md)).",
-    rules: "Keys are added, never renamed. `null` means unknown. Amounts are in `unit`, bytes or steps. Numbers are JSON \
-            numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-};
+    /// The JSON of `ftq`.
+    pub const FTQ: Self = Self {
+        name: "ftq",
+        title: "JSON of ftq",
+        opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+                  [ftq.schema.json](ftq.schema.json). The series itself is in `series.parquet` \
+                  ([guide](../guide/ftq.md)).",
+        rules: "Keys are added, never renamed. `null` means unknown. Amounts are in `unit`, bytes or steps. Numbers are JSON \
+                numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+    };
 
-/// The JSON of `blast`.
-pub const BLAST: Heading = Heading {
-    title: "JSON of blast",
-    opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-              [blast.schema.json](blast.schema.json).",
-    rules: "Keys are added, never renamed. `null` means unknown. Costs are net of the machine's background and per packet that \
-            the receiver counted. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-};
+    /// The JSON of `blast`.
+    pub const BLAST: Self = Self {
+        name: "blast",
+        title: "JSON of blast",
+        opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+                  [blast.schema.json](blast.schema.json).",
+        rules: "Keys are added, never renamed. `null` means unknown. Costs are net of the machine's background and per packet that \
+                the receiver counted. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+    };
+}
 
 const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
                      the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
@@ -306,9 +315,8 @@ fn within<'a>(place: &str, schema: &'a Value) -> Vec<(String, &'a Value)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema;
     use super::*;
-    use model::comparison::CompareFinding;
+    use crate::kinds::{KINDS, schema};
     use model::finding::RunFinding;
 
     fn every_key(schema: &Schema, check: impl Fn(&Document, &str, &str, &Value)) -> usize {
@@ -328,7 +336,7 @@ mod tests {
     #[test]
     fn every_key_says_what_it_means_and_every_number_its_unit() {
         let mut count = 0;
-        for schema in [schema::<RunFinding>(), schema::<CompareFinding>()] {
+        for schema in KINDS.iter().map(|row| (row.schema)()) {
             count += every_key(&schema, |document, name, key, value| {
                 let named = reference(value).and_then(|name| document.defined(name));
                 let meaning =
@@ -344,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_keys_at_every_depth() {
-        let page = page(&RUN, &schema::<RunFinding>());
+        let page = page(&Heading::RUN, &schema::<RunFinding>());
         assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
         assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
         assert!(page.contains("In `jobs[].latency_ns`, `jobs[].read.latency_ns`"), "{page}");

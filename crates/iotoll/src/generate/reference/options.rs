@@ -3,6 +3,7 @@
 use super::super::markdown::{Page, code, default_apart, prose};
 use crate::arguments::documented;
 use model::plan::options::{Reference, reference};
+use model::plan::{ENGINES, Engine, Medium, Queue};
 
 /// The engine that has path tunings.
 const PATH_ENGINE: &str = "nbd";
@@ -15,8 +16,25 @@ pub fn job_options() -> String {
          `iotoll compare`. Names, meanings and units are those of fio where fio has the option. Numbers take the suffixes \
          `k`, `m`, `g` and `t`, which are powers of 1024.",
     );
+    page.section("Engines");
+    let about = |engine: &Engine| {
+        let goes = match engine.medium {
+            Medium::Files => "files or devices",
+            Medium::Remote => "the export of a server",
+            Medium::Nothing => "nothing: `size` is needed",
+        };
+        let depth = match engine.queue {
+            Queue::One => "1",
+            Queue::Deep => "iodepth",
+        };
+        vec![code(engine.name), prose(engine.about), goes.to_owned(), depth.to_owned()]
+    };
+    page.table(
+        &["Engine", "What it does", "Its I/O goes to", "I/Os in flight"],
+        &ENGINES.iter().map(about).collect::<Vec<_>>(),
+    );
     let mut engines: Vec<Option<&str>> = Vec::new();
-    for engine in reference().map(|option| scope(&option).0) {
+    for engine in reference().map(|option| option.engine) {
         if !engines.contains(&engine) {
             engines.push(engine);
         }
@@ -30,7 +48,7 @@ pub fn job_options() -> String {
             }
             Some(engine) => page.section(&format!("Engine {engine}")),
         }
-        let options = reference().filter(|option| scope(option).0 == engine);
+        let options = reference().filter(|option| option.engine == engine);
         page.table(&["Option", "Meaning", "Values"], &options.map(|option| row(&option)).collect::<Vec<_>>());
     }
     page.finish()
@@ -43,16 +61,9 @@ fn row(option: &Reference) -> Vec<String> {
     let example = code(option.example);
     vec![
         code(option.name),
-        prose(&capital(scope(option).1)) + &also,
-        format!("{}, as in {example}. Default: {}", prose(&capital(&option.value)), prose(option.default)),
+        prose(option.help) + &also,
+        format!("{}, as in {example}. Default: {}", prose(&capital(&option.value)), prose(&option.default)),
     ]
-}
-
-/// The engine that an option applies to, and the rest of its help text.
-fn scope(option: &Reference) -> (Option<&'static str>, &'static str) {
-    let of_engine = option.help.strip_prefix("Engine ").and_then(|rest| rest.split_once(": "));
-    let (engine, help) = of_engine.map_or((None, option.help), |(engine, rest)| (Some(engine), rest));
-    (engine, default_apart(help).0)
 }
 
 fn capital(text: &str) -> String {
@@ -71,14 +82,14 @@ pub fn path_tunings() -> String {
     let command = documented();
     let server: Vec<_> = command.find_subcommand("serve").into_iter().flat_map(|serve| serve.get_arguments()).collect();
     let of_server = |name: &str| server.iter().find(|flag| flag.get_id() == name);
-    let path = reference().filter(|option| scope(option).0 == Some(PATH_ENGINE) || of_server(option.name).is_some());
+    let path = reference().filter(|option| option.engine == Some(PATH_ENGINE) || of_server(option.name).is_some());
     for option in path {
         page.section(option.name);
         let mut rows = Vec::new();
         // Some of the options that the server has too apply to all engines.
-        let side = if scope(&option).0.is_some() { "Client" } else { "Any job" };
-        let meaning = prose(&capital(scope(&option).1));
-        rows.push(vec![side.to_owned(), code(option.name), prose(&option.value), prose(option.default), meaning]);
+        let side = if option.engine.is_some() { "Client" } else { "Any job" };
+        let meaning = prose(option.help);
+        rows.push(vec![side.to_owned(), code(option.name), prose(&option.value), prose(&option.default), meaning]);
         if let Some(flag) = of_server(option.name) {
             let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>();
             let value = flag.get_value_names().and_then(<[_]>::first).filter(|_| flag.get_action().takes_values());

@@ -1,8 +1,8 @@
-//! The engines by name, and the properties of each that a plan depends on.
+//! The engines: what each does, and the properties that a plan depends on. Each has a row of [`ENGINES`].
 
 use serde::{Deserialize, Serialize};
 
-/// Issues the I/O. The table of engines in `lab` has one row for each.
+/// Issues the I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,46 +27,113 @@ pub enum EngineKind {
     Nbd,
 }
 
-impl EngineKind {
-    /// All engines, in the order in which help lists them.
-    pub const ALL: [Self; 9] =
-        [Self::Null, Self::Spin, Self::Work, Self::Mem, Self::Rr, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
+/// A row of [`ENGINES`].
+#[derive(Debug)]
+pub struct Engine {
+    /// Which one.
+    pub kind: EngineKind,
+    /// Its name in `ioengine=`.
+    pub name: &'static str,
+    /// What it does, for users.
+    pub about: &'static str,
+    /// What its I/O goes to.
+    pub medium: Medium,
+    /// Whether it can have several I/Os in flight.
+    pub queue: Queue,
+}
 
+/// Every engine, in the order in which help lists them.
+pub static ENGINES: [Engine; 9] = [
+    Engine {
+        kind: EngineKind::Null,
+        name: "null",
+        about: "Completes each I/O at once: the overhead of the load generator itself",
+        medium: Medium::Nothing,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Spin,
+        name: "spin",
+        about: "Burns a number of ticks of the time-stamp counter for each I/O: a known cost in time",
+        medium: Medium::Nothing,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Work,
+        name: "work",
+        about: "Executes a number of dependent instructions for each I/O: a known cost in instructions",
+        medium: Medium::Nothing,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Mem,
+        name: "mem",
+        about: "Copies from and to memory: a pmem device without its driver",
+        medium: Medium::Nothing,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Rr,
+        name: "rr",
+        about: "Exchanges requests and responses with an echo server",
+        medium: Medium::Nothing,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Psync,
+        name: "psync",
+        about: "Calls pread and pwrite",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Libaio,
+        name: "libaio",
+        about: "Calls io_submit and io_getevents",
+        medium: Medium::Files,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::IoUring,
+        name: "io_uring",
+        about: "Uses io_uring, by default with registered buffers, files and ring",
+        medium: Medium::Files,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Nbd,
+        name: "nbd",
+        about: "Uses an export of a server over the Network Block Device protocol",
+        medium: Medium::Remote,
+        queue: Queue::Deep,
+    },
+];
+
+impl EngineKind {
     /// Its name in `ioengine=`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Spin => "spin",
-            Self::Work => "work",
-            Self::Mem => "mem",
-            Self::Rr => "rr",
-            Self::Psync => "psync",
-            Self::Libaio => "libaio",
-            Self::IoUring => "io_uring",
-            Self::Nbd => "nbd",
-        }
+        self.row().name
     }
 
     /// Finds an engine by name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|engine| engine.name() == name)
+        ENGINES.iter().find(|engine| engine.name == name).map(|engine| engine.kind)
     }
 
     /// What its I/O goes to.
     pub fn medium(self) -> Medium {
-        match self {
-            Self::Null | Self::Spin | Self::Work | Self::Mem | Self::Rr => Medium::Nothing,
-            Self::Psync | Self::Libaio | Self::IoUring => Medium::Files,
-            Self::Nbd => Medium::Remote,
-        }
+        self.row().medium
     }
 
     /// Whether it can have several I/Os in flight.
     pub fn queue(self) -> Queue {
-        match self {
-            Self::Psync | Self::Mem => Queue::One,
-            Self::Null | Self::Spin | Self::Work | Self::Rr | Self::Libaio | Self::IoUring | Self::Nbd => Queue::Deep,
-        }
+        self.row().queue
+    }
+
+    fn row(self) -> &'static Engine {
+        // Unreachable fallback: a test checks that every engine has a row.
+        let [first, ..] = &ENGINES;
+        ENGINES.iter().find(|engine| engine.kind == self).unwrap_or(first)
     }
 }
 
@@ -95,10 +162,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_engine_is_found_by_its_name() {
-        for engine in EngineKind::ALL {
-            assert_eq!(EngineKind::parse(engine.name()), Some(engine));
+    fn every_engine_has_its_row_and_is_found_by_its_name() {
+        // In the order of the table, so that an engine without a row shifts the others.
+        for (place, engine) in ENGINES.iter().enumerate() {
+            assert_eq!(engine.kind as usize, place);
+            assert_eq!((EngineKind::parse(engine.name), engine.kind.name()), (Some(engine.kind), engine.name));
         }
+        assert_eq!(EngineKind::Nbd as usize + 1, ENGINES.len());
         assert_eq!(EngineKind::parse("sync"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! How engine `nbd` and the server send and receive payloads.
 
-use crate::plan::value::{Choice, Wrong, integer_in, word};
+use crate::plan::value::{Choice, Wrong, integer_in};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
@@ -231,32 +231,6 @@ impl Display for TxTaskCpus {
                 formatter.write_str(&cpus.join(","))
             }
         }
-    }
-}
-
-impl PathPlan {
-    /// Each option with its value.
-    pub fn options(&self) -> [(&'static str, String); 14] {
-        let Self {
-            send, receive, framing, segment, max_payload, copy, crc, coalesce, busy_poll, in_flight, null, ..
-        } = self;
-        let Self { tx_queue, tx_task_cpus, submitters, .. } = self;
-        [
-            ("path_send", send.to_string()),
-            ("path_receive", receive.to_string()),
-            ("path_framing", word(*framing).to_owned()),
-            ("path_segment", segment.to_string()),
-            ("path_max_payload", max_payload.to_string()),
-            ("path_copy", word(*copy).to_owned()),
-            ("path_crc", word(*crc).to_owned()),
-            ("path_coalesce", format!("{} ns", coalesce.0)),
-            ("path_busy_poll", format!("{} ns", busy_poll.0)),
-            ("path_in_flight", word(*in_flight).to_owned()),
-            ("path_null", word(*null).to_owned()),
-            ("path_tx_queue", word(*tx_queue).to_owned()),
-            ("tx_task_cpus", tx_task_cpus.to_string()),
-            ("submitters", submitters.to_string()),
-        ]
     }
 }
 

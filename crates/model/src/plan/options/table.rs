@@ -1,10 +1,14 @@
 //! The job options, in the order in which help lists them. The options of engine nbd follow (`path_table.rs`).
 
-use super::{JobOption, Value::*, engine};
+use super::{Default, JobOption, PLAIN, Role, Value::*, engine};
 use crate::plan::draft::Start;
-use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight, Peer};
+use crate::plan::job::{
+    Access, BlockSizes, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight, Peer, Rates,
+};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::{LARGEST_FILE, Wrong, choice, count_in, cpus, file_names, list_words, percentiles};
+use crate::plan::value::{
+    LARGEST_FILE, Wrong, choice, count_in, cpus, file_names, list_words, percentiles, typed, word,
+};
 use crate::unit::{Bytes, Nanos};
 
 const GIB: u64 = 1 << 30;
@@ -23,455 +27,635 @@ const MOST_IOS: u64 = 1 << 50;
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "name",
-        aliases: &[],
         help: "Name the job. As a flag, start a new job",
+        default: Default::Words("the section's name; required as a flag"),
+        role: Role::Other,
         example: "writer",
         bad_example: "",
-        value: Text("a name", |draft, text| {
+        get: |_| None,
+        set: Text("a name", |draft, text| {
             draft.job.name = text.to_owned();
             Ok(())
         }),
+        ..PLAIN
     },
     JobOption {
         name: "description",
-        aliases: &[],
         help: "Describe the job. Has no effect",
+        default: Default::Words("none"),
+        role: Role::Other,
         example: "nightly run",
         bad_example: "",
-        value: Text("any text", |_, _| Ok(())),
+        get: |_| None,
+        set: Text("any text", |_, _| Ok(())),
+        ..PLAIN
     },
     JobOption {
         name: "ioengine",
-        aliases: &[],
-        help: "Select the I/O engine [default: psync]",
+        help: "Select the I/O engine",
+        default: Default::Value("psync"),
+        role: Role::Work,
         example: "io_uring",
         bad_example: "sync",
-        value: Choice(list_words::<EngineKind>, |draft, text| engine(text).map(|engine| draft.job.engine = engine)),
+        get: |job| Some(job.engine.name().to_owned()),
+        set: Choice(list_words::<EngineKind>, |draft, text| engine(text).map(|engine| draft.job.engine = engine)),
+        ..PLAIN
     },
     JobOption {
         name: "rw",
         aliases: &["readwrite"],
-        help: "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; so do the other random orders [default: read]",
+        help: "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; so do the other random orders",
+        default: Default::Value("read"),
+        role: Role::Work,
         example: "randread",
         bad_example: "randread:0",
-        value: Choice(list_words::<(Access, Order)>, |draft, text| {
+        get: |job| Some(typed::pattern(job)),
+        set: Choice(list_words::<(Access, Order)>, |draft, text| {
             let job = &mut draft.job;
             (job.access, job.order, job.random_run) = pattern(text)?;
             Ok(())
         }),
+        ..PLAIN
     },
     JobOption {
         name: "rwmixread",
-        aliases: &[],
-        help: "Percentage of reads in mixed I/O. The later of rwmixread and rwmixwrite wins [default: 50]",
+        help: "Percentage of reads in mixed I/O. The later of rwmixread and rwmixwrite wins",
+        default: Default::Value("50"),
+        role: Role::Work,
         example: "70",
         bad_example: "101",
-        value: Percent(|draft, percent| draft.job.read_percent = percent),
+        get: |job| Some(job.read_percent.to_string()),
+        set: Percent(|draft, percent| draft.job.read_percent = percent),
+        ..PLAIN
     },
     JobOption {
         name: "rwmixwrite",
-        aliases: &[],
-        help: "Percentage of writes in mixed I/O [default: 50]",
+        help: "Percentage of writes in mixed I/O",
+        default: Default::Value("50"),
+        role: Role::Other,
         example: "30",
         bad_example: "-1",
-        value: Percent(|draft, percent| draft.job.read_percent = 100_u8.saturating_sub(percent)),
+        get: |_| None,
+        set: Percent(|draft, percent| draft.job.read_percent = 100_u8.saturating_sub(percent)),
+        ..PLAIN
     },
     JobOption {
         name: "bs",
         aliases: &["blocksize"],
-        help: "Block size of the I/O [default: 4k]",
+        help: "Block size of the I/O",
+        default: Default::Value("4k"),
+        role: Role::Work,
         example: "4k,8k",
         bad_example: "4x",
-        value: PerDirection("bytes", 1..=GIB, |draft, sizes| {
+        get: |job| {
+            let BlockSizes { read, write, trim } = job.block_sizes;
+            Some(typed::each([read, write, trim].map(|size| typed::bytes(size.0))))
+        },
+        set: PerDirection("bytes", 1..=GIB, |draft, sizes| {
             let now = &mut draft.job.block_sizes;
             now.read = sizes.read.map_or(now.read, Bytes);
             now.write = sizes.write.map_or(now.write, Bytes);
             now.trim = sizes.trim.map_or(now.trim, Bytes);
         }),
+        ..PLAIN
     },
     JobOption {
         name: "size",
-        aliases: &[],
-        help: "Size of the job's region, over all its files [default: size of the files]",
+        help: "Size of the job's region, over all its files",
+        default: Default::Words("the size of the files"),
+        role: Role::Work,
         example: "1g",
         bad_example: "0",
-        value: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.target.size = Some(size)),
+        get: |job| job.target.size.map(typed::size),
+        set: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.target.size = Some(size)),
+        ..PLAIN
     },
     JobOption {
         name: "io_size",
         aliases: &["io_limit"],
         help: "Transfer this amount instead of size. A percentage is of size",
+        default: Default::Words("as size"),
+        role: Role::Work,
         example: "4g",
         bad_example: "200%",
-        value: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.duration.io_size = Some(size)),
+        get: |job| job.duration.io_size.map(typed::size),
+        set: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.duration.io_size = Some(size)),
+        ..PLAIN
     },
     JobOption {
         name: "offset",
         aliases: &["fileoffset"],
-        help: "Start the region at this offset in each file [default: 0]",
+        help: "Start the region at this offset in each file",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "10%",
         bad_example: "100%",
-        value: Size(0..=LARGEST_FILE, 0..=99, |draft, offset| draft.job.target.offset = offset),
+        get: |job| Some(typed::size(job.target.offset)),
+        set: Size(0..=LARGEST_FILE, 0..=99, |draft, offset| draft.job.target.offset = offset),
+        ..PLAIN
     },
     JobOption {
         name: "filename",
-        aliases: &[],
-        help: "Use these files or devices, shared by all copies of the job. As in fio, another filename adds to them [default: one file for each copy]",
+        help: "Use these files or devices, shared by all copies of the job. As in fio, another filename adds to them",
+        default: Default::Words("JOB.COPY.0, a file for each copy"),
+        role: Role::Extent,
         example: "/tmp/a:/tmp/b",
         bad_example: "a::b",
-        value: Text("file names separated by ':', a ':' within a name as '\\:'", |draft, text| {
+        get: |job| typed::names(&job.target.files),
+        set: Text("file names separated by ':', a ':' within a name as '\\:'", |draft, text| {
             file_names(text).map(|files| draft.job.target.files.extend(files))
         }),
+        ..PLAIN
     },
     JobOption {
         name: "directory",
-        aliases: &[],
         help: "Prefix file names with this directory. Of several, copies of a job without filename take turns among them",
+        default: Default::Words("the current directory"),
+        role: Role::Extent,
         example: "/tmp",
         bad_example: "/a::/b",
-        value: Text("directories separated by ':', a ':' within a name as '\\:'", |draft, text| {
+        get: |job| {
+            let folders: Vec<&String> = job.target.directory.iter().chain(&job.target.more_directories).collect();
+            typed::names(&folders)
+        },
+        set: Text("directories separated by ':', a ':' within a name as '\\:'", |draft, text| {
             let mut directories = file_names(text)?.into_iter();
             draft.job.target.directory = directories.next();
             draft.job.target.more_directories = directories.collect();
             Ok(())
         }),
+        ..PLAIN
     },
     JobOption {
         name: "numjobs",
-        aliases: &[],
-        help: "Run this many copies of the job at the same time [default: 1]",
+        help: "Run this many copies of the job at the same time",
+        default: Default::Value("1"),
+        role: Role::Work,
         example: "4",
         bad_example: "0",
-        value: Count("copies", 1..=4096, |draft, copies| draft.job.copies = copies),
+        get: |job| Some(job.copies.to_string()),
+        set: Count("copies", 1..=4096, |draft, copies| draft.job.copies = copies),
+        ..PLAIN
     },
     JobOption {
         name: "thread",
-        aliases: &[],
         help: "Accepted for compatibility with fio. Jobs are always threads",
+        default: Default::Value("1"),
+        role: Role::Other,
         example: "1",
         bad_example: "2",
-        value: Switch(|_, _| {}),
+        get: |_| None,
+        set: Switch(|_, _| {}),
+        ..PLAIN
     },
     JobOption {
         name: "group_reporting",
-        aliases: &[],
-        help: "Report all copies as one job [default: 0]",
+        help: "Report all copies as one job",
+        default: Default::Value("0"),
+        role: Role::Other,
         example: "1",
         bad_example: "yes",
-        value: Switch(|draft, on| draft.job.group_reporting = on),
+        get: |job| Some(typed::switch(job.group_reporting)),
+        set: Switch(|draft, on| draft.job.group_reporting = on),
+        ..PLAIN
     },
     JobOption {
         name: "stonewall",
         aliases: &["wait_for_previous"],
-        help: "Wait for all previous jobs to end before starting [default: 0]",
+        help: "Wait for all previous jobs to end before starting",
+        default: Default::Value("0"),
+        role: Role::Other,
         example: "1",
         bad_example: "2",
-        value: Switch(|draft, on| draft.start = if on { Start::AfterPrevious } else { Start::Together }),
+        get: |_| None,
+        set: Switch(|draft, on| draft.start = if on { Start::AfterPrevious } else { Start::Together }),
+        ..PLAIN
     },
     JobOption {
         name: "startdelay",
-        aliases: &[],
-        help: "Wait this long before the job's first I/O [default: 0]",
+        help: "Wait this long before the job's first I/O",
+        default: Default::Value("0"),
+        role: Role::Other,
         example: "5s",
         bad_example: "1-5",
-        value: Time(Seconds, |draft, time| draft.job.start_delay = time),
+        get: |job| Some(typed::time(job.start_delay)),
+        set: Time(Seconds, |draft, time| draft.job.start_delay = time),
+        ..PLAIN
     },
     JobOption {
         name: "iodepth",
-        aliases: &[],
-        help: "Keep this many I/Os in flight [default: 1]",
+        help: "Keep this many I/Os in flight",
+        default: Default::Value("1"),
+        role: Role::Work,
         example: "32",
         bad_example: "0",
-        value: Count("I/Os", 1..=DEEPEST, |draft, ios| draft.job.depth.in_flight = ios),
+        get: |job| Some(job.depth.in_flight.to_string()),
+        set: Count("I/Os", 1..=DEEPEST, |draft, ios| draft.job.depth.in_flight = ios),
+        ..PLAIN
     },
     JobOption {
         name: "iodepth_batch_submit",
         aliases: &["iodepth_batch"],
-        help: "Submit this many I/Os at once. 0 means iodepth [default: 1]",
+        help: "Submit this many I/Os at once. 0 means iodepth",
+        default: Default::Value("1"),
+        role: Role::Work,
         example: "8",
         bad_example: "-1",
-        value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.submit = ios),
+        get: |job| Some(job.depth.submit.to_string()),
+        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.submit = ios),
+        ..PLAIN
     },
     JobOption {
         name: "iodepth_batch_complete_min",
         aliases: &["iodepth_batch_complete"],
-        help: "Wait for at least this many completions. 0 polls without waiting [default: 1]",
+        help: "Wait for at least this many completions. 0 polls without waiting",
+        default: Default::Value("1"),
+        role: Role::Work,
         example: "4",
         bad_example: "4.5",
-        value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_min = ios),
+        get: |job| Some(job.depth.complete_min.to_string()),
+        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_min = ios),
+        ..PLAIN
     },
     JobOption {
         name: "iodepth_batch_complete_max",
-        aliases: &[],
-        help: "Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower [default: 1]",
+        help: "Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower",
+        default: Default::Value("1"),
+        role: Role::Work,
         example: "16",
         bad_example: "1g",
-        value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_max = ios),
+        get: |job| Some(job.depth.complete_max.to_string()),
+        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_max = ios),
+        ..PLAIN
     },
     JobOption {
         name: "fixedbufs",
-        aliases: &[],
-        help: "Engine io_uring: register the buffers",
+        help: "Register the buffers",
+        default: Default::Words("the engine's default"),
+        engine: Some(EngineKind::IoUring),
+        role: Role::Work,
         example: "1",
         bad_example: "2",
-        value: Switch(|draft, on| draft.job.fixed_buffers = Some(on)),
+        get: |job| job.fixed_buffers.map(typed::switch),
+        set: Switch(|draft, on| draft.job.fixed_buffers = Some(on)),
+        ..PLAIN
     },
     JobOption {
         name: "registerfiles",
-        aliases: &[],
-        help: "Engine io_uring: register the files",
+        help: "Register the files",
+        default: Default::Words("the engine's default"),
+        engine: Some(EngineKind::IoUring),
+        role: Role::Work,
         example: "1",
         bad_example: "2",
-        value: Switch(|draft, on| draft.job.registered_files = Some(on)),
+        get: |job| job.registered_files.map(typed::switch),
+        set: Switch(|draft, on| draft.job.registered_files = Some(on)),
+        ..PLAIN
     },
     JobOption {
         name: "direct",
-        aliases: &[],
-        help: "Bypass the page cache with O_DIRECT [default: 0]",
+        help: "Bypass the page cache with O_DIRECT",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "1",
         bad_example: "yes",
-        value: Boolean(|draft, on| {
+        get: |job| Some(typed::switch(job.direct)),
+        set: Boolean(|draft, on| {
             draft.job.direct = on;
             draft.cache.direct = Some(on);
         }),
+        ..PLAIN
     },
     JobOption {
         name: "buffered",
-        aliases: &[],
-        help: "Use the page cache; the opposite of direct [default: 1]",
+        help: "Use the page cache; the opposite of direct",
+        default: Default::Value("1"),
+        role: Role::Other,
         example: "0",
         bad_example: "2",
-        value: Boolean(|draft, on| {
+        get: |_| None,
+        set: Boolean(|draft, on| {
             draft.job.direct = !on;
             draft.cache.buffered = Some(on);
         }),
+        ..PLAIN
     },
     JobOption {
         name: "invalidate",
-        aliases: &[],
-        help: "Drop the file from the page cache before the job [default: 1; for compare, see --cache]",
+        help: "Drop the file from the page cache before the job",
+        default: Default::Words("1; in a comparison, `--cache` decides"),
+        role: Role::Work,
         example: "0",
         bad_example: "2",
-        value: Boolean(|draft, on| draft.job.invalidate = Some(on)),
+        get: |job| job.invalidate.map(typed::switch),
+        set: Boolean(|draft, on| draft.job.invalidate = Some(on)),
+        ..PLAIN
     },
     JobOption {
         name: "unlink",
-        aliases: &[],
         help: "Remove the job's files when the measurement ends; unlike in fio only those that it made",
+        default: Default::Value("0"),
+        role: Role::Other,
         example: "1",
         bad_example: "2",
-        value: Boolean(|draft, on| draft.job.unlink = on),
+        get: |job| Some(typed::switch(job.unlink)),
+        set: Boolean(|draft, on| draft.job.unlink = on),
+        ..PLAIN
     },
     JobOption {
         name: "fallocate",
-        aliases: &[],
-        help: "Select how to preallocate a file that is laid out [default: native]",
+        help: "Select how to preallocate a file that is laid out",
+        default: Default::Value("native"),
+        role: Role::Work,
         example: "none",
         bad_example: "always",
-        value: Choice(list_words::<Fallocate>, |draft, text| choice(text).map(|how| draft.job.fallocate = how)),
+        get: |job| Some(word(job.fallocate).to_owned()),
+        set: Choice(list_words::<Fallocate>, |draft, text| choice(text).map(|how| draft.job.fallocate = how)),
+        ..PLAIN
     },
     JobOption {
         name: "runtime",
         aliases: &["timeout"],
-        help: "Stop the job after this time. 0 means when its I/O is done [default: 0]",
+        help: "Stop the job after this time. 0 means when its I/O is done",
+        default: Default::Value("0"),
+        role: Role::Extent,
         example: "10s",
         bad_example: "10x",
-        value: Time(Seconds, |draft, time| draft.job.duration.runtime = time),
+        get: |job| Some(typed::time(job.duration.runtime)),
+        set: Time(Seconds, |draft, time| draft.job.duration.runtime = time),
+        ..PLAIN
     },
     JobOption {
         name: "time_based",
-        aliases: &[],
-        help: "Repeat the I/O until runtime has passed [default: 0]",
+        help: "Repeat the I/O until runtime has passed",
+        default: Default::Value("0"),
+        role: Role::Extent,
         example: "1",
         bad_example: "2",
-        value: Switch(|draft, on| draft.job.duration.time_based = on),
+        get: |job| Some(typed::switch(job.duration.time_based)),
+        set: Switch(|draft, on| draft.job.duration.time_based = on),
+        ..PLAIN
     },
     JobOption {
         name: "ramp_time",
-        aliases: &[],
-        help: "Run this long before recording results [default: 0]",
+        help: "Run this long before recording results",
+        default: Default::Value("0"),
+        role: Role::Other,
         example: "2s",
         bad_example: "-2",
-        value: Time(Seconds, |draft, time| draft.job.duration.ramp = time),
+        get: |job| Some(typed::time(job.duration.ramp)),
+        set: Time(Seconds, |draft, time| draft.job.duration.ramp = time),
+        ..PLAIN
     },
     JobOption {
         name: "number_ios",
-        aliases: &[],
-        help: "Stop the job after this many I/Os. 0 means no limit [default: 0]",
+        help: "Stop the job after this many I/Os. 0 means no limit",
+        default: Default::Words("no limit"),
+        role: Role::Extent,
         example: "1000",
         bad_example: "many",
-        value: Number("I/Os", 0..=MOST_IOS, |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios)),
+        get: |job| job.duration.number_ios.map(|ios| ios.to_string()),
+        set: Number("I/Os", 0..=MOST_IOS, |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios)),
+        ..PLAIN
     },
     JobOption {
         name: "loops",
-        aliases: &[],
-        help: "Run over the region this many times [default: 1]",
+        help: "Run over the region this many times",
+        default: Default::Value("1"),
+        role: Role::Extent,
         example: "3",
         bad_example: "0",
-        value: Count("times", 1..=MANY, |draft, times| draft.job.duration.loops = times),
+        get: |job| Some(job.duration.loops.to_string()),
+        set: Count("times", 1..=MANY, |draft, times| draft.job.duration.loops = times),
+        ..PLAIN
     },
     JobOption {
         name: "fsync",
-        aliases: &[],
-        help: "Call fsync after every N writes. 0 means never [default: 0]",
+        help: "Call fsync after every N writes. 0 means never",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "32",
         bad_example: "-1",
-        value: Count("writes", 0..=MANY, |draft, writes| draft.job.fsync_every = writes),
+        get: |job| Some(job.fsync_every.to_string()),
+        set: Count("writes", 0..=MANY, |draft, writes| draft.job.fsync_every = writes),
+        ..PLAIN
     },
     JobOption {
         name: "fdatasync",
-        aliases: &[],
-        help: "Call fdatasync after every N writes. 0 means never [default: 0]",
+        help: "Call fdatasync after every N writes. 0 means never",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "32",
         bad_example: "-1",
-        value: Count("writes", 0..=MANY, |draft, writes| draft.job.fdatasync_every = writes),
+        get: |job| Some(job.fdatasync_every.to_string()),
+        set: Count("writes", 0..=MANY, |draft, writes| draft.job.fdatasync_every = writes),
+        ..PLAIN
     },
     JobOption {
         name: "end_fsync",
-        aliases: &[],
-        help: "Call fsync once when the job has written everything [default: 0]",
+        help: "Call fsync once when the job has written everything",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "1",
         bad_example: "2",
-        value: Boolean(|draft, on| draft.job.end_fsync = on),
+        get: |job| Some(typed::switch(job.end_fsync)),
+        set: Boolean(|draft, on| draft.job.end_fsync = on),
+        ..PLAIN
     },
     JobOption {
         name: "norandommap",
-        aliases: &[],
-        help: "Pick random blocks with replacement, so that some repeat before others are used [default: 0]",
+        help: "Pick random blocks with replacement, so that some repeat before others are used",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "1",
         bad_example: "2",
-        value: Switch(|draft, on| draft.job.no_random_map = on),
+        get: |job| Some(typed::switch(job.no_random_map)),
+        set: Switch(|draft, on| draft.job.no_random_map = on),
+        ..PLAIN
     },
     JobOption {
         name: "randrepeat",
-        aliases: &[],
-        help: "Use the same random sequence in each run [default: 1]",
+        help: "Use the same random sequence in each run",
+        default: Default::Value("1"),
+        role: Role::Other,
         example: "0",
         bad_example: "2",
-        value: Boolean(|draft, on| draft.job.repeatable = on),
+        get: |job| Some(typed::switch(job.repeatable)),
+        set: Boolean(|draft, on| draft.job.repeatable = on),
+        ..PLAIN
     },
     JobOption {
         name: "randseed",
-        aliases: &[],
         help: "Seed the random sequence. Overrides randrepeat",
+        default: Default::Words("see randrepeat"),
+        role: Role::Other,
         example: "42",
         bad_example: "-1",
-        value: Number("as a seed", 0..=u64::MAX, |draft, seed| draft.job.seed = Some(seed)),
+        get: |job| job.seed.map(|seed| seed.to_string()),
+        set: Number("as a seed", 0..=u64::MAX, |draft, seed| draft.job.seed = Some(seed)),
+        ..PLAIN
     },
     JobOption {
         name: "rate_iops",
-        aliases: &[],
-        help: "Limit the rate. 0 means no limit [default: 0]",
+        help: "Limit the rate. 0 means no limit",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "1000,500",
         bad_example: "fast",
-        value: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| {
+        get: |job| {
+            let Rates { read, write, trim } = job.rates;
+            Some(typed::each([read, write, trim].map(|rate| rate.to_string())))
+        },
+        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| {
             let now = &mut draft.job.rates;
             now.read = rates.read.unwrap_or(now.read);
             now.write = rates.write.unwrap_or(now.write);
             now.trim = rates.trim.unwrap_or(now.trim);
         }),
+        ..PLAIN
     },
     JobOption {
         name: "thinktime",
-        aliases: &[],
-        help: "Sleep this long between I/Os [default: 0]",
+        help: "Sleep this long between I/Os",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "50",
         bad_example: "50k",
-        value: Time(Microseconds, |draft, time| draft.job.think_time = time),
+        get: |job| Some(typed::time(job.think_time)),
+        set: Time(Microseconds, |draft, time| draft.job.think_time = time),
+        ..PLAIN
     },
     JobOption {
         name: "cpus_allowed",
-        aliases: &[],
-        help: "Pin the job's threads to these CPUs [default: all]",
+        help: "Pin the job's threads to these CPUs",
+        default: Default::Words("all CPUs"),
+        role: Role::Work,
         example: "0-3,5",
         bad_example: "3-0",
-        value: Text("CPU numbers and ranges, 0 to 1023", |draft, text| {
+        get: |job| typed::list(&job.cpus_allowed, ","),
+        set: Text("CPU numbers and ranges, 0 to 1023", |draft, text| {
             cpus(text).map(|cpus| draft.job.cpus_allowed = cpus)
         }),
+        ..PLAIN
     },
     JobOption {
         name: "percentile_list",
-        aliases: &[],
-        help: "Report these latency percentiles [default: fio's 17 percentiles, 1 to 99.99]",
+        help: "Report these latency percentiles",
+        default: Default::Words("fio's: 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99"),
+        role: Role::Other,
         example: "50:99:99.9",
         bad_example: "nan",
-        value: Text("up to 20 percentiles separated by ':', above 0 and up to 100", |draft, text| {
+        get: |job| typed::list(&job.percentiles, ":"),
+        set: Text("up to 20 percentiles separated by ':', above 0 and up to 100", |draft, text| {
             percentiles(text).map(|percentiles| draft.job.percentiles = percentiles)
         }),
+        ..PLAIN
     },
     JobOption {
         name: "spin_cycles",
-        aliases: &[],
-        help: "Engine spin: burn this many ticks of the time-stamp counter for each I/O",
+        help: "Burn this many ticks of the time-stamp counter for each I/O",
+        default: Default::Required,
+        engine: Some(EngineKind::Spin),
+        role: Role::Work,
         example: "2000",
         bad_example: "-1",
-        value: Number("cycles", 0..=MANY_64, |draft, cycles| draft.job.spin_cycles = cycles),
+        get: |job| Some(job.spin_cycles.to_string()),
+        set: Number("cycles", 0..=MANY_64, |draft, cycles| draft.job.spin_cycles = cycles),
+        ..PLAIN
     },
     JobOption {
         name: "work_steps",
-        aliases: &[],
-        help: "Engine work: execute this many dependent instructions for each I/O",
+        help: "Execute this many dependent instructions for each I/O",
+        default: Default::Required,
+        engine: Some(EngineKind::Work),
+        role: Role::Work,
         example: "500",
         bad_example: "-1",
-        value: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
+        get: |job| Some(job.work_steps.to_string()),
+        set: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
+        ..PLAIN
     },
     JobOption {
         name: "mem_copy",
-        aliases: &[],
-        help: "Copy method of engine mem [default: rep-movsb]",
+        help: "Copy method",
+        default: Default::Value("rep-movsb"),
+        engine: Some(EngineKind::Mem),
+        role: Role::Work,
         example: "non-temporal",
         bad_example: "dma",
-        value: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.mem_copy = copy)),
+        get: |job| Some(word(job.mem_copy).to_owned()),
+        set: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.mem_copy = copy)),
+        ..PLAIN
     },
     JobOption {
         name: "mem_in_flight",
-        aliases: &[],
-        help: "Where engine mem counts the I/Os in flight, as a file system does for direct I/O: nowhere, in a counter of each copy of the job, or in one that all copies share [default: none]",
+        help: "Where to count the I/Os in flight, as a file system does for direct I/O: nowhere, in a counter of each copy of the job, or in one that all copies share",
+        default: Default::Value("none"),
+        engine: Some(EngineKind::Mem),
+        role: Role::Work,
         example: "shared",
         bad_example: "inode",
-        value: Choice(list_words::<PathInFlight>, |draft, text| {
+        get: |job| Some(word(job.mem_in_flight).to_owned()),
+        set: Choice(list_words::<PathInFlight>, |draft, text| {
             choice(text).map(|in_flight| draft.job.mem_in_flight = in_flight)
         }),
+        ..PLAIN
     },
     JobOption {
         name: "rr_peer",
-        aliases: &[],
-        help: "Engine rr: exchange requests and responses of bs bytes with this echo server (iotoll serve --echo)",
+        help: "Exchange requests and responses of bs bytes with this echo server (iotoll serve --echo)",
+        default: Default::Required,
+        engine: Some(EngineKind::Rr),
+        role: Role::Work,
         example: "udp://127.0.0.1:5007",
         bad_example: "127.0.0.1",
-        value: Text(Peer::FORM, |draft, text| Peer::parse(text).map(|peer| draft.job.rr_peer = Some(peer))),
+        get: |job| job.rr_peer.as_ref().map(ToString::to_string),
+        set: Text(Peer::FORM, |draft, text| Peer::parse(text).map(|peer| draft.job.rr_peer = Some(peer))),
+        ..PLAIN
     },
     JobOption {
         name: "rr_connect",
-        aliases: &[],
-        help: "Engine rr: open a connection for each exchange, and close it [default: 0]",
+        help: "Open a connection for each exchange, and close it",
+        default: Default::Value("0"),
+        engine: Some(EngineKind::Rr),
+        role: Role::Work,
         example: "1",
         bad_example: "each",
-        value: Boolean(|draft, anew| draft.job.rr_connect = anew),
+        get: |job| Some(typed::switch(job.rr_connect)),
+        set: Boolean(|draft, anew| draft.job.rr_connect = anew),
+        ..PLAIN
     },
     JobOption {
         name: "inject_ns",
-        aliases: &[],
-        help: "Add this much busy work to each I/O, in the place that inject_at selects [default: 0]",
+        help: "Add this much busy work to each I/O, in the place that inject_at selects",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "300",
         bad_example: "300us",
-        value: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
+        get: |job| Some(job.inject.0.to_string()),
+        set: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
+        ..PLAIN
     },
     JobOption {
         name: "inject_every",
-        aliases: &[],
-        help: "Add inject_ns once per this time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O [default: 0]",
+        help: "Add inject_ns once per this time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O",
+        default: Default::Value("0"),
+        role: Role::Work,
         example: "100ms",
         bad_example: "often",
-        value: Time(Seconds, |draft, time| draft.job.inject_every = time),
+        get: |job| Some(typed::time(job.inject_every)),
+        set: Time(Seconds, |draft, time| draft.job.inject_every = time),
+        ..PLAIN
     },
     JobOption {
         name: "inject_at",
-        aliases: &[],
-        help: "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. The server has its own flag, iotoll serve --inject-at [default: submit]",
+        help: "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. The server has its own flag, iotoll serve --inject-at",
+        default: Default::Value("submit"),
+        role: Role::Work,
         example: "wire",
         bad_example: "storage",
-        value: Choice(
+        get: |job| Some(word(job.inject_at).to_owned()),
+        set: Choice(
             || "submit, wire".to_owned(),
             |draft, text| match choice(text)? {
                 InjectAt::Server | InjectAt::Storage => Err(Wrong::because(
@@ -484,6 +668,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
                 }
             },
         ),
+        ..PLAIN
     },
 ];
 

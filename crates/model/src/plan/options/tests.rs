@@ -19,6 +19,45 @@ fn every_option_accepts_its_valid_and_refuses_its_invalid_example() {
 }
 
 #[test]
+fn giving_the_default_changes_nothing() {
+    for option in all() {
+        let Default::Value(value) = option.default else { continue };
+        let mut draft = Draft::default();
+        assert_eq!(option.apply(&mut draft, Some(value)), Ok(()), "{}", option.name);
+        // `buffered` and `direct` also note which of the two was given.
+        draft.cache = Draft::default().cache;
+        assert_eq!(draft, Draft::default(), "{}={value}", option.name);
+    }
+}
+
+#[test]
+fn a_value_that_is_shown_can_be_given_again_and_means_the_same() {
+    let mut shown = 0;
+    for option in all() {
+        for text in [option.example].into_iter().chain(match option.default {
+            Default::Value(default) => Some(default),
+            Default::Words(_) | Default::Required => None,
+        }) {
+            let mut draft = Draft::default();
+            assert_eq!(option.apply(&mut draft, Some(text)), Ok(()), "{}={text}", option.name);
+            let Some(value) = (option.get)(&draft.job) else { continue };
+            let mut again = Draft::default();
+            assert_eq!(option.apply(&mut again, Some(&value)), Ok(()), "{}={value}", option.name);
+            assert_eq!(again, draft, "{}={text} is shown as {value}", option.name);
+            shown += 1;
+        }
+    }
+    assert!(shown > 80, "{shown}");
+    // Whatever defines the work is shown, once it is given.
+    for option in all().filter(|option| option.role != Role::Other) {
+        let mut draft = Draft::default();
+        assert_eq!(option.apply(&mut draft, Some(option.example)), Ok(()), "{}", option.name);
+        let found = super::shown(&draft.job, &[]);
+        assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [option.name]);
+    }
+}
+
+#[test]
 fn only_switches_work_without_a_value() {
     for option in all() {
         let outcome = option.apply(&mut Draft::default(), None);
@@ -75,6 +114,14 @@ fn a_name_that_fio_knows_is_no_misspelling() {
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
     }
     assert_eq!(engine("psnyc").expect_err("misspelled").suggestion.as_deref(), Some("psync"));
+}
+
+#[test]
+fn help_names_the_engine_and_the_default() {
+    let help = |name| reference().find(|option| option.name == name).map(|option| option.full_help).unwrap_or_default();
+    assert_eq!(help("bs"), "Block size of the I/O [default: 4k]");
+    assert_eq!(help("spin_cycles"), "Engine spin: burn this many ticks of the time-stamp counter for each I/O");
+    assert!(help("tx_task_cpus").starts_with("Engine nbd: CPUs of"), "{}", help("tx_task_cpus"));
 }
 
 #[test]

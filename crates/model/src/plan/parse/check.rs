@@ -6,36 +6,10 @@
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
 use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Order, Queue, Size};
+use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
-
-/// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 23] = [
-    ("fixedbufs", EngineKind::IoUring),
-    ("registerfiles", EngineKind::IoUring),
-    ("uri", EngineKind::Nbd),
-    ("path_send", EngineKind::Nbd),
-    ("path_receive", EngineKind::Nbd),
-    ("path_framing", EngineKind::Nbd),
-    ("path_segment", EngineKind::Nbd),
-    ("path_max_payload", EngineKind::Nbd),
-    ("path_crc", EngineKind::Nbd),
-    ("path_copy", EngineKind::Nbd),
-    ("path_in_flight", EngineKind::Nbd),
-    ("path_null", EngineKind::Nbd),
-    ("path_tx_queue", EngineKind::Nbd),
-    ("tx_task_cpus", EngineKind::Nbd),
-    ("submitters", EngineKind::Nbd),
-    ("path_coalesce", EngineKind::Nbd),
-    ("path_busy_poll", EngineKind::Nbd),
-    ("spin_cycles", EngineKind::Spin),
-    ("work_steps", EngineKind::Work),
-    ("mem_copy", EngineKind::Mem),
-    ("mem_in_flight", EngineKind::Mem),
-    ("rr_peer", EngineKind::Rr),
-    ("rr_connect", EngineKind::Rr),
-];
 
 /// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
 pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
@@ -157,10 +131,8 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
 }
 
 fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let unread = |(option, engine): &(&str, EngineKind)| *engine != draft.job.engine && draft.origin(option).is_some();
-    OF_ONE_ENGINE.into_iter().filter(unread).map(|(option, _)| {
-        differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name()))
-    })
+    let given = options::of_other_engines(&draft.job).filter(|option| draft.origin(option).is_some());
+    given.map(|option| differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name())))
 }
 
 /// fio adds to the files of a job when `filename` is given again, which readers of the file may not expect.

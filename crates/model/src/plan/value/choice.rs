@@ -1,7 +1,7 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, EngineKind, Fallocate, Order, PATTERNS};
+use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Order, PATTERNS};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -12,7 +12,7 @@ pub trait Choice: Copy {
 
 impl Choice for EngineKind {
     fn words() -> Vec<(&'static str, Self)> {
-        Self::ALL.into_iter().map(|engine| (engine.name(), engine)).collect()
+        ENGINES.iter().map(|engine| (engine.name, engine.kind)).collect()
     }
 }
 

@@ -1,0 +1,90 @@
+//! The kinds of records as this program handles them: each read, studied and shown by the same code.
+
+use crate::generate::Heading;
+use crate::stored;
+use model::blast::BlastRecord;
+use model::comparison::CompareRecord;
+use model::envelope::Kind;
+use model::ftq::FtqRecord;
+use model::guest::GuestRecord;
+use model::kind::Recorded;
+use model::record::Record;
+use report::Finding;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use std::path::Path;
+
+/// What a saved record says.
+pub struct Studied {
+    /// The command line of the measurement.
+    pub command_line: Vec<String>,
+    /// Where the record ends early, and what is missing.
+    pub cut_off: Option<String>,
+    /// Its numbers.
+    pub finding: Box<dyn Finding>,
+}
+
+/// A kind of records.
+pub struct Row {
+    /// Which.
+    pub kind: Kind,
+    /// The JSON of its findings: name and title of the page.
+    pub json: Heading,
+    /// Reads a record and studies it, compared with an earlier one if there is one.
+    pub study: fn(&Path, Option<&Path>) -> anyhow::Result<Studied>,
+    /// The JSON Schema of its findings.
+    pub schema: fn() -> Schema,
+}
+
+/// Every kind.
+pub static KINDS: [Row; 5] = [
+    row::<Record>(Heading::RUN),
+    row::<CompareRecord>(Heading::COMPARE),
+    row::<GuestRecord>(Heading::GUEST),
+    row::<FtqRecord>(Heading::FTQ),
+    row::<BlastRecord>(Heading::BLAST),
+];
+
+const fn row<R>(json: Heading) -> Row
+where
+    R: Recorded,
+    R::Finding: Finding + JsonSchema + 'static,
+{
+    Row { kind: R::KIND, json, study: study::<R>, schema: schema::<R::Finding> }
+}
+
+/// Reads the record at `path`, of whatever kind it is, and studies it.
+///
+/// # Errors
+/// When it cannot be read, or the stored record does not fit.
+pub fn study_at(path: &Path, earlier: Option<&Path>) -> anyhow::Result<Studied> {
+    let kind = lab::store::kind_at(path)?;
+    // Unreachable fallback: a test checks that every kind has a row.
+    let [first, ..] = &KINDS;
+    (KINDS.iter().find(|row| row.kind == kind).unwrap_or(first).study)(path, earlier)
+}
+
+fn study<R: Recorded>(path: &Path, earlier: Option<&Path>) -> anyhow::Result<Studied>
+where
+    R::Finding: Finding + 'static,
+{
+    let (record, cut_off): (R, _) = lab::store::load_to_show(path)?;
+    let stored = stored::load(earlier, record.plan())?;
+    let command_line = record.envelope().command_line.clone();
+    Ok(Studied { command_line, cut_off, finding: Box::new(record.study(stored.as_ref())) })
+}
+
+/// The JSON Schema of a serialized `T`.
+pub fn schema<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_row() {
+        assert_eq!(KINDS.iter().map(|row| row.kind).collect::<Vec<_>>(), Kind::all().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,79 @@
+//! Values as people type them: the reverse of parsing.
+
+use crate::plan::job::{JobPlan, Size};
+use crate::unit::Nanos;
+use std::fmt::Display;
+
+/// "64k" of 65536, where a unit leaves no rest.
+pub fn bytes(bytes: u64) -> String {
+    let units = [(1u64 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
+    let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes % unit == 0);
+    unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
+}
+
+/// Bytes, or percent.
+pub fn size(size: Size) -> String {
+    match size {
+        Size::Bytes(size) => bytes(size.0),
+        Size::Percent(percent) => format!("{percent}%"),
+    }
+}
+
+/// "10s", or in a smaller unit.
+pub fn time(time: Nanos) -> String {
+    match time.0 {
+        0 => "0".to_owned(),
+        whole if whole % 1_000_000_000 == 0 => format!("{}s", whole / 1_000_000_000),
+        whole if whole % 1_000_000 == 0 => format!("{}ms", whole / 1_000_000),
+        whole if whole % 1_000 == 0 => format!("{}us", whole / 1_000),
+        // No job file says so, but what is shown must be exact.
+        nanos => format!("{nanos}ns"),
+    }
+}
+
+/// `1` or `0`.
+pub fn switch(on: bool) -> String {
+    u8::from(on).to_string()
+}
+
+/// READ,WRITE,TRIM, or one value that all have.
+pub fn each(values: [String; 3]) -> String {
+    let [read, write, trim] = &values;
+    if read == write && write == trim { read.clone() } else { values.join(",") }
+}
+
+/// Names between colons, their own colons escaped. `None` without a name.
+pub fn names<T: AsRef<str>>(names: &[T]) -> Option<String> {
+    let escaped: Vec<String> = names.iter().map(|name| name.as_ref().replace(':', "\\:")).collect();
+    (!escaped.is_empty()).then(|| escaped.join(":"))
+}
+
+/// Values between separators. `None` without a value.
+pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    (!values.is_empty()).then(|| values.join(separator))
+}
+
+/// The value of `rw`: "randread:4".
+pub fn pattern(job: &JobPlan) -> String {
+    match job.random_run {
+        0 | 1 => job.rw().to_owned(),
+        run => format!("{}:{run}", job.rw()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_have_the_largest_unit_that_is_exact() {
+        assert_eq!([4096, 1 << 20, 4097, 0].map(bytes), ["4k", "1m", "4097", "0"]);
+        assert_eq!(
+            [0, 10_000_000_000, 1_500_000_000, 2_000].map(|nanos| time(Nanos(nanos))),
+            ["0", "10s", "1500ms", "2us"]
+        );
+        assert_eq!(each(["1", "1", "1"].map(str::to_owned)), "1");
+        assert_eq!(each(["1", "2", "1"].map(str::to_owned)), "1,2,1");
+    }
+}
