@@ -126,12 +126,12 @@ impl Rates {
             // libaio, recvmsg on a socket of another kind, and others.
             if self.of("syscalls") > MOSTLY_OTHER * self.calls {
                 return Carrier::Ambiguous(format!(
-                    "what it reads and writes looks like messages, and most of its system calls do something else ({})",
+                    "its reads and writes look like log messages, and most of its system calls do something else ({})",
                     self.all()
                 ));
             }
             if !self.sees_system_calls || self.cpu_nanos > LOG_NANOS * self.calls {
-                let doubt = format!("what it reads and writes looks like messages ({})", self.all());
+                let doubt = format!("its reads and writes look like log messages ({})", self.all());
                 return Carrier::Known { place: place_of(by_bytes), doubt: Some(doubt) };
             }
         }

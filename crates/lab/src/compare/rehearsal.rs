@@ -342,7 +342,7 @@ fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
             Vec::new(),
         ))),
         (None, Some(rates)) if !moving.is_empty() => Err(format!(
-            "{} does not report what it does, and no counter sees both that and what the others report ({})",
+            "{} does not report its I/O, and no counter covers both it and what the others report ({})",
             rates.name,
             rates.all()
         )),

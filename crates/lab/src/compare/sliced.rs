@@ -241,8 +241,8 @@ impl RoundRunner<'_> {
             let pace = command.cases().first().and_then(|case| paces.get(*case)).map_or(0.0, |(rate, _)| *rate);
             if let Some(times) = burst.times(pace) {
                 return Err(command.refused(&format!(
-                    "does {times:.1} times as much just after a freeze as later, so it catches up what it missed, and its \
-                     slices would lie; use --slices off"
+                    "does {times:.1} times as much work right after a thaw as later: it catches up on what it missed while frozen, so its \
+                     slices would mislead; use --slices off"
                 )));
             }
         }
@@ -292,7 +292,7 @@ impl RoundRunner<'_> {
             }
             if begun.elapsed() > timeout {
                 return Err(command.failed(&format!(
-                    "is not at work after {:.0} s: in the rehearsal it had {rate:.3e} counts per second by then",
+                    "is still idle after {:.0} s; in the rehearsal it did {rate:.3e} counts per second by then",
                     timeout.as_secs_f64()
                 )));
             }
