@@ -8,7 +8,6 @@ use crate::bench::evidence::{self, Evidence};
 use crate::bench::seeded::Seeded;
 use anyhow::{Context, ensure};
 use serde_json::Value;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -68,9 +67,9 @@ const AREAS: [Area; 5] = [
 
 /// Every verb that ends by itself within seconds.
 const VERBS: [&str; 7] = [
-    "run --background 100ms --quiet --out kept --ioengine=null --size=1m",
-    "run --background 100ms --quiet --out kept --filename=data --size=1m --rw=randrw --number_ios=100",
-    "cost --background 100ms --no-save --quiet --ios 5 -- true",
+    "run --background 200ms --quiet --out kept --ioengine=null --size=1m",
+    "run --background 200ms --quiet --out kept --filename=data --size=1m --rw=randrw --number_ios=100",
+    "cost --background 200ms --no-save --quiet --ios 5 -- true",
     "compare --no-save --quiet --budget 500ms --ioengine=null --size=1m --candidate bs=8k",
     "ftq --no-save --quiet --cpu --duration 200ms",
     "blast --no-save --quiet --duration 300ms --rounds 2",
@@ -104,7 +103,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         fallen.into_iter().for_each(|why| evidence.note(why));
     }
     evidence.note(
-        "Withstood: exit status 0, or 1 or 2 with one line on standard error; no panic, no markup and no escape sequence in the output, no \
+        "Withstood: exit status 0, or 1 or 2 with one line on standard error or in the result; no panic, no markup and no escape sequence in the output, no \
          file of another touched. Wait: the longest of another client of the server, ms.",
     );
     evidence.table(&["area", "withstood", "fell", "wait", "inputs", "integration tests with chosen inputs"], &rows);
@@ -113,7 +112,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
 
 /// The record that hostile records are made of.
 fn record(bench: &Bench) -> anyhow::Result<()> {
-    let words = "run --background 100ms --quiet --out base --ioengine=null --size=1m --name=j";
+    let words = "run --background 200ms --quiet --out base --ioengine=null --size=1m --name=j";
     let output = bench.iotoll().args(words.split(' ')).output()?;
     ensure!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
@@ -128,6 +127,8 @@ fn fell(output: &Output) -> Option<String> {
         None => Some(format!("{}", output.status)),
         Some(0) => None,
         Some(1 | 2) if lines == 1 => None,
+        // The result says it, with what was measured before.
+        Some(1) if lines == 0 && String::from_utf8_lossy(&output.stdout).contains("Failed: ") => None,
         Some(code) => Some(format!("exit status {code} with {lines} lines on standard error: {said}")),
     }
 }
@@ -163,7 +164,7 @@ fn report(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         0 => {
             std::os::unix::fs::symlink(bench.path("nowhere"), folder.join("link"))?;
             iotoll
-                .args(["run", "--quiet", "--background", "100ms", "--ioengine=null", "--size=1m", "--out"])
+                .args(["run", "--quiet", "--background", "200ms", "--ioengine=null", "--size=1m", "--out"])
                 .arg(folder.join("link"));
             "--out is a dangling link".to_owned()
         }
@@ -220,7 +221,7 @@ fn undo(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     let input = if seeded.below(2) == 0 {
         forge(&folder.join("state/iotoll"), &victim, seeded)?;
         iotoll.env("XDG_STATE_HOME", folder.join("state"));
-        iotoll.args("run --no-save --quiet --background 100ms --ioengine=null --size=1m".split(' '));
+        iotoll.args("run --no-save --quiet --background 200ms --ioengine=null --size=1m".split(' '));
         "a forged ledger".to_owned()
     } else {
         let name: String = (0..=seeded.below(3)).filter_map(|_| one_of(seeded, &SHELL)).collect();
@@ -228,7 +229,7 @@ fn undo(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         iotoll.env("TMPDIR", folder.join(&name));
         let service = "server=iotoll serve --backend memory:1m --unix {server.socket}";
         iotoll.args(
-            "run --no-save --quiet --background 100ms --ioengine=nbd --uri={server.uri} --number_ios=9 --service"
+            "run --no-save --quiet --background 200ms --ioengine=nbd --uri={server.uri} --number_ios=9 --service"
                 .split(' '),
         );
         iotoll.arg(service);
@@ -244,14 +245,18 @@ fn undo(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
 fn forge(folder: &Path, victim: &Path, seeded: &mut Seeded) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(folder)?;
-    let path = folder.join(format!("{}-{}.ledger", seeded.below(1 << 22), seeded.below(1 << 30)));
+    let path = folder.join(format!("{}-{}.jsonl", seeded.below(1 << 22), seeded.below(1 << 30)));
     let victim = victim.display().to_string();
     let entry = serde_json::json!({ "add": [1, { "restore": [{ "found": { "path": victim, "value": "theirs", "kernel": false }, "set": ["mine\n"] }] }] });
-    let header = serde_json::json!({ "schema": "iotoll.ledger/1", "process": seeded.below(1 << 22), "command_line": ["iotoll"] });
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let header = serde_json::json!({ "opened": {
+        "schema": "iotoll.ledger/1", "boot_id": boot.trim(), "unix_seconds": 1.0, "command_line": ["iotoll"], "directory": "/",
+        "iotoll": null,
+    } });
     let mut text = format!("{header}\n{entry}\n").into_bytes();
     let forged = seeded.below(3);
     if forged == 2 || !rustix::process::geteuid().is_root() {
-        let place = usize::try_from(seeded.below(text.len() as u64))?;
+        let place = usize::try_from(seeded.below(text.len() as u64 - 1))?;
         text.truncate(place);
     }
     std::fs::write(&path, text)?;
