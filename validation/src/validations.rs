@@ -14,6 +14,7 @@ mod ftq_periods;
 mod ftq_resolution;
 mod generator_tax;
 mod guests;
+mod hostile;
 mod integrity;
 mod known_cost;
 mod memory;
@@ -42,7 +43,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 28] = [
+const VALIDATIONS: [Validation; 29] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -238,6 +239,13 @@ const VALIDATIONS: [Validation; 28] = [
         seconds: 1.0,
         rounds: 20,
         run: undo::validate,
+    },
+    Validation {
+        name: "hostile",
+        shows: "random hostile inputs by area: server, reports, undo, exhausted resources, odd surroundings; --rounds of each (3 min)",
+        seconds: 1.0,
+        rounds: 40,
+        run: hostile::validate,
     },
 ];
 

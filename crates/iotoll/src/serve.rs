@@ -45,7 +45,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         calibration: Calibration::begin(),
         begun: Instant::now(),
         inject_ns: arguments.inject_ns,
-        log: Log::start()?,
+        log: Log::start().map_err(|error| lab::Error::instrument("starting the thread of the log", error))?,
     };
     let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
     let mut storage = backend(storage, arguments, &tuning, access)?;
@@ -218,16 +218,18 @@ impl Drop for BoundListener {
 /// The first SIGTERM or Ctrl-C stops the server after the requests that have arrived; SIGUSR1 prints the counters so
 /// far.
 fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    let failed = |error| lab::Error::instrument("starting to receive signals", error);
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(failed)?;
     if !signals::ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
     let handle = handle.clone();
-    std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
         for signal in &mut signals {
             if signal == SIGUSR1 { handle.report() } else { handle.stop() }
         }
-    })?;
+    });
+    thread.map_err(failed)?;
     Ok(())
 }
 

@@ -42,7 +42,8 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let interruption = Arc::new(Interruption::default());
     let told = interruption.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let failed = |error| lab::Error::instrument("starting to receive signals", error);
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     if matches!(later, LaterSignals::DoNotExit) {
         // Ctrl-\ would otherwise end the program with a setting still switched on.
         signals.add_signal(SIGQUIT)?;
@@ -50,7 +51,7 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
-    std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
         let mut latest: Option<Instant> = None;
         for _ in &mut signals {
             if latest.is_some_and(|latest| latest.elapsed() <= TOGETHER) {
@@ -73,7 +74,8 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
                 std::process::exit(crate::failure::INTERRUPTED.into());
             }
         }
-    })?;
+    });
+    thread.map_err(failed)?;
     Ok(interruption)
 }
 

@@ -3,6 +3,7 @@
 use sys::clock::Instant;
 
 /// The rate of the time-stamp counter, measured against the kernel's clock.
+#[derive(Clone, Copy, Debug)]
 pub struct Calibration {
     begun: Instant,
 }

@@ -306,6 +306,7 @@ impl RoundRunner<'_> {
             warnings: &mut self.warnings,
             cpus: self.placing.of(0),
             processes: &self.processes,
+            windows: None,
         }
     }
 

@@ -167,7 +167,9 @@ fn measure(
             session.note_outcome(Outcome::Failed(error.to_string()));
             break;
         }
+        let windows = Some(session.unfinished_windows(0));
         let mut surroundings = Surroundings {
+            windows,
             meters: &mut session.meters,
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,

@@ -92,7 +92,7 @@ fn refused(peer: &Peer, error: std::io::Error) -> Error {
         (Peer::Unix(_), ErrorKind::InvalidInput) => "is too long; choose a path of at most 107 bytes",
         (Peer::Unix(_), _) => "cannot be made; choose another path",
         (_, ErrorKind::AddrInUse) => "is in use; choose another port, or 0 for any",
-        (_, ErrorKind::AddrNotAvailable) => "is no address of this machine",
+        (_, ErrorKind::AddrNotAvailable) => "is not an address of this machine",
         (_, ErrorKind::PermissionDenied) => "may not be used without root; choose a port above 1023",
         _ => "cannot be listened at; choose another address",
     };

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("{0}")]
     Misleading(String),
     /// A command that cannot be started.
-    #[error("{program}: cannot be started: {source}")]
+    #[error("{program}: cannot be started: {source}{}", limit(.source))]
     NotStarted {
         /// Its program.
         program: String,
@@ -66,7 +66,7 @@ pub enum Error {
         mend: String,
     },
     /// A meter, a thread or another part of iotoll itself failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{}", limit(.source))]
     Instrument {
         /// What was being done.
         what: String,
@@ -108,13 +108,25 @@ impl Error {
     }
 }
 
+/// The fix for a limit that starting a process or a thread, or opening a file, meets; empty, or begins with "; ".
+pub(crate) fn limit(error: &io::Error) -> String {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => "; raise the limit of open files: ulimit -n 65536".to_owned(),
+        Some(Errno::NFILE) => "; the system's table of open files is full: raise fs.file-max".to_owned(),
+        Some(Errno::AGAIN) => {
+            "; raise the limit of processes and threads: ulimit -u, or pids.max of the control group".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
 /// The fix for a system error, where one is known.
 fn mend(error: &io::Error) -> String {
     use rustix::io::Errno;
     let advice = match Errno::from_io_error(error) {
         Some(Errno::NOSPC) => "free some space, or use a smaller size=",
-        Some(Errno::MFILE) => "raise the limit of open files: ulimit -n 65536",
-        Some(Errno::NFILE) => "the system's table of open files is full: raise fs.file-max",
+        Some(Errno::MFILE | Errno::NFILE) => return limit(error),
         Some(Errno::NOENT) => "check filename= and directory=",
         Some(Errno::ACCESS | Errno::PERM) => "check the permissions, or run as root",
         Some(Errno::ROFS) => "the file system is read-only: remount it, or choose another filename=",

@@ -195,8 +195,8 @@ fn refuse_pressure(probe: &Probe, quantum: Nanos) -> Result<()> {
     match &probe.place {
         Place::File { path, .. } if path.starts_with("/proc/pressure/") && quantum < SHORTEST => {
             Err(Error::Refused(format!(
-                "probe '{}': the kernel loses what it counts if pressure is read this often; leave it out, or use --quantum \
-                 20ms or longer",
+                "probe '{}': the kernel loses pressure that it counts between two readings less than a jiffy apart, for all readers; leave \
+                 it out, or use --quantum 20ms or longer",
                 probe.descriptor.name
             )))
         }

@@ -157,8 +157,9 @@ fn decide(
 /// Whether a thread of this process may run on all of these CPUs: a control group may allow fewer.
 fn can_run_on(cpus: &BTreeSet<u32>) -> bool {
     let list: Vec<u32> = cpus.iter().copied().collect();
-    let tried = std::thread::spawn(move || pin_to(&list).is_ok() && allowed_cpus().is_ok_and(|now| now == list));
-    tried.join().unwrap_or(false)
+    let tried = move || pin_to(&list).is_ok() && allowed_cpus().is_ok_and(|now| now == list);
+    // Without a thread it cannot be known, and pinning the workload shows it.
+    std::thread::Builder::new().spawn(tried).map_or(true, |tried| tried.join().unwrap_or(false))
 }
 
 /// The one CPU that all servers at these addresses are confined to; `None` if they are not confined, or to several.

@@ -10,6 +10,7 @@ use crate::preparation::{self, invalidate, warn_of_holes, warn_of_unlinking};
 use crate::progress::{Observer, Progress, iops};
 use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
+use crate::store::UnfinishedWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::WorkerPool;
@@ -108,7 +109,8 @@ fn measure_phase(
     let interruption = &session.settings.interruption;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
-    let mut subject = Running { pool, interruption, observer, number, count, total, placement_watch };
+    let windows = session.unfinished_windows(number);
+    let mut subject = Running { pool, interruption, observer, number, count, total, placement_watch, windows };
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
@@ -123,7 +125,7 @@ fn measure_phase(
     let tasks = TaskScan::now().since(&before, &owners);
     let (jobs, failure) = subject.pool.join();
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
-    let io_interval = counted_interval(phase, &stretch);
+    let io_interval = IoInterval::of_jobs(phase, &stretch);
     Ok((Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() }, failure))
 }
 
@@ -139,19 +141,6 @@ fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer:
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));
     }
     Ok(phases)
-}
-
-/// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
-fn counted_interval(phase: &Phase, stretch: &Stretch) -> Option<IoInterval> {
-    let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
-    let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
-    let ramp = ramped.map(|job| job.start_delay + job.duration.ramp).max().unwrap_or_default();
-    let uncounted = delay.max(ramp);
-    let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
-    let begin_nanos = first.at_nanos + uncounted;
-    // A run that ended within its ramp has no such part; then all of it is shown.
-    let counts = uncounted > Nanos(0) && begin_nanos < last.at_nanos;
-    counts.then_some(IoInterval { begin_nanos, end_nanos: last.at_nanos })
 }
 
 /// How long a phase will take, if its jobs define it.
@@ -172,6 +161,7 @@ struct Running<'a> {
     count: usize,
     total: Option<Duration>,
     placement_watch: PlacementWatch,
+    windows: UnfinishedWindows,
 }
 
 impl Work for Running<'_> {
@@ -215,6 +205,7 @@ impl Subject for Running<'_> {
     }
 
     fn step(&mut self, step: Step) {
+        self.windows.keep(&step);
         (self.observer)(Progress::Running {
             number: self.number,
             count: self.count,

@@ -9,7 +9,7 @@ use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::probe::ProbeSet;
 use crate::progress::{Observer, Progress};
 use crate::service::ServiceSettings;
-use crate::store::Unfinished;
+use crate::store::{Unfinished, UnfinishedWindows};
 use crate::watch::{Step, Subject, watch};
 use model::envelope::{Envelope, Kind};
 use model::kind::cost::Part;
@@ -111,6 +111,11 @@ impl<'a> Session<'a> {
             self.note_storage();
         }
         self.keep(None, Some((phase, execution)));
+    }
+
+    /// Saves the windows of the next execution of a phase while it runs, likewise.
+    pub(crate) fn unfinished_windows(&self, phase: usize) -> UnfinishedWindows {
+        UnfinishedWindows::new(&self.settings.unfinished, phase, self.calibration)
     }
 
     fn keep(&self, background: Option<&Stretch>, execution: Option<(usize, &Execution)>) {

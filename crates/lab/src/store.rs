@@ -5,6 +5,7 @@ mod unfinished;
 
 pub use file::{RecordFile, kind_at, load, load_earlier, load_to_show};
 pub use unfinished::Unfinished;
+pub(crate) use unfinished::UnfinishedWindows;
 
 use crate::error::{Error, Result};
 use model::record::Record;

@@ -10,8 +10,8 @@ use crate::injected::Injected;
 pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
-use crate::plan::Plan;
 use crate::plan::service::Service;
+use crate::plan::{Phase, Plan};
 use crate::probe;
 use crate::reading::Reading;
 use crate::storage::Storage;
@@ -316,6 +316,21 @@ pub struct IoInterval {
     pub begin_nanos: Nanos,
     /// When it ended.
     pub end_nanos: Nanos,
+}
+
+impl IoInterval {
+    /// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
+    pub fn of_jobs(phase: &Phase, stretch: &Stretch) -> Option<Self> {
+        let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
+        let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
+        let ramp = ramped.map(|job| job.start_delay + job.duration.ramp).max().unwrap_or_default();
+        let uncounted = delay.max(ramp);
+        let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
+        let begin_nanos = first.at_nanos + uncounted;
+        // A run that ended within its ramp has no such part; then all of it is shown.
+        let counts = uncounted > Nanos(0) && begin_nanos < last.at_nanos;
+        counts.then_some(Self { begin_nanos, end_nanos: last.at_nanos })
+    }
 }
 
 /// How a process ended.

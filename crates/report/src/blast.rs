@@ -141,8 +141,8 @@ fn untold(finding: &BlastFinding, winner: &PointFinding, rival: impl Fn(&&PointF
     let others = finding.points.iter().filter(|point| !std::ptr::eq(*point, winner)).filter(rival);
     match others.map(name).collect::<Vec<_>>().as_slice() {
         [] => None,
-        [one] => Some(format!("not told apart from {one}")),
-        several => Some(format!("not told apart from {} others", several.len())),
+        [one] => Some(format!("not distinguishable from {one}")),
+        several => Some(format!("not distinguishable from {} others", several.len())),
     }
 }
 
@@ -175,7 +175,7 @@ fn sections(finding: &BlastFinding) -> Vec<Section> {
         Section::new("", vec![points(finding), laws(finding)]),
         Section::new("Beside published figures", published::blocks(finding)),
         Section::on_page("The curve", vec![curves]),
-        Section::on_page("What became of the packets", packets::blocks(finding)),
+        Section::on_page("Packet accounting", packets::blocks(finding)),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
     ]
 }

@@ -140,18 +140,18 @@ fn figures(finding: &FtqFinding) -> Vec<Figure> {
             let rate = words::rate(finding, level.amount_per_second);
             let since = tied(&words::moment(level.begin_seconds));
             match place {
-                0 => figure(Tone::Strong, "The worker did before the step", format!("{rate} at first")),
-                _ => figure(Tone::Strong, "The worker did after the step", format!("{rate} from {since}")),
+                0 => figure(Tone::Strong, "Rate before the step", format!("{rate} at first")),
+                _ => figure(Tone::Strong, "Rate after the step", format!("{rate} from {since}")),
             }
         })
         .collect();
     if figures.is_empty() {
-        figures.push(figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second)));
+        figures.push(figure(Tone::Strong, "Rate of the worker", words::rate(finding, finding.amount_per_second)));
     }
     let available = finding.noise.available_fraction.map(|part| format!("{} available", words::available(part)));
-    figures.extend(available.map(|text| figure(Tone::Strong, "Of what it does without noise", text)));
+    figures.extend(available.map(|text| figure(Tone::Strong, "Share of its undisturbed rate", text)));
     let stall = finding.noise.longest_stall_seconds.map(number::seconds);
-    figures.extend(stall.map(|stall| figure(Tone::Strong, "Longest it stood still", format!("{stall} longest stall"))));
+    figures.extend(stall.map(|stall| figure(Tone::Strong, "Longest stall", format!("{stall} longest stall"))));
     figures
 }
 

@@ -156,7 +156,7 @@ fn moved(finding: &GuestFinding) -> Section {
         let fold = Fold { summary: name.clone(), open: changes.len() == 1 };
         blocks.push(Block { fold: Some(fold), ..Block::new("", table.clone()).of(Audience::PAGE) });
         if few {
-            blocks.push(Block::new(format!("What moved: {name}"), table).of(TEXT));
+            blocks.push(Block::new(format!("Changes by subsystem: {name}"), table).of(TEXT));
         }
     }
     if !few && changes.len() <= TOO_MANY_CHANGES {
@@ -164,9 +164,9 @@ fn moved(finding: &GuestFinding) -> Section {
             let name = if finding.arms.len() > 2 { words::point(finding, point) } else { words::row(finding, point) };
             Some(Fact::new(name, format!("{}: {}", words::signed(change.difference), moves(change)?)))
         });
-        blocks.push(Block::new("What moved", Body::Facts(facts.collect())).of(TEXT));
+        blocks.push(Block::new("Changes by subsystem", Body::Facts(facts.collect())).of(TEXT));
     }
-    Section::on_page("What moved, by subsystem", blocks)
+    Section::on_page("Changes by subsystem", blocks)
 }
 
 /// The functions of each point: those that changed most, and those with most instructions.

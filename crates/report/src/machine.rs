@@ -32,7 +32,7 @@ pub fn background(background: &Background) -> String {
     let tasks: Vec<_> = tasks.map(|task| format!("{} {}", task.name, percent(task.busy_fraction))).collect();
     // The tasks have clocks of their own, whose error may make them more than the whole.
     let together: f64 = background.tasks.iter().take(NAMED).map(|task| task.busy_fraction).sum();
-    let of = if together > busy * 1.01 { "tasks by their own clocks, which add up to more:" } else { "mainly" };
+    let of = if together > busy * 1.01 { "by the tasks' own clocks, whose sum is higher:" } else { "mainly" };
     if !tasks.is_empty() {
         text += &format!("; {of} {}", tasks.join(", "));
     }

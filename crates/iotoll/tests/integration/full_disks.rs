@@ -13,7 +13,8 @@ fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), Stri
         return Ok((Mount::new(place, &["-t", "tmpfs", "-o", "size=8m", "iotoll-test"])?, None));
     }
     folder.write("image", vec![0; 8 << 20]);
-    tool("mkfs.ext4", &["-q", "-m", "0", &folder.path("image").display().to_string()])?;
+    // Small blocks: a value of a few kilobytes needs several, and a short one leaves some of them to others.
+    tool("mkfs.ext4", &["-q", "-b", "1024", "-m", "0", &folder.path("image").display().to_string()])?;
     let device = LoopDevice::attach(&folder.path("image"), &[])?;
     Ok((Mount::new(place, &["-t", "ext4", &device.path])?, Some(device)))
 }
@@ -81,7 +82,7 @@ fn a_record_that_does_not_fit_is_still_printed() {
     });
 }
 
-/// Another process takes all space while the setting is on.
+/// Another process takes all space while the setting is on. On ext4 also the blocks that the short value does not need.
 #[test]
 fn a_setting_is_put_back_on_a_full_disk() {
     each_file_system("a_setting_is_put_back_on_a_full_disk", &KINDS, |kind, folder| {
@@ -90,9 +91,32 @@ fn a_setting_is_put_back_on_a_full_disk() {
         let knob = format!("--candidate-set=file:{}=other", folder.path("tiny/knob").display());
         let compare = "compare --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
         let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
-        let ended = compare.word("cat /dev/zero > tiny/filler; true").run();
+        // Sectors of 512 bytes that the file keeps while it has the short value.
+        let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run();
         ended.done();
+        let kept: usize = String::from_utf8(folder.read("kept")).unwrap().trim().parse().unwrap();
+        assert!(kept * 512 >= found.len(), "{kind}: {kept} sectors are too few for the original value");
         let is = String::from_utf8(folder.read("tiny/knob")).unwrap();
         assert!(is == found, "{kind}: the knob is '{is}', {ended:?}");
     });
+}
+
+/// It is tried again at the end, and said once.
+#[test]
+fn a_setting_that_cannot_be_put_back_is_said_once() {
+    let folder = Folder::new();
+    folder.write("knob", "original\n");
+    let knob = format!("--candidate-set=file:{}=other", folder.path("knob").display());
+    let compare = "compare --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
+    let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
+    // A ledger of its own, because it stays.
+    let state = format!("XDG_STATE_HOME={}", folder.path("state").display());
+    let ended = compare.word("rm knob").under(&["env", &state]).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let failed = match ended.stdout.as_str() {
+        "" => ended.stderr.clone(),
+        _ => ended.json()["outcome"]["failed"].as_str().unwrap_or_default().to_owned(),
+    };
+    assert_eq!(failed.matches("could not be set back to 'original'").count(), 1, "{failed}");
+    folder.assert_no_processes();
 }

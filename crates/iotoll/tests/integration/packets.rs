@@ -451,7 +451,7 @@ fn bad_targets_are_refused_in_one_line() {
     ] {
         folder.iotoll(&format!("blast --no-save {words}")).run().refused(2, &named);
     }
-    folder.iotoll("blast --serve 192.0.2.1:5001").run().refused(2, &["is no address of this machine", "192.0.2.1"]);
+    folder.iotoll("blast --serve 192.0.2.1:5001").run().refused(2, &["is not an address of this machine", "192.0.2.1"]);
     if may("packets: IPv6") {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
         let ended = folder.iotoll("blast --no-save ::1 5001").under(&none).run();

@@ -1,6 +1,7 @@
 //! Where records are saved, and that printing one again gives the same.
 
 use super::iotoll::{Ended, Folder, PROGRAM, at_once, eventually, number, warns};
+use super::machine::{has, skip};
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
 
@@ -267,12 +268,49 @@ fn a_kill_keeps_the_executions_of_a_command() {
     folder.assert_no_processes();
 }
 
+/// The windows of the only execution, of a job and of commands with and without a live count.
+#[test]
+fn a_kill_in_the_only_phase_keeps_its_windows() {
+    let job = "run --name=j --ioengine=null --size=1g --time_based --runtime=60 --ramp_time=300ms";
+    // A packet each 10 ms. Commands outlive iotoll, so they end by themselves.
+    let counted = "cost --count net:lo -- python3 send.py";
+    at_once([job, counted, "cost --ios 10 -- sleep 8"], |measurement| {
+        if measurement == counted && !has("python3") {
+            return skip("a_kill_in_the_only_phase_keeps_its_windows", "no python3 here");
+        }
+        let folder = Folder::new();
+        folder.write(
+            "send.py",
+            "import socket, time\nout = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             for _ in range(800):\n out.sendto(b'x', ('127.0.0.1', 9))\n time.sleep(0.01)\n",
+        );
+        let (verb, rest) = measurement.split_once(' ').unwrap();
+        let running = folder.iotoll(&format!("{verb} --background 200ms --quiet --out kept {rest}")).start();
+        let saved = || String::from_utf8_lossy(&folder.read("kept/record.jsonl")).matches("\n{\"windows\"").count() > 1;
+        assert!(eventually(|| folder.exists("kept/record.jsonl") && saved()), "{measurement}");
+        running.signal(Signal::KILL);
+        running.wait();
+        let ended = folder.iotoll("report kept --format json").run();
+        ended.done();
+        let finding = ended.json();
+        assert_eq!(finding["outcome"], "interrupted");
+        assert!(warns(&finding, "interrupted", &["killed while the workload ran"]), "{finding}");
+        let phase = &finding["phases"][0];
+        assert!(number(&phase["wall_seconds"]) > 0.5, "{phase}");
+        assert_eq!(measurement.contains("--ios"), phase["iops"].is_null(), "{phase}");
+        assert!(phase["iops"].is_null() || number(&phase["iops"]) > 0.0, "{phase}");
+        let sheet = folder.iotoll("report kept").run();
+        sheet.done();
+        assert!(sheet.stdout.contains("Interrupted: the figures cover only the time before"), "{sheet:?}");
+    });
+}
+
 #[test]
 fn a_kill_before_anything_was_measured_is_said() {
     let folder = Folder::new();
     let cost = "cost --background 200ms --quiet --out kept --ios 10 -- sh -c";
     let ended = killed_after(&folder, cost, &["touch first; exec sleep 2"], "first");
-    ended.refused(2, &["kept/record.jsonl", "killed before the first execution had ended"]);
+    ended.refused(2, &["kept/record.jsonl", "killed before the first window had ended"]);
     folder.assert_no_processes();
 }
 

@@ -2,6 +2,7 @@
 //! leave odd ones. And what the tests leave behind when one fails.
 
 use super::iotoll::{Folder, at_once, eventually};
+use super::limits::Ordinary;
 use super::machine::{Peer, is_root, tool};
 use super::serving::Served;
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Every verb that ends by itself within seconds.
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 11] = [
     "run --background 200ms --no-save --quiet --format json --ioengine=null --size=1m",
     "run --background 200ms --no-save --quiet --format json --filename=data --rw=randread --number_ios=100",
     "cost --background 200ms --no-save --quiet --format json --ios 5 -- true",
@@ -20,11 +21,15 @@ const VERBS: [&str; 10] = [
     "blast --no-save --quiet --format json --duration 400ms --rounds 2",
     "report kept --format json",
     "doctor --format json",
+    "guest list",
     "completions bash",
 ];
 
+/// A cache of guests that is not there.
+const NO_CACHE: &str = concat!("XDG_CACHE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/no-cache");
+
 /// A command that starts the rest of the line in an odd way.
-const SURROUNDINGS: [(&str, &[&str]); 12] = [
+const SURROUNDINGS: [(&str, &[&str]); 13] = [
     ("ignored signals", &["env", "--ignore-signal=HUP,INT,QUIT,TERM,CHLD,PIPE,ALRM,USR1,USR2"]),
     ("blocked signals", &["env", "--block-signal"]),
     ("nohup", &["nohup"]),
@@ -35,8 +40,15 @@ const SURROUNDINGS: [(&str, &[&str]); 12] = [
     ("files for everybody", &["sh", "-c", "umask 0; exec \"$0\" \"$@\""]),
     (
         "no variables",
-        &["env", "-i", concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state"), "PATH=/usr/bin:/bin"],
+        &[
+            "env",
+            "-i",
+            concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state"),
+            NO_CACHE,
+            "PATH=/usr/bin:/bin",
+        ],
     ),
+    ("no home", &["env", "-u", "HOME", "-u", "XDG_STATE_HOME", NO_CACHE]),
     ("another locale", &["env", "LC_ALL=tr_TR.UTF-8", "LANGUAGE=de", "TZ=Asia/Kathmandu", "TERM=dumb"]),
     ("few open files", &["prlimit", "--nofile=128:128"]),
     ("no locked memory", &["prlimit", "--memlock=0:0"]),
@@ -60,6 +72,56 @@ fn every_verb_works_in_odd_surroundings() {
             }
         }
         folder.assert_no_processes();
+    });
+}
+
+/// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
+#[test]
+fn every_verb_works_or_names_the_limit() {
+    let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
+    ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
+    let processes = ["1", "2", "3", "5", "8", "12", "20"].map(|limit| ("nproc", limit));
+    let others = [("nofile", "16"), ("nofile", "32"), ("memlock", "0")];
+    let cache = format!("XDG_CACHE_HOME={}", ordinary.folder.path("cache").display());
+    at_once((0..).zip(processes.into_iter().chain(others)), |(number, (name, limit))| {
+        for verb in VERBS {
+            // The limit is checked when the program is executed, so it has to be set for this user.
+            let few = format!("--{name}={limit}:{limit}");
+            let ended = ordinary.as_user(70_000 + number, verb).under(&["env", &cache, "prlimit", &few]).run();
+            let how = format!("{name}={limit}: {verb}: {ended:?}");
+            match ended.code {
+                Some(0) => assert_eq!(ended.stderr, "", "{how}"),
+                Some(1) => {
+                    assert!(ended.stderr.starts_with("iotoll: ") && ended.stderr.lines().count() == 1, "{how}");
+                    assert!(ended.stderr.contains("ulimit -"), "{how}");
+                }
+                _ => panic!("{how}"),
+            }
+        }
+    });
+    ordinary.folder.assert_no_processes();
+}
+
+/// All at once.
+#[test]
+fn the_demo_works_in_odd_surroundings() {
+    let folder = Folder::new();
+    let state = concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state");
+    let under = ["env", "-i", state, "PATH=/usr/bin:/bin", "TERM=dumb", "setsid", "-w", "sh", "-c"];
+    let demo = folder.iotoll("demo --quiet --format json --out report");
+    let ended = demo.under(&[&under[..], &["umask 0; exec \"$0\" \"$@\" <&- 2>&-"]].concat()).run();
+    assert_eq!((ended.code, ended.stdout.starts_with('{')), (Some(0), true), "{ended:?}");
+    folder.assert_no_processes();
+}
+
+/// Nobody can see the result, as with /dev/null.
+#[test]
+fn every_verb_works_with_a_closed_standard_output() {
+    let folder = Folder::with_file("data", 1 << 20);
+    folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
+    at_once(VERBS, |verb| {
+        let ended = folder.iotoll(verb).under(&["sh", "-c", "exec \"$0\" \"$@\" >&-"]).run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{verb}: {ended:?}");
     });
 }
 

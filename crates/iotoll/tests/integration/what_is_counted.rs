@@ -141,7 +141,7 @@ fn a_memory_map_that_prints_is_counted_by_its_storage() {
     let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
     if counter == "task:both" {
         // In memory nothing but the lines moves: then that is said.
-        assert!(warns(&found, "counters_disagree", &["looks like messages", "--count"]), "{}", found["warnings"]);
+        assert!(warns(&found, "counters_disagree", &["look like log messages", "--count"]), "{}", found["warnings"]);
         return skip(TEST, "the files of this machine do not come from storage");
     }
     assert_eq!(counter, "task:storage", "{}", found["work_counter"]);

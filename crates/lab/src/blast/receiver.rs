@@ -188,7 +188,7 @@ pub fn serve(
 ) -> Result<u64> {
     let refused = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => Error::Refused(format!("{address}: is in use; choose another port, or 0 for any")),
-        ErrorKind::AddrNotAvailable => Error::Refused(format!("{address}: is no address of this machine")),
+        ErrorKind::AddrNotAvailable => Error::Refused(format!("{address}: is not an address of this machine")),
         ErrorKind::PermissionDenied => Error::Refused(format!("{address}: needs root; choose a port above 1023")),
         _ => Error::instrument(format!("listening on {address}"), error),
     };

@@ -30,8 +30,8 @@ pub fn resolve(host: &str, port: u16, allowed: Allowed) -> Result<SocketAddr> {
     };
     if allowed == Allowed::Near && !is_near(address.ip()) {
         return Err(Error::Refused(format!(
-            "{}: is a public address, and a blast of packets harms who does not expect it; if the machine and the network are \
-             yours, add --target-is-mine",
+            "{}: is a public address, and a flood of packets disrupts hosts and networks that do not expect it; if both are yours, \
+             add --target-is-mine",
             address.ip()
         )));
     }

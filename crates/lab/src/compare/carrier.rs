@@ -126,12 +126,12 @@ impl Rates {
             // libaio, recvmsg on a socket of another kind, and others.
             if self.of("syscalls") > MOSTLY_OTHER * self.calls {
                 return Carrier::Ambiguous(format!(
-                    "what it reads and writes looks like messages, and most of its system calls do something else ({})",
+                    "its reads and writes look like log messages, and most of its system calls do something else ({})",
                     self.all()
                 ));
             }
             // Or its lines, while it reads a file through a memory map, which no counter sees.
-            let doubt = format!("what it reads and writes looks like messages ({})", self.all());
+            let doubt = format!("its reads and writes look like log messages ({})", self.all());
             return Carrier::Known { place: place_of(by_bytes), doubt: Some(doubt) };
         }
         Carrier::Known { place: place_of(by_bytes), doubt }

@@ -349,7 +349,7 @@ fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
             doubts(),
         ))),
         (None, Some(rates)) if !moving.is_empty() => Err(format!(
-            "{} does not report what it does, and no counter sees both that and what the others report ({})",
+            "{} does not report its I/O, and no counter covers both it and what the others report ({})",
             rates.name,
             rates.all()
         )),
@@ -436,7 +436,7 @@ mod tests {
         let cached = trial(None, &[("task:both", 0.001)]);
         let (place, _, doubts) = choose(&[plain(), cached]).unwrap().unwrap();
         assert_eq!(ROWS[place].name, "task:both");
-        assert!(matches!(doubts.as_slice(), [doubt] if doubt.contains("looks like messages")), "{doubts:?}");
+        assert!(matches!(doubts.as_slice(), [doubt] if doubt.contains("look like log messages")), "{doubts:?}");
     }
 
     /// It reads a large file while it starts, and again now and then.

@@ -237,8 +237,8 @@ impl RoundRunner<'_> {
             let history = command.cases().first().and_then(|first| histories.get(*first));
             if let Some(times) = history.and_then(Turns::catch_up) {
                 return Err(command.misleads(&format!(
-                    "does {times:.1} times as much just after a freeze as later, the more the longer that was, so it catches up \
-                     what it missed, and its slices would lie; use --slices off"
+                    "does {times:.1} times as much work right after a thaw as later, and the more the longer the freeze was: it \
+                     catches up on what it missed, so its slices would mislead; use --slices off"
                 )));
             }
         }
@@ -288,7 +288,7 @@ impl RoundRunner<'_> {
             }
             if begun.elapsed() > timeout {
                 return Err(command.failed(&format!(
-                    "is not at work after {:.0} s: in the rehearsal it had {rate:.3e} counts per second by then",
+                    "is still idle after {:.0} s; in the rehearsal it did {rate:.3e} counts per second by then",
                     timeout.as_secs_f64()
                 )));
             }

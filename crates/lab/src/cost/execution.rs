@@ -9,6 +9,7 @@ use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::progress::Observer;
 use crate::shell::scratch;
+use crate::store::UnfinishedWindows;
 use crate::watch::watch;
 use model::record::{Direction, Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -32,6 +33,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: &'a [u32],
     /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
+    /// Saves its windows while it runs.
+    pub(crate) windows: Option<UnfinishedWindows>,
 }
 
 /// An execution, and why it counts as failed.
@@ -63,6 +66,7 @@ pub(crate) fn execute(
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
     running.processes = Some(surroundings.processes);
+    running.windows = surroundings.windows.take();
     running.put_on(surroundings.cpus);
     let mut stretch = watch(surroundings.meters, &mut running);
     running.note_servers(&mut stretch.snapshots);

@@ -9,6 +9,7 @@ use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
 use crate::progress::{Observer, Progress, iops};
+use crate::store::UnfinishedWindows;
 use crate::watch::{Step, Subject};
 use crate::whereabouts::{PlacementWatch, Workload};
 use model::placement::Whereabouts;
@@ -51,6 +52,8 @@ pub(super) struct Running<'a> {
     /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
     /// identifies it before.
     pub processes: Option<&'a Processes>,
+    /// Saves its windows while it runs.
+    pub windows: Option<UnfinishedWindows>,
 }
 
 /// Why its end is unknown.
@@ -91,6 +94,7 @@ impl<'a> Running<'a> {
             elsewhere: false,
             cpus: Vec::new(),
             processes: None,
+            windows: None,
         }
     }
 
@@ -305,6 +309,9 @@ impl Subject for Running<'_> {
     }
 
     fn step(&mut self, step: Step) {
+        if let Some(windows) = &mut self.windows {
+            windows.keep(&step);
+        }
         (self.observer)(Progress::Running {
             number: self.number,
             count: self.plan.repeat.max(1) as usize,

@@ -20,7 +20,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         .raw_os_error()
     {
         Some(11) => Error::Refused(format!(
-            "job '{}': the system has no room for iodepth={depth} more asynchronous I/Os; raise sysctl fs.aio-max-nr",
+            "job '{}': iodepth={depth} exceeds what the system's limit of asynchronous I/Os leaves; raise sysctl fs.aio-max-nr",
             plan.name
         )),
         _ => Error::job(&plan.name, "setting up libaio", error),

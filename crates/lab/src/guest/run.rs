@@ -329,7 +329,7 @@ impl Prepared {
         std::thread::scope(|scope| {
             for _ in 0..at_once {
                 let (tell, next, failed, work, common) = (tell.clone(), &next, &failed, &work, &common);
-                scope.spawn(move || {
+                let worker = move || {
                     loop {
                         let stop = failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
                         let Some(guest) = self.guests.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
@@ -344,7 +344,11 @@ impl Prepared {
                             }
                         }
                     }
-                });
+                };
+                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, worker) {
+                    let error = Error::instrument("starting a thread for a guest", error);
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
             }
             drop(tell);
             let mut done = 0;

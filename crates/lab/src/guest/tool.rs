@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// What ends a program early. By default nothing does.
@@ -43,8 +44,10 @@ pub(super) fn output(command: &mut Command, what: &str, mend: &str, care: &Care)
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     let waited = |error| Error::Failed(format!("{what}: waiting for `{program}`: {error}"));
     let (status, printed, complained) = std::thread::scope(|scope| {
-        let printed = scope.spawn(move || all_of(stdout.as_mut()));
-        let complained = scope.spawn(move || all_of(stderr.as_mut()));
+        // Without a thread its pipe is closed, and the program ends.
+        let thread = std::thread::Builder::new;
+        let printed = thread().spawn_scoped(scope, move || all_of(stdout.as_mut()));
+        let complained = thread().spawn_scoped(scope, move || all_of(stderr.as_mut()));
         let status = loop {
             match child.try_wait().map_err(waited) {
                 Ok(None) if care.interruption.is_requested() => {
@@ -57,9 +60,13 @@ pub(super) fn output(command: &mut Command, what: &str, mend: &str, care: &Care)
                 Err(error) => break Err(error),
             }
         };
-        (status, printed.join().unwrap_or_default(), complained.join().unwrap_or_default())
+        let whole =
+            |thread: std::io::Result<ScopedJoinHandle<Vec<u8>>>| thread.map(|thread| thread.join().unwrap_or_default());
+        (status, whole(printed), whole(complained))
     });
     let status = status?;
+    let unread = |error| Error::instrument(format!("{what}: reading what `{program}` prints"), error);
+    let (printed, complained) = (printed.map_err(unread)?, complained.map_err(unread)?);
     if status.success() {
         return Ok(printed);
     }

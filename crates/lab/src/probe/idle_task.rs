@@ -5,6 +5,7 @@
 //! switches away from it, the timers that it starts. Other counters, of the kernel itself and of ftrace, have them.
 
 use model::probe::Scope;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use sys::perf::TracepointCounter;
 
@@ -37,8 +38,12 @@ pub(super) fn scope() -> Scope {
     };
     let before = looked();
     let slept: Vec<bool> = std::thread::scope(|scope| {
-        let sleepers: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| sleep_on(*cpu))).collect();
-        sleepers.into_iter().map(|sleeper| sleeper.join().unwrap_or(false)).collect()
+        let thread = std::thread::Builder::new;
+        let sleepers: Vec<_> = cpus.iter().map(|cpu| thread().spawn_scoped(scope, || sleep_on(*cpu))).collect();
+        let slept = |sleeper: std::io::Result<ScopedJoinHandle<bool>>| {
+            sleeper.is_ok_and(|sleeper| sleeper.join().unwrap_or(false))
+        };
+        sleepers.into_iter().map(slept).collect()
     });
     let Some((before, after)) = before.zip(looked()) else { return Scope::IdleUnknown };
     let seen = before.iter().zip(&after).zip(slept).map(|((before, after), slept)| Seen {

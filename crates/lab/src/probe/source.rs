@@ -74,7 +74,7 @@ impl Source {
             }
             (Opened::Worker(reader), _) => {
                 let name = &probe.descriptor.name;
-                let gone = || Error::Refused(format!("probe '{name}': the kernel does not tell it of this worker"));
+                let gone = || Error::Refused(format!("probe '{name}': the kernel does not provide it for this worker"));
                 reader.read().ok_or_else(gone)?;
             }
             _ => {}

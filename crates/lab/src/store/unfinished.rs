@@ -1,11 +1,15 @@
 //! The record of `run` or `cost` while it is measured, so that a kill does not lose what was measured before.
 
 use super::RecordFile;
+use crate::calibration::Calibration;
 use crate::error::Result;
-use model::kind::cost::Part;
-use model::record::Record;
+use crate::watch::Step;
+use model::kind::cost::{Part, Windows};
+use model::record::{Record, Snapshot};
+use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A record that grows while it is measured, and that the complete one replaces. Clones share it. The default is not saved.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +52,12 @@ impl Unfinished {
 
     /// Adds what was measured, if there is a record to add it to.
     pub(crate) fn add(&self, part: impl FnOnce() -> Part) {
+        self.append("part", part);
+    }
+
+    fn append<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
-        growing.whole = growing.file.append_unsynced("part", &part()).is_ok();
+        growing.whole = growing.file.append_unsynced(key, &line()).is_ok();
     }
 
     /// Whether this very file lies at `path`.
@@ -59,6 +67,46 @@ impl Unfinished {
 
     fn growing(&self) -> Option<MutexGuard<'_, Growing>> {
         self.0.as_ref().map(|growing| growing.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Saves the windows of an execution while it runs.
+#[derive(Debug)]
+pub(crate) struct UnfinishedWindows {
+    unfinished: Unfinished,
+    phase: usize,
+    calibration: Calibration,
+    /// Not written yet.
+    snapshots: Vec<Snapshot>,
+    begun: bool,
+    /// When the last ones were written, from the beginning of the execution.
+    written: Duration,
+}
+
+impl UnfinishedWindows {
+    /// Those of a phase.
+    pub(crate) fn new(unfinished: &Unfinished, phase: usize, calibration: Calibration) -> Self {
+        let unfinished = unfinished.clone();
+        Self { unfinished, phase, calibration, snapshots: Vec::new(), begun: false, written: Duration::ZERO }
+    }
+
+    /// Keeps a window that has ended. Not each is written at once: formatting them takes time on a CPU of the workload.
+    pub(crate) fn keep(&mut self, step: &Step) {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.unfinished.0.is_none() {
+            return;
+        }
+        let (before, after) = step.window;
+        if !self.begun {
+            self.begun = true;
+            self.snapshots.push(before.clone());
+        }
+        self.snapshots.push(after.clone());
+        if step.elapsed.saturating_sub(self.written) >= PAUSE {
+            self.written = step.elapsed;
+            let (phase, snapshots) = (self.phase, std::mem::take(&mut self.snapshots));
+            self.unfinished.append("windows", || Windows { phase, snapshots, tsc_hertz: self.calibration.end().0 });
+        }
     }
 }
 

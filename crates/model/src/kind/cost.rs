@@ -1,10 +1,12 @@
 //! Kind `cost`: one line, written at the end of the measurement. Until then, and for good if iotoll is killed, a line of what
-//! is known at the beginning, and one of each part that was measured.
+//! is known at the beginning, one of each part that was measured, and before each execution its windows.
+
+mod cut_off;
 
 use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
-use crate::record::{Execution, Outcome, PhaseRecord, Record, Source, Stretch};
+use crate::record::{Execution, Record, Snapshot, Source, Stretch};
 use crate::storage::Storage;
 use crate::stored::Stored;
 use crate::study;
@@ -21,6 +23,19 @@ pub enum Line {
     Begun(Box<Record>),
     /// What was measured since the line before.
     Part(Box<Part>),
+    /// Windows of the execution that runs. The part with the execution contains them again.
+    Windows(Windows),
+}
+
+/// Windows of an execution that has not ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Windows {
+    /// The index of its phase.
+    pub phase: usize,
+    /// The snapshots since the line before; the first line of an execution has its first snapshot.
+    pub snapshots: Vec<Snapshot>,
+    /// Rate of the reference clock as known by now, in hertz.
+    pub tsc_hertz: f64,
 }
 
 /// A part of a measurement that has not ended.
@@ -50,9 +65,11 @@ impl Recorded for Record {
             (None, _) => Err(misplaced(0, "is missing: nothing was measured")),
             (Some(Line::Measured(record)), None) => Ok(Self { envelope, ..*record }),
             (Some(Line::Measured(_)), Some(_)) => Err(misplaced(1, "is a second measurement")),
-            (Some(Line::Part(_)), _) => Err(misplaced(0, "is a part of a measurement whose beginning is missing")),
+            (Some(Line::Part(_) | Line::Windows(_)), _) => {
+                Err(misplaced(0, "is a part of a measurement whose beginning is missing"))
+            }
             (Some(Line::Begun(record)), second) => {
-                cut_off(Self { envelope, ..*record }, second.into_iter().chain(lines))
+                cut_off::record(Self { envelope, ..*record }, second.into_iter().chain(lines))
             }
         }
     }
@@ -85,36 +102,12 @@ fn misplaced(line: usize, why: &str) -> Misplaced {
     Misplaced { line, why: why.to_owned() }
 }
 
-/// The record of a measurement that was killed: it contains the executions that had ended.
-fn cut_off(begun: Record, parts: impl Iterator<Item = Line>) -> Result<Record, Misplaced> {
-    let mut record = Record { outcome: Outcome::Interrupted, ..begun };
-    let mut count = 1;
-    for (place, line) in (1..).zip(parts) {
-        let Line::Part(part) = line else { return Err(misplaced(place, "is a second measurement")) };
-        let Part { background, execution, tsc_hertz, storage, warnings } = *part;
-        record.background.extend(background);
-        record.host.tsc_hertz = tsc_hertz;
-        (record.host.storage, record.warnings) = (storage, warnings);
-        if let Some((phase, execution)) = execution {
-            if phase == record.phases.len() {
-                record.phases.push(PhaseRecord::default());
-            }
-            let phase =
-                record.phases.get_mut(phase).ok_or_else(|| misplaced(place, "is of a phase that is missing"))?;
-            phase.executions.push(execution);
-        }
-        count = place + 1;
-    }
-    if record.phases.is_empty() {
-        return Err(misplaced(count, "is missing: iotoll was killed before the first execution had ended"));
-    }
-    Ok(record)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Host;
+    use crate::record::{Done, Host, Outcome};
+    use crate::unit::{Bytes, Nanos};
+    use crate::warning::Code;
     use serde_json::json;
 
     fn lines(texts: &[serde_json::Value]) -> Result<Record, Misplaced> {
@@ -162,6 +155,41 @@ mod tests {
         assert_eq!(record.study(None).outcome, Outcome::Interrupted);
     }
 
+    /// Snapshots of these seconds, with a thousand I/Os in each.
+    fn windows(phase: usize, seconds: &[u64]) -> serde_json::Value {
+        let snapshot = |second: &u64| Snapshot {
+            at_nanos: Nanos::from_secs(*second),
+            done: Some(Done { ios: second * 1000, bytes: Bytes(second * 4_096_000) }),
+            ..Snapshot::default()
+        };
+        let snapshots = seconds.iter().map(snapshot).collect();
+        json!({ "windows": Windows { phase, snapshots, tsc_hertz: 3e9 } })
+    }
+
+    #[test]
+    fn a_measurement_that_was_killed_contains_the_windows_of_the_execution_that_ran() {
+        let record = lines(&[begun(), part(true, None), windows(0, &[5, 6]), windows(0, &[7, 9])]).unwrap();
+        assert_eq!(record.host.tsc_hertz, 3e9);
+        let finding = record.study(None);
+        let [phase] = finding.phases.as_slice() else { panic!("{finding:?}") };
+        assert_eq!((phase.ios, phase.iops, phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
+        let caveats: Vec<_> = finding.warnings.iter().filter(|warning| warning.code == Code::Interrupted).collect();
+        assert!(matches!(caveats.as_slice(), [one] if one.message.contains("killed")), "{caveats:?}");
+    }
+
+    #[test]
+    fn windows_do_not_count_beside_whole_executions() {
+        // The execution contains its windows; another one of the same phase had no end.
+        let record = lines(&[begun(), windows(0, &[5, 6]), part(false, Some(0)), windows(0, &[8, 9])]).unwrap();
+        let [phase] = record.phases.as_slice() else { panic!("{record:?}") };
+        assert!(matches!(phase.executions.as_slice(), [only] if only.stretch.snapshots.is_empty()));
+        // A phase without a whole execution is in the record, even if it is the second.
+        let record = lines(&[begun(), part(false, Some(0)), windows(1, &[8, 9])]).unwrap();
+        assert_eq!(record.phases.len(), 2);
+        // One snapshot is no window.
+        assert!(lines(&[begun(), windows(0, &[5])]).is_err());
+    }
+
     #[test]
     fn lines_in_the_wrong_place_are_refused() {
         let refused = |texts: &[serde_json::Value]| {
@@ -173,8 +201,10 @@ mod tests {
         assert!(refused(&[begun(), begun()]).1.contains("second"));
         // No memory is set aside for phases that nobody measured.
         assert_eq!(refused(&[begun(), part(false, Some(usize::MAX))]), (1, "is of a phase that is missing".to_owned()));
+        assert_eq!(refused(&[begun(), windows(9, &[1, 2])]), (1, "is of a phase that is missing".to_owned()));
+        assert!(refused(&[windows(0, &[1, 2])]).1.contains("beginning is missing"));
         let (line, why) = refused(&[begun(), part(true, None)]);
         assert_eq!(line, 2);
-        assert!(why.contains("killed before the first execution had ended"), "{why}");
+        assert!(why.contains("killed before the first window had ended"), "{why}");
     }
 }

@@ -61,6 +61,8 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
 fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
     match &finding.outcome {
         Outcome::Completed => {}
+        // The record says how.
+        Outcome::Interrupted if finding.warnings.iter().any(|warning| warning.code == Code::Interrupted) => {}
         Outcome::Interrupted => {
             let message = "interrupted: the figures cover only the time before the interruption";
             found.push(Warning::new(Code::Interrupted, message));
@@ -220,8 +222,8 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
             _ => String::new(),
         };
         let message = format!(
-            "the load squeezed the background ({} of the machine), so subtracting all of it \
-             gives a cost that is too low{between}",
+            "the load displaced background work ({} of the machine), so subtracting the whole background gives a cost that is too \
+             low{between}",
             percent(busy)
         );
         found.push(Warning::new(Code::BackgroundSqueezed, message));
@@ -280,8 +282,8 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
     }
     if let Some(CarryingUnit { number, of, part }) = phase.carried_by {
         let message = format!(
-            "{jobs}: one of {of} parts of the measurement (number {number}) has {:.0} % of the cycles: the mean rests on it, and how \
-             often such parts occur is hardly known; run longer",
+            "{jobs}: part {number} of {of} of the measurement has {:.0} % of the cycles: the mean depends on it, and there are too few \
+             such parts to estimate how often they occur; run longer",
             part * 100.0
         );
         found.push(Warning::new(Code::OneUnitCarriesTheMean, message));

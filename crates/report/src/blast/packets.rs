@@ -49,7 +49,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     )];
     let notes = if table.rows.is_empty() { Vec::new() } else { notes };
     vec![
-        Block::new("What became of the packets", Body::Table(table)).with(notes),
+        Block::new("Packet accounting", Body::Table(table)).with(notes),
         Block::new("Where packets were dropped or refused", Body::Facts(places)),
     ]
 }

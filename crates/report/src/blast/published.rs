@@ -49,10 +49,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     }
     let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
                 the first row, with their 95 % intervals over rounds if it is the first point.";
-    vec![
-        Block::new("", Body::Table(table)).with(vec![remark(note)]),
-        Block::new("Who published it", Body::Facts(sources)),
-    ]
+    vec![Block::new("", Body::Table(table)).with(vec![remark(note)]), Block::new("Sources", Body::Facts(sources))]
 }
 
 /// "0.92", or a dash.

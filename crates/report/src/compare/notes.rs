@@ -61,7 +61,7 @@ fn families(finding: &CompareFinding) -> Option<Note> {
     };
     let known = [of(targets, "target", "targets"), of(others, "other metric", "other metrics")];
     let known: Vec<String> = known.into_iter().flatten().collect();
-    let text = format!("all intervals of a group are right together with 95 %: {}", known.join("; "));
+    let text = format!("simultaneous confidence of all intervals of a group, 95 %: {}", known.join("; "));
     (!known.is_empty()).then(|| Note::new(Tone::Faint, text))
 }
 
@@ -82,7 +82,7 @@ fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) ->
         parts.extend(longest.map(|longest| format!("{} {}", words::of(*metric).head, number::lasting(longest))));
     }
     let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
-    let text = || format!("measuring time that would decide inconclusive results{cell}: {}", parts.join(", "));
+    let text = || format!("estimated measuring time to decide inconclusive results{cell}: {}", parts.join(", "));
     (!parts.is_empty()).then(|| Note::new(Tone::Faint, text()))
 }
 

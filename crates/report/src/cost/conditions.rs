@@ -41,7 +41,7 @@ pub fn storage(cache: &CacheFinding) -> String {
         }
         (Some(part), _) => format!("reads: {} of the bytes came from storage", percent(part)),
         (None, Some(bytes)) => format!("reads: {bytes} came from storage"),
-        (None, None) => format!("reads: {MISSING} unknown where they came from"),
+        (None, None) => format!("reads: {MISSING} from storage or memory is unknown"),
     }
 }
 

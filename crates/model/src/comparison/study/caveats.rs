@@ -131,7 +131,8 @@ fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
     let shown = squeezed.iter().any(|(_, load)| load.background.is_finite());
     let too_low = if shown { ", and the net costs are too low" } else { "" };
     let message = format!(
-        "{seen}: the load squeezed the background, so subtracting all of it is too much{too_low}; measure on a quieter machine"
+        "{seen}: the load displaced background work, so subtracting the whole background overcorrects{too_low}; measure on a quieter \
+         machine"
     );
     Some(Warning::new(Code::BackgroundSqueezed, message))
 }
@@ -156,8 +157,8 @@ fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
 fn carry_over(record: View) -> Option<Warning> {
     let change = course::carry_over(record)?;
     let message = format!(
-        "an arm's slices are {} after one of its own than after another arm's: arms disturb each other, and up to a third \
-         of that is in the change; compare whole executions of a command instead",
+        "an arm's slices are {} after one of its own than after another arm's: a slice affects the next one \
+         (carry-over), and up to a third of that is in the change; compare whole executions of a command instead",
         directed(change, 1, "faster", "slower")
     );
     Some(Warning::new(Code::CarryOver, message))

@@ -44,7 +44,7 @@ fn dominated(cells: &[CellFinding], compared: &[Comparison], targets: &[Metric],
         found.max_by(|(_, _, one), (_, _, other)| one.unit.part.total_cmp(&other.unit.part))?;
     let place = Cell { values: cell.cell.clone() }.to_string();
     let message = format!(
-        "round {} has {:.0} % of the {} of {}{}: the mean rests on it, and how often such rounds occur is hardly known; run longer",
+        "round {} has {:.0} % of the {} of {}{}: the mean depends on it, and there are too few such rounds to estimate how often they occur; run longer",
         skipped + most.unit.place + 1,
         most.unit.part * 100.0,
         sum_of(metric, most.unit.of_denominator),

@@ -43,7 +43,7 @@ pub(super) fn add(
     found.extend(finding.probes.iter().filter_map(|probe| {
         let at = duration(probe.lost_at_seconds?);
         let message =
-            format!("probe {} could not be read from {at} on; its numbers are of the time before", probe.name);
+            format!("probe {} could not be read after {at}; its figures cover only the time before", probe.name);
         Some(Warning::new(Code::ProbeLost, message))
     }));
     found.extend(
@@ -59,7 +59,7 @@ pub(super) fn add(
 }
 
 fn outcome(record: &FtqRecord) -> Option<Warning> {
-    let cut_off = "the record ends without its last line: recording was killed, and the figures are of the time before";
+    let cut_off = "the record has no last line, because iotoll was killed: the figures cover only the time before";
     match record.end.as_ref().map(|end| &end.outcome) {
         None => Some(Warning::new(Code::Interrupted, cut_off)),
         Some(Outcome::Completed) => None,
@@ -90,7 +90,7 @@ fn went_back(series: &Series) -> Option<Warning> {
         times => format!("{times} times"),
     };
     let message = format!(
-        "the worker's amount went back {times}, as it does when a process ends or starts anew; such a quantum counts as a stall"
+        "the worker's counter decreased {times}, as it does when a process exits or restarts; such a quantum counts as a stall"
     );
     Some(Warning::new(Code::AmountWentBack, message))
 }
@@ -100,14 +100,14 @@ fn few_ios((unknown, grain): (Unknown, Grain), finding: &FtqFinding) -> Warning 
     let of_level = if finding.levels.is_empty() { "" } else { " of the level with the fewest" };
     let message = match unknown {
         Unknown::Few(per_quantum) => format!(
-            "a quantum{of_level} holds {per_quantum:.1} {} on average, and a whole one more or less looks like noise; a steady rate \
-             beats with the quantum, and then a period is none. Use --quantum {} or longer, or record again with another quantum: a \
-             true period stays",
+            "a quantum{of_level} contains {per_quantum:.1} {} on average: rounding to whole ones looks like noise, and a steady rate \
+             aliases with the quantum into a period that does not exist. Use --quantum {} or longer, or record again with another \
+             quantum: a true period stays",
             grain.plural,
             duration(finding.quantum_seconds * (FEWEST_IOS / per_quantum).ceil())
         ),
         Unknown::Lumps => {
-            "the worker did nearly all its work in few quanta, so an undisturbed one is unknown; use a longer --quantum"
+            "the worker did nearly all its work in few quanta, so its undisturbed rate is unknown; use a longer --quantum"
                 .to_owned()
         }
     };
