@@ -2,7 +2,9 @@
 //! each.
 
 use crate::document::Document;
-use crate::{Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, terminal};
+use crate::{
+    Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, plan, terminal,
+};
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
@@ -10,6 +12,7 @@ use model::experiment::Experiment;
 use model::finding::RunFinding;
 use model::ftq::FtqFinding;
 use model::guest::GuestFinding;
+use model::plan::Plan;
 use serde::Serialize;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
@@ -61,6 +64,13 @@ impl Finding for Experiment {
     }
 }
 
+/// A plan that is only read.
+impl Finding for Plan {
+    fn document(&self) -> Document {
+        plan::document(self)
+    }
+}
+
 /// A report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -97,6 +107,11 @@ static TABLE: [Row; 6] = [
     Row { format: Format::Csv, name: "csv", render: Some(|document, _, _| csv::csv(document)) },
     Row { format: Format::Html, name: "html", render: Some(|document, _, _| html::html(document)) },
 ];
+
+/// One page for two findings, the second below the first: a measurement of several parts.
+pub fn page_of_both(first: &impl Finding, second: &impl Finding) -> String {
+    html::page(&first.document(), &[second.document()])
+}
 
 impl Format {
     /// Every format.
@@ -154,6 +169,18 @@ mod tests {
             renders(format, "doctor", &doctor::fixture());
             renders(format, "experiment", &experiment::fixture());
         }
+    }
+
+    #[test]
+    fn a_page_of_two_findings_has_all_of_both() {
+        let page = page_of_both(&compare::fixture::options(), &cost::fixture::psync_4k());
+        let alone = [
+            Format::Html.render(&compare::fixture::options(), Ink::Plain, 0),
+            Format::Html.render(&cost::fixture::psync_4k(), Ink::Plain, 0),
+        ];
+        let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
+        assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));
+        assert_eq!((page.matches("<html").count(), page.matches("<title>").count()), (1, 1));
     }
 
     /// README says that they are read first. CSV has only numbers.
