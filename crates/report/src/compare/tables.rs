@@ -78,5 +78,5 @@ fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
         ends.map(|end| (end, end)).reduce(|(low, high), (end, _)| (low.min(end), high.max(end)))
     };
     let span = Span::of_most(&changes.filter_map(range).collect::<Vec<_>>(), around)?;
-    Some(Scale { span: span.rounded(), margin: Some(margin) })
+    Some(Scale { span, margin: Some(margin) })
 }

@@ -237,7 +237,7 @@ fn scale(finding: &GuestFinding) -> Scale {
     for end in ends.filter(|end| end.is_finite()) {
         (low, high) = (low.min(end), high.max(end));
     }
-    Scale { span: Span::new(low, high).rounded(), margin: Some(finding.margin) }
+    Scale { span: Span::new(low, high), margin: Some(finding.margin) }
 }
 
 /// What moved between two arms.
