@@ -180,7 +180,7 @@ mod tests {
         ];
         let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
         assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));
-        assert_eq!((page.matches("<html").count(), page.matches("<title>").count()), (1, 1));
+        assert_eq!((page.matches("<html").count(), page.matches("<style>").count()), (1, 1));
     }
 
     /// README says that they are read first. CSV has only numbers.

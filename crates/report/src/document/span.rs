@@ -81,9 +81,9 @@ mod tests {
             let Span { low, high } = Span::new(low, high).rounded();
             format!("{low:.3} to {high:.3}")
         };
-        assert_eq!(rounded(-0.637, 0.352), "-0.800 to 0.400");
+        assert_eq!(rounded(-0.637, 0.352), "-1.000 to 0.500");
         assert_eq!(rounded(-0.03, 58.968), "-20.000 to 60.000");
-        assert_eq!(rounded(-0.05, 0.05), "-0.060 to 0.060");
+        assert_eq!(rounded(-0.05, 0.05), "-0.050 to 0.050");
         assert_eq!(rounded(1.0, 1.0), "1.000 to 1.000", "empty");
         assert_eq!(rounded(f64::NEG_INFINITY, 1.0), "-inf to 1.000");
     }

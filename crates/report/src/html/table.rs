@@ -197,7 +197,7 @@ mod tests {
     fn the_scale_of_changes_ends_at_round_numbers() {
         let scale = |margin| Scale { span: Span::new(-0.637, 0.352), margin };
         let head = axis(rounded(scale(Some(0.03))));
-        assert!(head.contains(">-80 %<") && head.contains(">+40 %<"), "{head}");
+        assert!(head.contains(">-100 %<") && head.contains(">+50 %<"), "{head}");
         assert_eq!(rounded(scale(None)), scale(None), "its ends are not shown");
     }
 
