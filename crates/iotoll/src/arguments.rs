@@ -5,17 +5,19 @@
 
 mod blast;
 mod documented;
+pub mod examples;
 mod experiment_help;
 mod experiment_verb;
 pub mod ftq;
 mod generate;
 pub mod guest;
+mod help;
 mod serve;
 mod shown;
 mod value;
 
-pub use blast::BlastArguments;
-pub use documented::{JOB_OPTIONS, documented};
+pub use blast::{BlastArguments, Target};
+pub use documented::{JOB_OPTIONS, documented, job_options, offered};
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
@@ -24,6 +26,7 @@ pub use shown::{Shown, is_dumb};
 pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
+use crate::stdout;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
@@ -36,13 +39,14 @@ use std::time::Duration;
 
 /// Measure what one I/O costs: CPU cycles of the whole machine, latency by stage, context switches.
 #[derive(Debug, Parser)]
-#[command(name = "iotoll", version = env!("IOTOLL_VERSION"), after_help = AFTER_HELP)]
+#[command(name = "iotoll", version = env!("IOTOLL_VERSION"))]
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
 }
 
-const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of `compare --fail-on` \
+/// The exit statuses of all verbs.
+pub const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of `compare --fail-on` \
                           was exceeded, 4 that is undecided, 130 interrupted; `cost` exits with the status of its \
                           command.";
 
@@ -50,15 +54,12 @@ const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad inpu
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a workload in fio's language and report its cost
-    #[command(after_help = "")]
     Run(RunArguments),
     /// Report the cost of any command: iotoll cost -- fio job.fio
     Cost(CostArguments),
     /// Compare options, commands or settings in interleaved measurements, with confidence intervals
-    #[command(after_help = "")]
     Compare(Box<CompareArguments>),
     /// Record what one worker does in each quantum of time, with the kernel's counters on the same time axis
-    #[command(after_help = "")]
     Ftq(Box<FtqArguments>),
     /// Send small packets from several threads to one receiver, and report what was delivered and what a packet costs
     Blast(Box<BlastArguments>),
@@ -90,6 +91,7 @@ pub enum Verb {
 
 /// How results are printed and saved.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Result")]
 pub struct Output {
     #[command(flatten)]
     pub shown: Shown,
@@ -106,6 +108,7 @@ pub struct Output {
 
 /// An earlier record of the same kind.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Result")]
 pub struct Earlier {
     /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
     #[arg(long, value_name = "DIR")]
@@ -114,6 +117,7 @@ pub struct Earlier {
 
 /// Meters, probes and conditions of the measurement.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
 pub struct Measuring {
     /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, thread,
     /// pmu, all [default: the meters that do not disturb the workload]
@@ -168,17 +172,17 @@ pub struct RunArguments {
         allow_hyphen_values = true
     )]
     pub job: Vec<String>,
-    /// Parse the job, print the plan, and exit
-    #[arg(long)]
+    /// Print what would run, and exit; with --format json as data
+    #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
     /// Warn about unknown options instead of refusing them
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub ignore_unknown: bool,
     /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub allow_device_write: bool,
     /// Seed of the random offsets of every job (fio's randseed)
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Job", value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub measuring: Measuring,
@@ -192,21 +196,21 @@ pub struct RunArguments {
 #[derive(Args, Clone, Debug)]
 pub struct CostArguments {
     /// I/Os that the command does in each execution
-    #[arg(long, value_name = "N", value_parser = value::amount)]
+    #[arg(long, help_heading = "Count", value_name = "N", value_parser = value::amount)]
     pub ios: Option<u64>,
     /// Bytes that the command moves in each execution; suffixes as in fio: 4k, 1g
-    #[arg(long, value_name = "N", value_parser = value::amount)]
+    #[arg(long, help_heading = "Count", value_name = "N", value_parser = value::amount)]
     pub bytes: Option<u64>,
-    /// Count I/Os with a kernel counter: block:vda, net:eth0
-    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["ios", "bytes"])]
+    /// Count I/Os with a counter of the machine: block:vda, net:eth0, or a probe that increases
+    #[arg(long, help_heading = "Count", value_name = "COUNTER", value_parser = value::counter, conflicts_with_all = ["ios", "bytes"])]
     pub count: Option<lab::cost::Counter>,
     /// Execute the command N times and derive the interval from the spread
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, help_heading = "Command", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     #[command(flatten)]
     pub around: AroundArguments,
     /// Do not show what the command prints on standard output
-    #[arg(long)]
+    #[arg(long, help_heading = "Command")]
     pub no_output: bool,
     #[command(flatten)]
     pub measuring: Measuring,
@@ -221,6 +225,7 @@ pub struct CostArguments {
 
 /// Shell commands before and after the measurement.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Shell")]
 pub struct AroundArguments {
     /// Run this shell command once, before anything else
     #[arg(long, value_name = "COMMAND")]
@@ -248,110 +253,110 @@ pub struct CompareArguments {
     #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
     pub job: Vec<String>,
     /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub baseline: Option<Words>,
     /// Options of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
     /// Command of the baseline
-    #[arg(long, value_name = "COMMAND", value_parser = value::words)]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
     pub baseline_cmd: Option<Words>,
     /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "COMMAND", value_parser = value::words)]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
     pub candidate_cmd: Vec<Words>,
     /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
-    #[arg(long, value_name = "SETTING", value_parser = value::setting)]
+    #[arg(long, help_heading = "Arms", value_name = "SETTING", value_parser = value::setting)]
     pub candidate_set: Vec<model::experiment::Setting>,
     /// Run this shell command to switch something on for the candidate
-    #[arg(long, value_name = "COMMAND", requires = "candidate_cleanup")]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_cleanup")]
     pub candidate_setup: Option<String>,
     /// Run this shell command to switch it off again; it runs even after a failure
-    #[arg(long, value_name = "COMMAND", requires = "candidate_setup")]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_setup")]
     pub candidate_cleanup: Option<String>,
     /// Page cache state of the jobs' files at the start of each slice: warm (read in first and kept), cold (dropped
     /// before each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= takes
     /// precedence]
-    #[arg(long, value_name = "warm|cold|as-is", value_parser = value::cache)]
+    #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = value::cache)]
     pub cache: Option<Cache>,
     #[command(flatten)]
     pub around: AroundArguments,
     /// Pin all arms, as for run: same, apart, or a CPU list (0,2-3)
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
+    #[arg(long, help_heading = "Measurement", value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
     /// Start a server for the measurement and end it afterwards: 'server=iotoll serve --listen 127.0.0.1:{port}'. Options, commands
     /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
-    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
+    #[arg(long, help_heading = "Measurement", value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
     pub service: Vec<ServicePlan>,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
+    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
-    #[arg(long)]
+    #[arg(long, help_heading = "Boots")]
     pub same_boot: bool,
     /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
-    #[arg(long)]
+    #[arg(long, help_heading = "Arms")]
     pub aa: bool,
     /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
-    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, help_heading = "Arms", value_name = "NAME=A,B,…", value_parser = value::axis)]
     pub sweep: Vec<model::experiment::Axis>,
     /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
-    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
+    #[arg(long, help_heading = "Rules", value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
     pub target: Vec<Metric>,
     /// Ignore changes smaller than this [default: 3%]
-    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = value::percent)]
     pub margin: Option<f64>,
     /// Stop when every interval is at most this wide to either side [default: a third of the margin]
-    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = value::percent)]
     pub precision: Option<f64>,
     /// Stop after this time, but measure at least two rounds [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = value::time)]
     pub budget: Option<f64>,
     /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
-    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = value::time)]
     pub hang_timeout: Option<f64>,
     /// Length of a slice of a job, 1ms to 60s; use longer slices for a setting that takes a while to have its effect
     /// [default: by the load]
-    #[arg(long, value_name = "TIME", value_parser = value::slice)]
+    #[arg(long, help_heading = "Turns", value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
     /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
     /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
-    #[arg(long, value_name = "auto|off|TIME", value_parser = value::slices)]
+    #[arg(long, help_heading = "Turns", value_name = "auto|off|TIME", value_parser = value::slices)]
     pub slices: Option<Slices>,
     /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
     /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
-    #[arg(long, value_name = "COUNTER", value_parser = value::work_counter)]
+    #[arg(long, help_heading = "Turns", value_name = "COUNTER", value_parser = value::work_counter)]
     pub count: Option<String>,
     /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
     /// [default: INT]
-    #[arg(long, value_name = "SIGNAL", value_parser = value::end_signal)]
+    #[arg(long, help_heading = "Turns", value_name = "SIGNAL", value_parser = value::end_signal)]
     pub end_signal: Option<EndSignal>,
     /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
-    #[arg(long, requires = "candidate_set")]
+    #[arg(long, help_heading = "Arms", requires = "candidate_set")]
     pub candidate_fresh: bool,
     /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
     /// change from the machine
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = "Result", value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
-    #[arg(long, value_name = "LIMIT", value_parser = value::limit)]
+    #[arg(long, help_heading = "Rules", value_name = "LIMIT", value_parser = value::limit)]
     pub fail_on: Vec<Limit>,
     /// Seed of the order of slices [default: a new one each time; it is printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Rules", value_name = "N")]
     pub seed: Option<u64>,
     /// Warn about unknown options of the job instead of refusing them
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub ignore_unknown: bool,
     /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub allow_device_write: bool,
     /// Print what would be measured, and exit; with --format json as data
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
     /// Use only these meters, as for run
-    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
+    #[arg(long, help_heading = "Measurement", value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
     #[command(flatten)]
     pub output: Output,
@@ -366,10 +371,10 @@ pub struct ReportArguments {
     /// Folder of a saved measurement, or its record.jsonl [default: the last one in iotoll-runs]
     pub record: Option<PathBuf>,
     /// Compare with an earlier record of the same kind, and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = "Result", value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["stored", "format"])]
+    #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "format"])]
     pub series: Option<PathBuf>,
     #[command(flatten)]
     pub shown: Shown,
@@ -411,35 +416,39 @@ impl Invocation {
             // The record does not need the path of the program.
             *program = "iotoll".to_owned();
         }
-        let mut command = CommandLine::command();
-        command = command.mut_subcommand("run", |verb| verb.after_help(job_help()));
-        command = command.mut_subcommand("ftq", |verb| verb.after_help(job_help()));
-        for verb in ["run", "prepare"] {
-            command =
-                command.mut_subcommand("guest", |guest| guest.mut_subcommand(verb, |verb| verb.after_help(job_help())));
+        if let Some(text) = help::of_jobs(&typed) {
+            stdout::write(&text?)?;
+            std::process::exit(0);
         }
-        let help = format!("{}\n{}", experiment_help::EXPERIMENT_HELP, job_help());
-        command = command.mut_subcommand("compare", |compare| compare.after_help(help));
+        let mut command = help::with_texts(CommandLine::command());
         let (mut ours, mut job) = split(&command, &typed);
         let mut words = typed.clone();
         if let Some(others) = experiment_verb::of_its_kind(&typed, &job)? {
             (ours, job) = split(&command, &others);
             words = others;
         }
-        let parsed = command.try_get_matches_from_mut(ours);
+        let parsed = command.try_get_matches_from_mut(&ours);
         let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
         let mut verb = match parsed {
             Ok(parsed) => parsed.verb,
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
                 let line = || in_one_line(&error, &command, &words);
-                return Err(BadInput(command_without_dashes(&error, &words).unwrap_or_else(line)).into());
+                let known = command_without_dashes(&error, &words).or_else(|| address_in_two_words(&error, &words));
+                return Err(BadInput(known.unwrap_or_else(line)).into());
             }
             Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion && words.len() > 2 => {
                 let more = words.iter().skip(1).find(|word| !matches!(word.as_str(), "-V" | "--version"));
                 let more = more.map_or("--version", String::as_str);
                 return Err(BadInput(format!("'{more}': --version stands alone; leave out the rest")).into());
             }
-            Err(error) => error.exit(),
+            Err(error) => {
+                let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
+                if let Some(text) = is_help.then(|| help::short(&command, &ours)).flatten() {
+                    stdout::write(&text)?;
+                    std::process::exit(0);
+                }
+                error.exit()
+            }
         };
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
@@ -464,6 +473,15 @@ fn command_without_dashes(error: &clap::Error, words: &[String]) -> Option<Strin
     is_command.then(|| format!("cost: '{program}': put -- before the command, as in: iotoll cost -- fio job.fio"))
 }
 
+/// `iotoll blast HOST PORT`: the address is one word.
+fn address_in_two_words(error: &clap::Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(port)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_port = words.get(1).is_some_and(|verb| verb == "blast") && port.parse::<u16>().is_ok();
+    is_port.then(|| {
+        format!("blast: '{port}': the receiver is one word, HOST:PORT, as in: iotoll blast 192.168.1.7:{port}")
+    })
+}
+
 /// The error and its tips, without the usage text that clap appends, and without the tip to pass an unknown option as a value.
 fn in_one_line(error: &clap::Error, command: &clap::Command, words: &[String]) -> String {
     let text = error.render().to_string();
@@ -477,7 +495,7 @@ fn in_one_line(error: &clap::Error, command: &clap::Command, words: &[String]) -
 }
 
 /// Verbs that take a job.
-const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
+pub const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
 
 /// Splits off the words after such a verb that are not our own flags: a job file and fio's options. A command follows
 /// `--`.
@@ -512,19 +530,6 @@ fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>
         }
     }
     (ours, job)
-}
-
-fn job_help() -> String {
-    let mut text = "Job options, as flags or in a job file, with fio's meanings and units:\n".to_owned();
-    for option in model::plan::options::reference() {
-        const INDENT: &str = "                              ";
-        let first = format!("  {:<28}", option.name);
-        let about = format!("{} [{}]", option.full_help, option.value);
-        let layout = textwrap::Options::new(99).initial_indent(&first).subsequent_indent(INDENT);
-        text += &textwrap::fill(&about, layout);
-        text.push('\n');
-    }
-    text + "\n" + AFTER_HELP
 }
 
 #[cfg(test)]

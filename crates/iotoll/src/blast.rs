@@ -1,6 +1,6 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{BlastArguments, Probes};
+use crate::arguments::{BlastArguments, Probes, Target};
 use crate::compare::fresh_seed;
 use crate::failure::{self, BadInput};
 use crate::input::Inputs;
@@ -34,20 +34,20 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         return serve(arguments);
     }
     let inputs = Inputs::default();
-    let plan = match experiment_file(arguments)? {
-        Some(file) => {
+    let plan = match &arguments.target {
+        Some(Target::Experiment(file)) => {
             refuse_beside_a_file(file, words)?;
             let text = inputs.experiment_file(Path::new(file))?;
             experiment::parse(file, &text, plan(arguments)).map_err(BadInput)?
         }
-        None => plan(arguments),
+        _ => plan(arguments),
     };
     if let Some(why) = arguments.batch.and_then(|_| plan.refuses_batch()) {
         return Err(BadInput(format!("--{why}")).into());
     }
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
-    let target = match (&arguments.host, arguments.port) {
-        (Some(host), Some(port)) => Some(resolve(host, port, allowed)?),
+    let target = match &arguments.target {
+        Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
     let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
@@ -99,7 +99,11 @@ fn asked(arguments: &BlastArguments) -> Vec<Probe> {
 fn plan(arguments: &BlastArguments) -> BlastPlan {
     let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     BlastPlan {
-        target: arguments.host.as_ref().zip(arguments.port).map(|(host, port)| format!("{host}:{port}")),
+        target: match &arguments.target {
+            Some(Target::Receiver(host, port)) if host.contains(':') => Some(format!("[{host}]:{port}")),
+            Some(Target::Receiver(host, port)) => Some(format!("{host}:{port}")),
+            _ => None,
+        },
         payload: arguments.payload,
         methods: arguments.method.0.clone(),
         submitters: arguments.submitters.0.clone(),
@@ -114,16 +118,6 @@ fn plan(arguments: &BlastArguments) -> BlastPlan {
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         published: Vec::new(),
     }
-}
-
-/// The experiment file, if the first argument is one.
-fn experiment_file(arguments: &BlastArguments) -> anyhow::Result<Option<&str>> {
-    let (Some(host), None) = (&arguments.host, arguments.port) else { return Ok(None) };
-    if Path::new(host).extension().is_some_and(|extension| extension == "toml") {
-        return Ok(Some(host));
-    }
-    Err(BadInput(format!("'{host}': give the receiver's port after the host, or an experiment file (NAME.toml)"))
-        .into())
 }
 
 /// What the file says, or leaves at its default, is not said by flags.
@@ -156,7 +150,8 @@ fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
             "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
         return Err(BadInput(message.to_owned()).into());
     }
-    if arguments.port.is_some() && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
+    let is_remote = matches!(arguments.target, Some(Target::Receiver(..)));
+    if is_remote && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
         let message =
             "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
         return Err(BadInput(message.to_owned()).into());

@@ -280,9 +280,14 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
 /// Writes the report beside the record in `folder`, and prints where.
 pub fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
     saving::write_page(folder, finding)?;
+    note_report(folder, note);
+    Ok(())
+}
+
+/// Says where the report is, if the user wants notes.
+pub fn note_report(folder: &Path, note: bool) {
     if note {
         let folder = folder.display();
         failure::complain(&format!("record and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
     }
-    Ok(())
 }

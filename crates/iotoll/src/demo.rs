@@ -1,6 +1,7 @@
 //! `iotoll demo`: shows in half a minute what an I/O costs, and whether a change made it cheaper.
 //!
-//! The scratch file is removed at the end; the report of the comparison stays, unless the user gives `--no-save`.
+//! The scratch file is removed at the end. The record of the comparison stays, with a page of the comparison and the two cost sheets,
+//! unless the user gives `--no-save`.
 
 use crate::arguments::{DemoArguments, Measuring};
 use crate::compare;
@@ -15,6 +16,7 @@ use lab::guardian::{Guardian, OwnFolder};
 use lab::workload::target::Created;
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftRules, Experiment};
+use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::plan::service::Address;
 use model::plan::{DeviceWrites, Settings, UnknownOptions, parse};
@@ -113,18 +115,20 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
-    stdout::print(&model::study::study(&record), arguments.output.shown)?;
+    let costs = model::study::study(&record);
+    stdout::print(&costs, arguments.output.shown)?;
     let ended = match record.outcome {
-        Outcome::Completed => compare_engines(arguments, &scratch, measurement, comparing)?,
+        Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement, comparing)?,
         outcome => failure::of_outcome(&outcome),
     };
     folder.close()?;
     Ok(ended)
 }
 
-/// Compares two engines on the scratch file, saves the report and prints it.
+/// Compares two engines on the scratch file, saves the report with the costs, and prints the comparison.
 fn compare_engines(
     arguments: &DemoArguments,
+    costs: &RunFinding,
     scratch: &str,
     measuring: lab::session::Settings,
     guardian: Guardian,
@@ -140,8 +144,11 @@ fn compare_engines(
         stdout::write("\n\n")?;
     }
     let finding = record.study(None);
-    let kept =
-        saving.folder().map_or(Ok(()), |folder| compare::write_report(folder, &finding, !arguments.output.quiet));
+    let kept = saving.folder().map_or(Ok(()), |folder| {
+        saving::write_html(folder, &report::page_of_both(&finding, costs))?;
+        compare::note_report(folder, !arguments.output.quiet);
+        Ok(())
+    });
     saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(failure::of_outcome(&finding.outcome))
 }

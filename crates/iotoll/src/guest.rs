@@ -200,6 +200,7 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
 }
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let Some(kernel) = &arguments.kernel else { return Err(BadInput(no_kernel()).into()) };
     let settings = Settings {
         interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
         guardian: guardian(words),
@@ -209,7 +210,7 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
         cache_limit: kept::LIMIT_BYTES,
     };
     let line = ProgressLine::new(arguments.quiet);
-    let look = Look { kernel: &arguments.kernel, stack: &arguments.stack, parameters: &arguments.cmdline };
+    let look = Look { kernel, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =
         shell::run(&look, &settings, &mut |text| line.show_guests(&Event::Preparing(text)), &mut || line.clear());
     line.clear();

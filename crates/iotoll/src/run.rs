@@ -37,7 +37,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     lab::placing::check(arguments.measuring.place.as_ref(), &[], plan.phases.iter().flat_map(|phase| &phase.jobs))?;
     if arguments.parse_only {
-        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &Source::Run(plan.clone()))?;

@@ -2,7 +2,9 @@
 //! each.
 
 use crate::document::Document;
-use crate::{Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, terminal};
+use crate::{
+    Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, plan, terminal,
+};
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
@@ -10,6 +12,7 @@ use model::experiment::Experiment;
 use model::finding::RunFinding;
 use model::ftq::FtqFinding;
 use model::guest::GuestFinding;
+use model::plan::Plan;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
 pub trait Finding {
@@ -42,8 +45,9 @@ findings! {
     FtqFinding: ftq::document,
     BlastFinding: blast::document,
     Diagnosis: doctor::document,
-    // An experiment that is only read.
+    // Only read, not measured.
     Experiment: experiment::document,
+    Plan: plan::document,
 }
 
 /// A report format.
@@ -82,6 +86,11 @@ static TABLE: [Row; 6] = [
     Row { format: Format::Csv, name: "csv", render: Some(|document, _, _| csv::csv(document)) },
     Row { format: Format::Html, name: "html", render: Some(|document, _, _| html::html(document)) },
 ];
+
+/// One page for two findings, the second below the first: a measurement of several parts.
+pub fn page_of_both(first: &impl Finding, second: &impl Finding) -> String {
+    html::page(&first.document(), &[second.document()])
+}
 
 impl Format {
     /// Every format.
@@ -133,6 +142,18 @@ mod tests {
                 assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
             }
         }
+    }
+
+    #[test]
+    fn a_page_of_two_findings_has_all_of_both() {
+        let page = page_of_both(&compare::fixture::options(), &cost::fixture::psync_4k());
+        let alone = [
+            Format::Html.render(&compare::fixture::options(), Ink::Plain, 0),
+            Format::Html.render(&cost::fixture::psync_4k(), Ink::Plain, 0),
+        ];
+        let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
+        assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));
+        assert_eq!((page.matches("<html").count(), page.matches("<style>").count()), (1, 1));
     }
 
     /// README says that they are read first. CSV has only numbers.

@@ -22,9 +22,13 @@ const STYLE: &str = include_str!("html/style.css");
 
 /// Renders the file.
 pub fn html(document: &Document) -> String {
-    let sections = document.sections.iter().map(|section| self::section(document, section));
-    let parts = [head(document), caveats(document), sections.collect(), provenance(document)];
-    let timeline = if has_timeline(document) { timeline::Means::ALL } else { timeline::Means::default() };
+    page(document, &[])
+}
+
+/// A file with several documents, below each other. The first one names it.
+pub fn page(first: &Document, others: &[Document]) -> String {
+    let documents = || std::iter::once(first).chain(others);
+    let timeline = if documents().any(has_timeline) { timeline::Means::ALL } else { timeline::Means::default() };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -32,11 +36,16 @@ pub fn html(document: &Document) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{}\">\n\
          <title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n{}</body>\n</html>\n",
         timeline.policy,
-        escape(&title(document)),
+        escape(&title(first)),
         timeline.style,
-        parts.concat(),
+        documents().map(contents).collect::<String>(),
         timeline.script,
     )
+}
+
+fn contents(document: &Document) -> String {
+    let sections = document.sections.iter().map(|section| self::section(document, section));
+    [head(document), caveats(document), sections.collect(), provenance(document)].concat()
 }
 
 fn has_timeline(document: &Document) -> bool {

@@ -1,7 +1,7 @@
 //! Finding → document → text.
 //!
 //! Each kind of finding has a pure function that turns it into a [`document::Document`]: `cost`, `compare`, `guest`,
-//! `ftq`, `doctor`, and `experiment` for a plan that is only read.
+//! `ftq`, `doctor`, and `plan` and `experiment` for what is only read.
 //! Each renderer turns a document into text and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is
 //! the finding itself.
 //!
@@ -31,6 +31,7 @@ mod markdown;
 pub mod number;
 mod phrase;
 mod placement;
+mod plan;
 pub mod probes;
 mod provenance;
 pub mod screen;
@@ -46,5 +47,5 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 
-pub use format::{Finding, Format};
+pub use format::{Finding, Format, page_of_both};
 pub use ink::Ink;

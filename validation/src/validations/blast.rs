@@ -159,7 +159,7 @@ fn measure(bench: &Bench, pair: &VethPair, receiver: &Receiver, sender: Sender) 
         }
         Sender::Blast(method) => {
             let mut iotoll = bench.iotoll();
-            iotoll.args(["blast", address, &receiver.port.to_string(), "--quiet", "--no-save", "--format=json"]);
+            iotoll.args(["blast", &format!("{address}:{}", receiver.port), "--quiet", "--no-save", "--format=json"]);
             iotoll.args([format!("--payload={PAYLOAD}"), format!("--method={}", method.name())]);
             iotoll.args([format!("--duration={seconds}"), "--rounds=4".to_owned()]);
             let finding: BlastFinding = serde_json::from_str(&bench.output(&mut iotoll)?)?;

@@ -12,67 +12,73 @@ use std::time::Duration;
 /// `iotoll blast`.
 #[derive(Args, Clone, Debug)]
 pub struct BlastArguments {
-    /// Host of the receiver [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
+    /// Address of the receiver [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
     /// with kind = "blast"
-    #[arg(value_name = "HOST|EXPERIMENT")]
-    pub host: Option<String>,
-    /// Its port
-    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Option<u16>,
+    #[arg(value_name = "HOST:PORT|EXPERIMENT", value_parser = target)]
+    pub target: Option<Target>,
     /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["host", "payload", "submitters", "method", "batch",
+    #[arg(long, help_heading = "Receiving", value_name = "HOST:PORT", value_parser = listening, conflicts_with_all = ["target", "payload", "submitters", "method", "batch",
         "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "seed", "out", "no_save", "format"])]
     pub serve: Option<SocketAddr>,
     /// Bytes of payload in each packet, 0 to 65507
-    #[arg(long, value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
+    #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
     pub payload: u32,
     /// Numbers of threads that send: 4, 1,2,4 or 1..8
-    #[arg(long, value_name = "N,…", default_value = "1", value_parser = numbers)]
+    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = numbers)]
     pub submitters: Numbers,
     /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
     /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
-    #[arg(long, value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
+    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
     pub method: Methods,
     /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64, and those of one call have at most 65507
     /// bytes [default: 64; of gso as many as it takes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
+    #[arg(long, help_heading = "Sending", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
     pub batch: Option<u32>,
     /// Measured time of each method with each number of submitters, divided among the rounds; a plain number is seconds
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, help_heading = "Measurement", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
     /// Rounds, 2 to 1000: each has a slice of every method with every number of submitters, in random order
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, help_heading = "Measurement", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: u32,
     /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
-    #[arg(long, value_name = "CPUS", value_parser = cpus)]
+    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = cpus)]
     pub submitter_cpus: Option<Cpus>,
     /// Pin the thread that drains the ring of ring-task to this CPU; several to compare them: any,0,1 [default: any, as the scheduler
     /// decides]
-    #[arg(long, value_name = "CPU,…", value_parser = task_cpus)]
+    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = task_cpus)]
     pub task_cpu: Option<TaskCpus>,
     /// Pin the receiver to this CPU [default: the scheduler decides]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, help_heading = "Receiving", value_name = "CPU")]
     pub receiver_cpu: Option<u32>,
     /// Receive buffer of the receiver, as 4m; beyond net.core.rmem_max only as root [default: the system's]
-    #[arg(long, value_name = "BYTES", value_parser = buffer)]
+    #[arg(long, help_heading = "Receiving", value_name = "BYTES", value_parser = buffer)]
     pub receive_buffer: Option<u32>,
     /// Send to a public address: only to a machine and over a network that are yours
-    #[arg(long)]
+    #[arg(long, help_heading = "Sending")]
     pub target_is_mine: bool,
     /// Read these kernel counters too, and report their increase per delivered packet; 'list' prints the names that this machine
     /// has [default: softirqs.net_rx,softirqs.net_tx]
-    #[arg(long = "probe", value_name = "NAME,…", value_parser = value::probes)]
+    #[arg(long = "probe", help_heading = "Measurement", value_name = "NAME,…", value_parser = value::probes)]
     pub probe: Vec<super::Probes>,
     /// Use only these meters, as for run
-    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
+    #[arg(long, help_heading = "Measurement", value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
     /// Seed of the order of slices [default: a new one each time; it is in the record]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Measurement", value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Where packets go, or what says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A host, without brackets, and a port.
+    Receiver(String, u16),
+    /// An experiment file.
+    Experiment(String),
 }
 
 /// Numbers of submitters, ascending.
@@ -95,6 +101,30 @@ pub struct Cpus(pub Vec<u32>);
 const SHORTEST: Duration = Duration::from_millis(200);
 /// Longest.
 const LONGEST: Duration = Duration::from_secs(3600);
+
+/// The host and the port of `HOST:PORT` or `[IPv6]:PORT`.
+fn address(text: &str) -> Option<(&str, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = bracketed.or_else(|| (!host.contains([':', '[', ']'])).then_some(host))?;
+    Some((host, port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    if std::path::Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+        return Ok(Target::Experiment(text.to_owned()));
+    }
+    let found = address(text).filter(|(_, port)| *port > 0);
+    let found = found.map(|(host, port)| Target::Receiver(host.to_owned(), port));
+    found.ok_or_else(|| {
+        "expected HOST:PORT, as 192.168.1.7:5001 or [fd00::7]:5001, or an experiment file, NAME.toml".to_owned()
+    })
+}
+
+/// An address of this machine: names would have several.
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, as 0.0.0.0:5001 or [::]:5001".to_owned())
+}
 
 fn numbers(text: &str) -> Result<Numbers, String> {
     notation::submitters(text).map(Numbers)
@@ -131,6 +161,20 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_receiver_is_a_host_and_a_port() {
+        let receiver = |host: &str, port| Ok(Target::Receiver(host.to_owned(), port));
+        assert_eq!(target("192.168.1.7:5001"), receiver("192.168.1.7", 5001));
+        assert_eq!(target("there.local:1"), receiver("there.local", 1));
+        assert_eq!(target("[fd00::7]:5001"), receiver("fd00::7", 5001));
+        assert_eq!(target("queues.toml"), Ok(Target::Experiment("queues.toml".to_owned())));
+        for text in ["192.168.1.7", "fd00::7", "fd00::7:5001", "there:0", "there:65536", ":5001", "[]:5001", "[a:5001"]
+        {
+            assert!(target(text).unwrap_err().contains("HOST:PORT"), "{text}");
+        }
+        assert!(listening("[::]:0").is_ok() && listening("there:1").is_err());
+    }
 
     #[test]
     fn a_plain_number_is_seconds() {

@@ -1,7 +1,7 @@
 //! The command line for man pages, completions and the reference: iotoll's own options, and the job options, which clap
 //! does not parse.
 
-use super::{AFTER_HELP, CommandLine, JOB_VERBS};
+use super::{CommandLine, JOB_VERBS};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use model::plan::options::{self, Reference};
@@ -11,20 +11,20 @@ pub const JOB_OPTIONS: &str = "Job options";
 
 /// All visible verbs with all their options, including job options.
 pub fn documented() -> Command {
-    let parsed = CommandLine::command();
-    let offered = parsed.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
-    let verbs = offered.map(|verb| {
-        let path = |front: Option<&str>, verb: &Command| {
-            front.into_iter().chain([verb.get_name()]).map(str::to_owned).collect()
-        };
-        let takes_job = |path: Vec<String>| JOB_VERBS.iter().any(|verb| path == *verb);
+    let takes_job = |path: &[&str]| JOB_VERBS.contains(&path);
+    offered().mut_subcommands(|verb| {
         let name = verb.get_name().to_owned();
-        let verb = if takes_job(path(None, &verb)) { with_job_options(verb) } else { verb };
-        verb.mut_subcommands(|sub| if takes_job(path(Some(&name), &sub)) { with_job_options(sub) } else { sub })
-    });
+        let verb = if takes_job(&[&name]) { with_job_options(verb) } else { verb };
+        verb.mut_subcommands(|sub| if takes_job(&[&name, sub.get_name()]) { with_job_options(sub) } else { sub })
+    })
+}
+
+/// All visible verbs with their own options.
+pub fn offered() -> Command {
+    let parsed = CommandLine::command();
+    let verbs: Vec<Command> = parsed.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
     Command::new("iotoll")
         .about(parsed.get_about().cloned().unwrap_or_default())
-        .after_help(AFTER_HELP)
         // Without the commit, so that generated files do not change with each commit.
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
@@ -32,11 +32,21 @@ pub fn documented() -> Command {
         .subcommands(verbs)
 }
 
+/// The job options alone, as a command that has no others.
+pub fn job_options() -> Command {
+    Command::new("iotoll-job")
+        .about("Options of a job of iotoll, as flags or in a job file, with fio's meanings and units")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(options::reference().map(|option| argument(&option)))
+}
+
 fn with_job_options(verb: Command) -> Command {
     // Completion scripts offer no options after a positional argument that takes everything.
     let takes_all = verb.get_positionals().any(Arg::is_trailing_var_arg_set);
     let verb = if takes_all { verb.mut_arg("job", |job| job.trailing_var_arg(false)) } else { verb };
-    options::reference().fold(verb.after_help(AFTER_HELP), |verb, option| verb.arg(argument(&option)))
+    verb.args(options::reference().map(|option| argument(&option)))
 }
 
 fn argument(option: &Reference) -> Arg {

@@ -14,41 +14,41 @@ pub struct FtqArguments {
     pub job: Vec<String>,
     /// File or device that the worker reads or writes, or nbd://HOST/EXPORT; a file that --rw writes is made if it is missing
     /// (1 GiB, or --size)
-    #[arg(long, value_name = "FILE|URI", conflicts_with_all = ["pid", "cpu", "command"])]
+    #[arg(long, help_heading = "Worker", value_name = "FILE|URI", conflicts_with_all = ["pid", "cpu", "command"])]
     pub target: Option<String>,
     /// Watch this process, without touching it; --rw=read or --rw=write counts one direction only
-    #[arg(long, value_name = "PID", conflicts_with_all = ["cpu", "command"])]
+    #[arg(long, help_heading = "Worker", value_name = "PID", conflicts_with_all = ["cpu", "command"])]
     pub pid: Option<u32>,
     /// Compute instead of doing I/O: the noise of the machine itself, as FTQ measures it
-    #[arg(long, conflicts_with = "command")]
+    #[arg(long, help_heading = "Worker", conflicts_with = "command")]
     pub cpu: bool,
     /// Read the worker and all probes once per this time, 10us to 1s
-    #[arg(long, value_name = "TIME", default_value = "440us", value_parser = quantum)]
+    #[arg(long, help_heading = "Recording", value_name = "TIME", default_value = "440us", value_parser = quantum)]
     pub quantum: Nanos,
     /// Length of the recording [default: 27s; with --pid or a command until it ends, at most 1h]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, help_heading = "Recording", value_name = "TIME", value_parser = duration)]
     pub duration: Option<Nanos>,
     /// Read these kernel counters and gauges too, as for run, and worker.sleeps, worker.off_cpu_time…; NAME=PROBE gives one a
     /// name of yours; 'list' prints the names that this machine has; 'none' leaves out the probes that are read by default
-    #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = probes)]
+    #[arg(long = "probe", help_heading = "Recording", value_name = "[NAME=]PROBE,…", value_parser = probes)]
     pub probe: Vec<Probes>,
     /// Count what the worker does by this probe, a counter, instead of the bytes of its I/O
-    #[arg(long, value_name = "PROBE", value_parser = Probe::parse)]
+    #[arg(long, help_heading = "Recording", value_name = "PROBE", value_parser = Probe::parse)]
     pub count: Option<Probe>,
     /// CPU of the recorder [default: the last one that is allowed]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, help_heading = "Recording", value_name = "CPU")]
     pub recorder_cpu: Option<u32>,
     /// CPU of the worker [default: the first one that is allowed; a command runs where the scheduler decides]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, help_heading = "Recording", value_name = "CPU")]
     pub worker_cpu: Option<u32>,
     /// Parse everything, print the plan, and exit
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
     /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub allow_device_write: bool,
     /// Seed of the random offsets of the worker (fio's randseed)
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    #[arg(long, help_heading = "Job", value_name = "N", default_value_t = 1, hide_default_value = true)]
     pub seed: u64,
     #[command(flatten)]
     pub earlier: Earlier,

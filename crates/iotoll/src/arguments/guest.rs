@@ -37,50 +37,50 @@ pub struct GuestRunArguments {
     pub job: Vec<String>,
     /// Boot this kernel: debian:6.1, debian:6.12, a .deb, a vmlinuz, VMLINUZ,MODULES_FOLDER, or the folder of a build; give it
     /// again to compare kernels, the first is the baseline
-    #[arg(long, value_name = "KERNEL")]
+    #[arg(long, help_heading = "Guests", value_name = "KERNEL")]
     pub kernel: Vec<String>,
     /// Send the I/O through this stack, see `iotoll guest list`; give it again for more [default: tmpfs]
-    #[arg(long, value_name = "STACK")]
+    #[arg(long, help_heading = "Guests", value_name = "STACK")]
     pub stack: Vec<String>,
     /// Add these parameters to the kernel's command line; give it again to compare
-    #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Guests", value_name = "PARAMETERS", allow_hyphen_values = true)]
     pub cmdline: Vec<String>,
     /// Set this sysctl in the guest before the stack mounts; give it again for more
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, help_heading = "Guests", value_name = "NAME=VALUE")]
     pub sysctl: Vec<String>,
     /// Add these options to those that the stack mounts with
-    #[arg(long, value_name = "OPTIONS")]
+    #[arg(long, help_heading = "Guests", value_name = "OPTIONS")]
     pub mount: Option<String>,
     /// Measure every combination of these values of a job option, of sysctl:NAME, or of mount
-    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = value::axis)]
     pub sweep: Vec<model::experiment::Axis>,
     /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, help_heading = "Comparison", value_name = "WHAT")]
     pub versus: Option<String>,
     /// Boot each guest this often, each time with another memory layout and timing; the interval comes from their spread
     /// [default: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, help_heading = "Comparison", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub replicates: Option<u32>,
     /// Count instructions by function
-    #[arg(long)]
+    #[arg(long, help_heading = "Functions")]
     pub by_function: bool,
     /// Also follow calls, and report from where each function is called; implies --by-function; slow
-    #[arg(long)]
+    #[arg(long, help_heading = "Functions")]
     pub chains: bool,
     /// Changes below this do not matter [default: 1%]
-    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::percent)]
     pub margin: Option<f64>,
     /// Kill a guest that takes longer than this, and fail
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = value::time)]
+    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::time)]
     pub hang_timeout: f64,
     /// Boot all guests again, instead of restoring those in the cache
-    #[arg(long)]
+    #[arg(long, help_heading = "Cache")]
     pub fresh: bool,
     /// Keep at most this much of saved guests; those that were not used for the longest time go first
-    #[arg(long, value_name = "SIZE", default_value = "8g", value_parser = value::amount)]
+    #[arg(long, help_heading = "Cache", value_name = "SIZE", default_value = "8g", value_parser = value::amount)]
     pub cache_limit: u64,
     /// Parse everything, print the plan, and exit
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
     #[command(flatten)]
     pub output: Output,
@@ -109,7 +109,7 @@ pub enum GuestClear {
 pub struct GuestShellArguments {
     /// Boot this kernel, as in `iotoll guest run`
     #[arg(long, value_name = "KERNEL")]
-    pub kernel: String,
+    pub kernel: Option<String>,
     /// Set up this stack, see `iotoll guest list`
     #[arg(long, value_name = "STACK", default_value = "tmpfs")]
     pub stack: String,

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 /// The flags of every verb that prints a result.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Result")]
 pub struct Shown {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,

@@ -81,6 +81,11 @@ pub(super) fn work_counter(text: &str) -> Result<String, String> {
     model::experiment::work_counter::parse(text).map_err(|wrong| without_value(text, &wrong))
 }
 
+/// What counts the I/Os of a whole command: one of those of [`work_counter`] that count the machine.
+pub(super) fn counter(text: &str) -> Result<lab::cost::Counter, String> {
+    text.parse().map_err(|wrong: String| without_value(text, &wrong))
+}
+
 /// The signal that ends a command, as in an experiment file.
 pub(super) fn end_signal(text: &str) -> Result<EndSignal, String> {
     EndSignal::parse(text).map_err(|wrong| without_value(text, &wrong))

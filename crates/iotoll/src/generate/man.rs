@@ -1,9 +1,10 @@
 //! Man pages: one for the program, one for each verb, also of a verb of a verb.
 
 use super::GeneratedFile;
-use crate::arguments::documented;
+use crate::arguments::{AFTER_HELP, JOB_VERBS, examples, job_options, offered};
 use clap::Command;
 use clap_mangen::Man;
+use std::fmt::Write;
 use std::io;
 
 /// The pages with their file names.
@@ -11,25 +12,80 @@ use std::io;
 /// # Errors
 /// Never in practice: they are written to memory.
 pub fn files() -> io::Result<Vec<GeneratedFile>> {
-    let mut program = documented();
+    let mut program = offered();
     // Gives each verb its usage.
     program.build();
-    commands(&program).into_iter().map(page).collect()
+    let pages = commands(&program, &[]);
+    let names: Vec<String> = pages.iter().map(|(verb, _)| verb.join("-")).collect();
+    let pages = pages.into_iter().map(|(verb, command)| page(command, &verb, &names));
+    pages.chain([page(job_options(), &["job".to_owned()], &names)]).collect()
 }
 
-/// The command and all below it, without the `help` that clap adds.
-fn commands(command: &Command) -> Vec<Command> {
-    let below = command.get_subcommands().filter(|verb| verb.get_name() != "help").flat_map(commands);
-    std::iter::once(command.clone()).chain(below).collect()
+/// The command and all below it with their words, without the `help` that clap adds.
+fn commands(command: &Command, verb: &[String]) -> Vec<(Vec<String>, Command)> {
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+    let below = below.flat_map(|below| commands(below, &[verb, &[below.get_name().to_owned()]].concat()));
+    std::iter::once((verb.to_vec(), command.clone())).chain(below).collect()
 }
 
-fn page(mut command: Command) -> io::Result<GeneratedFile> {
-    let usage = command.render_usage().to_string();
+/// The page of a verb, among those of all verbs.
+fn page(mut command: Command, verb: &[String], names: &[String]) -> io::Result<GeneratedFile> {
+    let is_job = verb == ["job"];
+    let usage = if is_job { "iotoll run [--OPTION=VALUE]...".to_owned() } else { command.render_usage().to_string() };
     let man = Man::new(command).source(concat!("iotoll ", env!("CARGO_PKG_VERSION"))).manual("User Commands");
     let mut text = Vec::new();
     man.render(&mut text)?;
-    let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
-    Ok(GeneratedFile { name: man.get_filename(), text: with_synopsis(&text, &usage) })
+    let text = with_synopsis(&String::from_utf8_lossy(&text), &usage);
+    let (before, version) = text.split_once(".SH VERSION\n").unwrap_or((&text, ""));
+    let version = if version.is_empty() { String::new() } else { format!(".SH VERSION\n{version}") };
+    let more = format!("{}{}{}", shown_examples(verb), exit_status(verb), see_also(verb, names));
+    Ok(GeneratedFile { name: man.get_filename(), text: format!("{before}{more}{version}") })
+}
+
+/// Text as roff shows it.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
+fn shown_examples(verb: &[String]) -> String {
+    let mut text = String::new();
+    for example in examples::of(verb) {
+        let heading = if text.is_empty() { ".SH EXAMPLES\n" } else { ".PP\n" };
+        let (what, command) = (roff(example.what), roff(example.command));
+        // A command is not filled: a line end in it would be one for the shell too. Writing to a String cannot fail.
+        let _ = write!(text, "{heading}{what}:\n.PP\n.RS 4\n.nf\n.B {command}\n.fi\n.RE\n");
+    }
+    text
+}
+
+fn exit_status(verb: &[String]) -> String {
+    let statuses = AFTER_HELP.trim_start_matches("Exit status: ");
+    if verb.is_empty() { format!(".SH \"EXIT STATUS\"\n{}\n", roff(statuses)) } else { String::new() }
+}
+
+/// The pages above and below this one, and that of job options where they are taken.
+fn see_also(verb: &[String], names: &[String]) -> String {
+    let own = verb.join("-");
+    let is_job = verb == ["job"];
+    let takes_job = JOB_VERBS.iter().any(|known| verb == *known);
+    let above = verb.split_last().map(|(_, above)| above.join("-"));
+    let near = |name: &String| {
+        let below = name.rsplit_once('-').map_or("", |(above, _)| above) == own && !name.is_empty();
+        let of_job = is_job && JOB_VERBS.iter().any(|verb| *name == verb.join("-"));
+        below || of_job || above.as_ref() == Some(name)
+    };
+    let mut pages: Vec<&str> = names.iter().filter(|name| **name != own && near(name)).map(String::as_str).collect();
+    if takes_job || own.is_empty() {
+        pages.push("job");
+    }
+    let pages =
+        pages.iter().map(|name| if name.is_empty() { "iotoll".to_owned() } else { format!("iotoll\\-{}", roff(name)) });
+    let mut lines: Vec<String> = pages.map(|page| format!(".BR {page} (1)")).collect();
+    if is_job || takes_job {
+        lines.push(".BR fio (1)".to_owned());
+    }
+    format!(".SH \"SEE ALSO\"\n{}\n", lines.join(",\n"))
 }
 
 /// The page with the usage as its synopsis: clap_mangen lists every option there, and those of a job are many.
@@ -70,5 +126,29 @@ mod tests {
             assert!(text.contains(&format!(".SH SYNOPSIS\n{synopsis}.SH DESCRIPTION\n")), "{text}");
         }
         assert!(text("iotoll.1").contains(".SH \"EXIT STATUS\"\n0 done"), "{}", text("iotoll.1"));
+    }
+
+    #[test]
+    fn a_page_has_the_verb_s_examples_and_names_its_neighbours() {
+        let files = files().unwrap();
+        let text = |name: &str| &files.iter().find(|file| file.name == name).unwrap().text;
+        let part = |name: &str, section: &str| {
+            let part =
+                text(name).split_once(&format!(".SH {section}\n")).unwrap_or_else(|| panic!("{name}: {section}")).1;
+            part.split(".SH ").next().unwrap().to_owned()
+        };
+        for file in files.iter().filter(|file| file.name != "iotoll-job.1") {
+            assert_eq!(part(&file.name, "EXAMPLES").matches(".B iotoll ").count(), 3, "{}", file.name);
+        }
+        for (name, near) in [
+            ("iotoll.1", &["iotoll\\-run", "iotoll\\-guest", "iotoll\\-job"][..]),
+            ("iotoll-run.1", &["iotoll", "iotoll\\-job", "fio"]),
+            ("iotoll-guest-run.1", &["iotoll\\-guest", "iotoll\\-job"]),
+            ("iotoll-job.1", &["iotoll\\-run", "iotoll\\-compare", "iotoll\\-guest\\-run", "fio"]),
+        ] {
+            let part = part(name, "\"SEE ALSO\"");
+            assert!(near.iter().all(|page| part.contains(&format!(".BR {page} (1)"))), "{name}: {part}");
+        }
+        assert!(text("iotoll-job.1").contains("\\-\\-ioengine") && !text("iotoll-run.1").contains("\\-\\-ioengine"));
     }
 }

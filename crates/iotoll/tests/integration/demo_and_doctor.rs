@@ -55,7 +55,11 @@ fn demo_shows_two_costs_and_a_comparison_and_leaves_its_report_alone() {
     let left: Vec<String> = folder.listing().into_keys().collect();
     assert_eq!(left, ["report", "report/record.jsonl", "report/report.html"]);
     let page = std::fs::read_to_string(folder.path("report/report.html")).unwrap();
-    assert!(page.contains("io_uring"), "{page}");
+    assert!(page.contains("io_uring") && page.matches("How it was measured").count() == 2, "{page}");
+    assert!(
+        ["cached reads", "1 KiB writes"].iter().all(|job| page.contains(job)) || page.contains(" B writes"),
+        "{page}"
+    );
     let again = folder.iotoll("report report --format json").run();
     assert_eq!(again.json()["seed"], comparison["seed"]);
 }

@@ -1,4 +1,4 @@
-//! Every command of the README, the guide, the recipes and the experiment files is one that iotoll takes. Those with a job or an
+//! Every command of the README, the guide, the recipes, the experiment files and the examples of the help is one that iotoll takes. Those with a job or an
 //! experiment are resolved to the plan that would be measured; of the others, which would start something, the flags are parsed.
 
 use super::iotoll::{Folder, Iotoll};
@@ -78,6 +78,30 @@ fn all() -> Vec<Documented> {
             }
         }
     }
+    found.extend(examples());
+    found
+}
+
+/// The examples of the help of every verb.
+fn examples() -> Vec<Documented> {
+    let folder = Folder::new();
+    let help = |verb: &str| folder.iotoll(&format!("{verb} -h")).run().stdout;
+    let verbs = |verb: &str| -> Vec<String> {
+        let help = help(verb);
+        let listed = help.split("Verbs:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+        let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+        names.map(|name| format!("{verb} {name}").trim().to_owned()).collect()
+    };
+    let (all, of_guest) = (verbs(""), verbs("guest"));
+    assert!(all.len() > 8 && of_guest.len() == 4, "{all:?} {of_guest:?}");
+    let mut found = Vec::new();
+    for verb in all.iter().chain(&of_guest).map(String::as_str).chain([""]) {
+        let help = help(verb);
+        let lines: Vec<&str> = help.lines().filter(|line| line.starts_with("  iotoll ")).collect();
+        assert_eq!(lines.len(), 3, "{verb}: {help}");
+        found.extend(lines.iter().flat_map(|line| commands(&format!("help of iotoll {verb}"), line.trim())));
+    }
     found
 }
 
@@ -129,8 +153,8 @@ fn harmless(folder: &Folder, words: &[String]) -> Iotoll {
     let verb = if words[0] == "guest" { 2 } else { 1 };
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let (place, flag) = if plans && !resumes { (verb.min(end), "--parse-only") } else { (end, "--help") };
-    let words =
-        words[..place].iter().map(String::as_str).chain([flag]).chain(words[place..].iter().map(String::as_str));
+    let flag = (!words.iter().any(|word| word == flag)).then_some(flag);
+    let words = words[..place].iter().map(String::as_str).chain(flag).chain(words[place..].iter().map(String::as_str));
     words.fold(folder.iotoll(""), Iotoll::word)
 }
 

@@ -209,3 +209,10 @@ fn counters_that_do_not_exist_are_refused() {
         assert!(folder.listing().is_empty(), "the command was started: {:?}", folder.listing());
     }
 }
+
+#[test]
+fn a_probe_counts_the_ios_of_a_command() {
+    let folder = Folder::new();
+    let finding = folder.measured("cost --count vmstat.pgfault -- sh -c true");
+    assert!(whole(&finding["phases"][0]["ios"]) > 0, "{}", finding["phases"]);
+}

@@ -175,11 +175,12 @@ fn what_is_missing_is_told_in_one_line() {
         ("seven", "run --kernel new", &["kernel 'new'", "no such file", "debian:6.1"]),
         ("seven", "run --kernel /proc/version", &["/proc/version", "not a kernel image"]),
         ("seven", "run --kernel debian:6.1 --stack foo", &["stack 'foo'", "tmpfs"]),
-        ("seven", "run", &["no kernel", "--kernel debian:6.1"]),
+        ("seven", "run", &["no kernel", "--kernel debian:6.1", "on this machine: "]),
     ];
     at_once(cases, |(tools, words, named)| {
         guest(&folder, &format!("{words} {job}"), &[&path(tools)]).run().refused(2, named);
     });
+    guest(&folder, "shell", &[]).run().refused(2, &["no kernel", "--kernel debian:6.1", "on this machine: "]);
     guest(&folder, "shell --kernel debian:6.1", &[]).run().refused(2, &["must be a terminal"]);
     let missing = format!("TMPDIR={}", folder.path("gone").display());
     let ended = guest(&folder, &format!("run --kernel debian:6.1 {job}"), &[&path("seven"), &missing]).run();

@@ -62,6 +62,8 @@ fn flags_are_refused_in_one_line() {
         ("cost --ios=x -- true", &["--ios"]),
         ("cost --repeat=0 -- true", &["--repeat"]),
         ("cost --count vda -- true", &["--count", "block:DEVICE"]),
+        ("cost --count task:read -- true", &["--count", "take turns", "block:DEVICE"]),
+        ("cost --count vmstat.nr_dirty -- true", &["--count", "gauge"]),
         ("cost --count block:vda --ios 5 -- true", &["--count", "--ios"]),
         ("report", &["iotoll-runs: no record is there", "give the folder"]),
         ("doctor --format=pdf", &["--format", "table, json, mail"]),
@@ -73,6 +75,7 @@ fn flags_are_refused_in_one_line() {
         ("compare a.fio --aa --fail-on fast", &["'--fail-on <LIMIT>': expected a limit such as"]),
         ("cost --bogus -- true", &["unexpected argument '--bogus' found; see iotoll cost --help"]),
         ("--version extra", &["'extra'", "--version"]),
+        ("help job iodepht", &["'iodepht'", "no job option", "'iodepth'"]),
         ("help frobnicate", &["frobnicate", "--help"]),
     ];
     for (words, named) in cases {
@@ -125,9 +128,15 @@ fn files_that_are_not_text_are_refused() {
 #[test]
 fn help_goes_to_standard_output() {
     let folder = Folder::new();
-    for (words, named) in
-        [("--help", "cost"), ("run --help", "iodepth"), ("cost --help", "--repeat"), ("--version", "0.")]
-    {
+    for (words, named) in [
+        ("--help", "cost"),
+        ("run --help", "--background"),
+        ("run -h", "--background"),
+        ("help job", "iodepth"),
+        ("help job bs", "--bs="),
+        ("cost --help", "--repeat"),
+        ("--version", "0."),
+    ] {
         let ended = folder.iotoll(words).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}");
         assert!(ended.stdout.contains(named), "{ended:?}");

@@ -97,7 +97,7 @@ fn an_experiment_file_places_the_task_of_a_ring() {
     }
     let refused = |words: &str| folder.iotoll(&format!("blast --no-save {words}")).run();
     refused("queues.toml --method gso").refused(2, &["--method", "write it into queues.toml"]);
-    refused("127.0.0.1").refused(2, &["port after the host"]);
+    refused("127.0.0.1").refused(2, &["HOST:PORT"]);
     refused("missing.toml").refused(2, &["missing.toml", "no such file"]);
     refused("--method gso --batch 65").refused(2, &["--batch 65", "at most 64", "UDP_MAX_SEGMENTS"]);
     refused("--method gso --batch 64 --payload 1472").refused(2, &["at most 44", "65507 bytes"]);
@@ -164,7 +164,7 @@ impl Pair {
     }
 
     fn blast(&self, folder: &Folder, words: &str) -> Running {
-        let line = format!("blast --format json --quiet {THERE} {PORT} {words}");
+        let line = format!("blast --format json --quiet {THERE}:{PORT} {words}");
         folder.iotoll(&line).under(&["ip", "netns", "exec", &self.submitters]).start()
     }
 }
@@ -438,12 +438,15 @@ fn odd_exchanges_are_refused_in_one_line() {
 fn bad_targets_are_refused_in_one_line() {
     let folder = Folder::new();
     for (words, named) in [
-        ("8.8.8.8 9", ["public address", "--target-is-mine"]),
-        ("no.such.host.invalid 9", ["cannot be resolved", "give a host name"]),
-        ("127.0.0.1 1", ["no receiver answers", "--serve"]),
+        ("8.8.8.8:9", ["public address", "--target-is-mine"]),
+        ("no.such.host.invalid:9", ["cannot be resolved", "give a host name"]),
+        ("127.0.0.1:1", ["no receiver answers", "--serve"]),
         ("--submitter-cpus 1000", ["CPU 1000", "taskset"]),
-        ("127.0.0.1 9 --receiver-cpu 0", ["--receiver-cpu", "--serve"]),
+        ("127.0.0.1:9 --receiver-cpu 0", ["--receiver-cpu", "--serve"]),
         ("--rounds 1000 --duration 1", ["--rounds", "--duration"]),
+        ("127.0.0.1", ["HOST:PORT", "--help"]),
+        ("127.0.0.1:9 9", ["HOST:PORT", "one word"]),
+        ("127.0.0.1 9", ["HOST:PORT", "9"]),
         ("--method sendfile", ["sendmmsg", "--help"]),
         ("--submitters 0", ["1 to 1024", "--help"]),
         ("--payload 65508", ["65508", "--help"]),
@@ -454,7 +457,7 @@ fn bad_targets_are_refused_in_one_line() {
     folder.iotoll("blast --serve 192.0.2.1:5001").run().refused(2, &["is not an address of this machine", "192.0.2.1"]);
     if may("packets: IPv6") {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
-        let ended = folder.iotoll("blast --no-save ::1 5001").under(&none).run();
+        let ended = folder.iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
     }
 }

@@ -6,9 +6,25 @@ use serde_json::Value;
 /// The plan that `--parse-only` prints for these options.
 #[track_caller]
 fn plan(folder: &Folder, options: &str) -> Value {
-    let ended = folder.iotoll(&format!("run --parse-only {options}")).run();
+    let ended = folder.iotoll(&format!("run --parse-only --format json {options}")).run();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{options}");
     ended.json()
+}
+
+#[test]
+fn a_plan_is_shown_to_people_and_to_scripts() {
+    let folder = Folder::new();
+    folder.write("j.fio", "[one]\nsize=1m\n[two]\nsize=2m\nbs=8k\n");
+    let shown = folder.iotoll("run j.fio --parse-only").run();
+    shown.done();
+    for part in ["one, two\n", "one: ioengine=psync rw=read bs=4k size=1m", "two: ioengine=psync rw=read bs=8k size=2m"]
+    {
+        assert!(shown.stdout.contains(part), "{part}: {shown:?}");
+    }
+    assert_eq!(plan(&folder, "j.fio")["phases"][0]["jobs"][1]["name"], "two");
+    let nameless = folder.iotoll("run --rw=randread --size=1m --parse-only").run();
+    nameless.done();
+    assert!(nameless.stdout.contains("job: ioengine=psync rw=randread"), "{nameless:?}");
 }
 
 #[test]

@@ -88,11 +88,11 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         let row = work_counter::find(name).ok_or_else(|| refused("is no counter".to_owned()))?;
         return Ok((Source::Own(place), counter(row.counts, row.what)));
     }
-    if let Ok(kernel) = name.parse::<Counter>() {
+    if let Ok(kernel @ (Counter::Block(_) | Counter::Net(_))) = name.parse::<Counter>() {
         kernel.read().map_err(refused)?;
         let what = match &kernel {
             Counter::Block(_) => "completed I/Os of the device, of all processes",
-            Counter::Net(_) => "packets of the interface, of all processes",
+            _ => "packets of the interface, of all processes",
         };
         let what = format!("{what}{}", kernel.remark());
         return Ok((Source::Kernel(kernel), counter(Counted::Ios, &what)));

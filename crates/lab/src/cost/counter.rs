@@ -1,33 +1,59 @@
 //! Kernel counters that count I/Os for programs that do not: of a block device or a network interface.
 
+use crate::probe::ProbeSet;
+use model::experiment::work_counter;
+use model::probe::{Kind, Place, Probe};
 use model::record::{Direction, Done, JobRecord, Stretch};
 use model::unit::Bytes;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A counter: `block:vda`, `net:eth0`.
+/// A counter of the machine: `block:vda`, `net:eth0`, or a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Completed reads, writes and discards of a block device; bytes of reads and writes. Flushes are a count of their own.
     Block(String),
     /// Packets and bytes, received and sent, of a network interface.
     Net(String),
+    /// What a probe of this name counts.
+    Probe(String),
 }
 
 impl FromStr for Counter {
     type Err = String;
 
+    /// Of the names that [`work_counter::parse`] knows, those that count the whole machine.
     fn from_str(text: &str) -> Result<Self, String> {
+        work_counter::parse(text).map_err(|wrong| wrong.to_string())?;
         let wrong = || format!("'{text}': expected block:DEVICE or net:INTERFACE, such as block:vda or net:eth0");
-        let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
-        if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(wrong());
+        match text.split_once(':') {
+            Some(("block" | "net", name)) if name.is_empty() || name.contains('/') || name.starts_with('.') => {
+                Err(wrong())
+            }
+            Some(("block", name)) => Ok(Self::Block(name.to_owned())),
+            Some(("net", name)) => Ok(Self::Net(name.to_owned())),
+            _ if text == work_counter::AUTO || work_counter::find(text).is_some() => Err(format!(
+                "'{text}': counts what processes do that take turns, as in iotoll compare; give block:DEVICE, net:INTERFACE or a probe, \
+                 or --ios or --bytes"
+            )),
+            _ => Self::of_probe(text),
         }
-        match kind {
-            "block" => Ok(Self::Block(name.to_owned())),
-            "net" => Ok(Self::Net(name.to_owned())),
-            _ => Err(wrong()),
+    }
+}
+
+impl Counter {
+    fn of_probe(text: &str) -> Result<Self, String> {
+        let probe = Probe::parse(text)?;
+        if probe.descriptor.kind == Kind::Gauge {
+            return Err(format!("'{text}': is a gauge; only what increases can count"));
+        }
+        match probe.place {
+            // It counts only while it is open, and between readings it is not.
+            Place::Tracepoint { .. } | Place::Worker(_) => Err(format!(
+                "'{text}': cannot count a whole command; read it with --probe, and count with another counter"
+            )),
+            _ => Ok(Self::Probe(text.to_owned())),
         }
     }
 }
@@ -37,6 +63,7 @@ impl fmt::Display for Counter {
         match self {
             Self::Block(name) => write!(formatter, "block:{name}"),
             Self::Net(name) => write!(formatter, "net:{name}"),
+            Self::Probe(name) => write!(formatter, "{name}"),
         }
     }
 }
@@ -65,6 +92,14 @@ impl Counter {
                     bytes: Bytes(number("rx_bytes")? + number("tx_bytes")?),
                 })
             }
+            Self::Probe(name) => {
+                let mut set = ProbeSet::open(&[Probe::parse(name)?]).map_err(|error| error.to_string())?;
+                let mut values = [None];
+                set.read_into(&mut values);
+                let [value] = values;
+                let ios = value.filter(|value| (0.0..u64::MAX as f64).contains(value)).ok_or("cannot be read")? as u64;
+                Ok(Done { ios, bytes: Bytes(0) })
+            }
         }
     }
 
@@ -84,7 +119,7 @@ impl Counter {
         match self {
             Self::Block(_) if self.flushes().is_some() => "; flushes are not I/Os",
             Self::Block(_) => "; it does not tell flushes from writes",
-            Self::Net(_) => "",
+            Self::Net(_) | Self::Probe(_) => "",
         }
     }
 
@@ -144,8 +179,28 @@ mod tests {
         for text in ["block:vda", "net:eth0"] {
             assert_eq!(text.parse::<Counter>().unwrap().to_string(), text);
         }
-        for text in ["", "vda", "block:", "block:../x", "disk:vda"] {
+        for text in ["block:", "block:../x"] {
             assert!(text.parse::<Counter>().unwrap_err().contains("block:vda"), "{text}");
+        }
+        for text in ["", "vda", "disk:vda"] {
+            assert!(text.parse::<Counter>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_counter_of_the_machine_is_one_that_a_comparison_takes_too() {
+        assert_eq!("vmstat.pgfault".parse(), Ok(Counter::Probe("vmstat.pgfault".to_owned())));
+        let faults = || Counter::Probe("vmstat.pgfault".to_owned()).read().unwrap().ios;
+        let first = faults();
+        assert!(first > 0 && faults() >= first);
+        for (text, why) in [
+            ("task:read", "take turns"),
+            ("auto", "take turns"),
+            ("dirty", "expected auto"),
+            ("vmstat.nr_dirty", "gauge"),
+        ] {
+            let refusal = text.parse::<Counter>().unwrap_err();
+            assert!(refusal.contains(why), "{text}: {refusal}");
         }
     }
 

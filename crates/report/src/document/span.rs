@@ -34,6 +34,27 @@ impl Span {
         (most().next().is_some() && high > low).then(|| Self::new(low, high))
     }
 
+    /// Fewer steps than this are between the ends of an axis.
+    pub const STEPS: usize = 6;
+
+    /// The ends in round steps, and the step: the smallest of 1, 2 and 5 times a power of ten that gives few steps.
+    pub fn round_ends(self) -> Option<(f64, f64, f64)> {
+        /// A trace of rounding does not add a step.
+        const TRACE: f64 = 1e-9;
+        let Self { low, high } = self;
+        let power = ((high - low) / Self::STEPS as f64).log10().floor() as i32;
+        let steps =
+            (power..power.saturating_add(3)).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
+        let ends = steps.map(|step| ((low / step + TRACE).floor(), (high / step - TRACE).ceil(), step));
+        let few = |(first, last, _): &(f64, f64, f64)| last > first && last - first < Self::STEPS as f64;
+        ends.into_iter().find(few)
+    }
+
+    /// The shortest range with round ends that includes this one. The same if there is none.
+    pub fn rounded(self) -> Self {
+        self.round_ends().map_or(self, |(first, last, step)| Self::new(first * step, last * step))
+    }
+
     /// The relative position of a number between the beginning and the end, 0 to 1. Returns 0 if it is not a number, or
     /// if the range is empty.
     pub fn fraction(self, value: f64) -> f64 {
@@ -52,6 +73,19 @@ mod tests {
         let span = Span::new(-1.0, 3.0);
         assert_eq!([-2.0, -1.0, 0.0, 3.0, 1e300].map(|value| span.fraction(value)), [0.0, 0.0, 0.25, 1.0, 1.0]);
         assert_eq!(Span::new(1.0, 1.0).fraction(1.0), 0.0);
+    }
+
+    #[test]
+    fn a_rounded_range_ends_at_round_numbers() {
+        let rounded = |low, high| {
+            let Span { low, high } = Span::new(low, high).rounded();
+            format!("{low:.3} to {high:.3}")
+        };
+        assert_eq!(rounded(-0.637, 0.352), "-1.000 to 0.500");
+        assert_eq!(rounded(-0.03, 58.968), "-20.000 to 60.000");
+        assert_eq!(rounded(-0.05, 0.05), "-0.050 to 0.050");
+        assert_eq!(rounded(1.0, 1.0), "1.000 to 1.000", "empty");
+        assert_eq!(rounded(f64::NEG_INFINITY, 1.0), "-inf to 1.000");
     }
 
     #[test]

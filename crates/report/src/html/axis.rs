@@ -7,7 +7,7 @@ use plotters::prelude::Ranged;
 use std::ops::Range;
 
 /// Maximum number of numbers on an axis.
-const NUMBERS: usize = 6;
+const NUMBERS: usize = Span::STEPS;
 /// Minimum ratio of the values for a logarithmic axis.
 const SPREAD: f64 = 12.0;
 /// The same for named values, because sizes usually double, and a crossover is interpolated in the logarithm.
@@ -99,7 +99,7 @@ impl Axis {
         // Values that are as good as equal have some room around them. One at 0 stays there.
         let room = if high - low > size * NARROWEST { 0.0 } else { size.max(NARROWEST) * 0.1 };
         let (low, high) = (if low == 0.0 { 0.0 } else { low - room }, high + room);
-        let (first, last, step) = round_ends(low, high)?;
+        let (first, last, step) = Span::new(low, high).round_ends()?;
         let count = (last - first).round() as usize;
         let numbers = (0..=count).map(|place| (first + place as f64) * step).map(|number| (number, text(number)));
         Some(Self { span: Span::new(first * step, last * step), numbers: numbers.collect(), is_logarithmic: false })
@@ -156,6 +156,11 @@ impl Axis {
     pub fn ends(&self) -> (f64, f64) {
         let Span { low, high } = self.span;
         if self.is_logarithmic { (10f64.powf(low), 10f64.powf(high)) } else { (low, high) }
+    }
+
+    /// Letters of its longest number.
+    pub fn widest(&self) -> usize {
+        self.numbers.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0)
     }
 
     /// How many numbers it has.
@@ -220,18 +225,6 @@ impl ValueFormatter<f64> for Axis {
         let found = self.numbers.iter().find(|(other, _)| other == value);
         found.map_or_else(String::new, |(_, text)| text.clone())
     }
-}
-
-/// The round step of an axis, and its ends in steps: the smallest of 1, 2 and 5 times a power of ten that gives few numbers.
-fn round_ends(low: f64, high: f64) -> Option<(f64, f64, f64)> {
-    /// A trace of rounding does not add a step.
-    const TRACE: f64 = 1e-9;
-    let power = ((high - low) / NUMBERS as f64).log10().floor() as i32;
-    let steps =
-        (power..power.saturating_add(3)).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
-    let ends = steps.map(|step| ((low / step + TRACE).floor(), (high / step - TRACE).ceil(), step));
-    let few = |(first, last, _): &(f64, f64, f64)| last > first && last - first < NUMBERS as f64;
-    ends.into_iter().find(few)
 }
 
 /// A change on an axis: "+5 %".

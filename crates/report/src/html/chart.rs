@@ -18,8 +18,10 @@ const LETTERS: u32 = 24;
 const LETTER: f64 = 13.5;
 /// Room on the right for half of the last number.
 const RIGHT: u32 = 40;
-/// Width of the numbers of the vertical axis.
+/// Width of the vertical axis with short numbers: the same for charts that are below each other.
 const LEFT: u32 = 104;
+/// Room between a number of the vertical axis and the axis.
+const TICK: u32 = 20;
 /// Height of the numbers of the horizontal axis.
 const BELOW: u32 = 48;
 /// Half the width of an interval's end marks, as a fraction of the axis.
@@ -51,11 +53,12 @@ pub fn figure(chart: &Chart) -> String {
 /// Draws a chart, and returns the positions of tooltips.
 fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord, &'a str)>> {
     let (x, y) = Axis::both(described)?;
-    let x = x.with_room(f64::from(SIZE.0 - LEFT - RIGHT), LETTER);
+    let beside = LEFT.max((y.widest() as f64 * LETTER) as u32 + TICK);
+    let x = x.with_room(f64::from(SIZE.0.saturating_sub(beside + RIGHT)), LETTER);
     let ((left, right), (low, high)) = (x.ends(), y.ends());
     let root = Drawing::new(into, SIZE).into_drawing_area();
     let mut builder = ChartBuilder::on(&root);
-    builder.margin_top(14).margin_right(RIGHT).x_label_area_size(BELOW).y_label_area_size(LEFT);
+    builder.margin_top(14).margin_right(RIGHT).x_label_area_size(BELOW).y_label_area_size(beside);
     let mut chart = builder.build_cartesian_2d(x.clone(), y.clone()).ok()?;
     let letters = ("sans-serif", LETTERS).into_font().color(&Paint::Axis.colour());
     chart
@@ -149,5 +152,26 @@ mod tests {
         let drawn = figure(&chart);
         assert_eq!(drawn.matches("<polygon class=\"f subject1\"").count(), 3, "{drawn}");
         assert!(drawn.contains(">+6 %<") && !drawn.contains(">+400 %<"), "{drawn}");
+    }
+
+    #[test]
+    fn a_long_number_beside_the_vertical_axis_has_room() {
+        for (change, number) in [(0.05, "+5 %"), (59.0, "+6000 %")] {
+            let point = Point { x: 0.0, y: change, ends: None, hint: String::new() };
+            let chart = Chart {
+                title: "change".to_owned(),
+                of: String::new(),
+                x: Axis::Steps(vec!["4k".to_owned()]),
+                y: Axis::Change,
+                marks: Vec::new(),
+                series: vec![Series { subject: 1, joined: true, dot: 9, points: vec![point] }],
+            };
+            let drawn = figure(&chart);
+            // The number ends at this place, and its letters are before it.
+            let text = drawn.lines().find(|line| line.contains(&format!(">{number}<"))).unwrap_or(&drawn);
+            let place = text.split(" x=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+            let letters = number.chars().count() as f64 * LETTER;
+            assert!(place.parse::<f64>().is_ok_and(|place| place >= letters), "{number}: {text}");
+        }
     }
 }

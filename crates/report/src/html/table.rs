@@ -23,7 +23,7 @@ pub fn table(title: &str, table: &Table) -> String {
 
 fn head(column: &Column) -> String {
     match column.draw {
-        Draw::Interval(scale) => format!("<th scope=\"col\" class=\"strip\">{}</th>", axis(scale)),
+        Draw::Interval(scale) => format!("<th scope=\"col\" class=\"strip\">{}</th>", axis(rounded(scale))),
         Draw::Bar | Draw::Diverging => "<th scope=\"col\" class=\"strip\"></th>".to_owned(),
         Draw::Text | Draw::Verdict => format!("<th scope=\"col\"{}>{}</th>", side(column), escape(&column.head)),
     }
@@ -67,7 +67,7 @@ fn field(cell: &Cell, column: &Column, names: bool) -> String {
     match (column.draw, cell.raw) {
         (Draw::Interval(scale), Raw::Interval(interval)) => {
             let about = number::significant(interval.value);
-            format!("<td class=\"strip {}\">{}</td>", class(cell.tone), strip(scale, interval, &about))
+            format!("<td class=\"strip {}\">{}</td>", class(cell.tone), strip(rounded(scale), interval, &about))
         }
         (Draw::Bar, Raw::Number(part)) => {
             let part = if part.is_finite() { part.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
@@ -93,6 +93,12 @@ fn field(cell: &Cell, column: &Column, names: bool) -> String {
             format!("<td class=\"{number}{tone}\" data-head=\"{head}\">{text}</td>")
         }
     }
+}
+
+/// A scale of changes, which shows its ends, with round ends.
+fn rounded(scale: Scale) -> Scale {
+    let span = if scale.margin.is_some() { scale.span.rounded() } else { scale.span };
+    Scale { span, ..scale }
 }
 
 /// The position of a value, in percent of the width.
@@ -185,6 +191,14 @@ mod tests {
             (1, 1),
             "{strip}"
         );
+    }
+
+    #[test]
+    fn the_scale_of_changes_ends_at_round_numbers() {
+        let scale = |margin| Scale { span: Span::new(-0.637, 0.352), margin };
+        let head = axis(rounded(scale(Some(0.03))));
+        assert!(head.contains(">-100 %<") && head.contains(">+50 %<"), "{head}");
+        assert_eq!(rounded(scale(None)), scale(None), "its ends are not shown");
     }
 
     #[test]

@@ -1,0 +1,237 @@
+//! Help: `-h` fits on a screen, `--help` explains every option, and `iotoll help job` has the options of jobs, which several verbs take.
+
+use super::experiment_help::EXPERIMENT_HELP;
+use super::{AFTER_HELP, JOB_VERBS, examples};
+use crate::failure::BadInput;
+use clap::{Arg, Command};
+use model::plan::options::{self, Reference};
+
+/// Widest line.
+const COLUMNS: usize = 99;
+/// Where verbs with jobs say what else they take.
+const JOB_OPTIONS: &str =
+    "Every job option is a flag too (--bs=4k): iotoll help job lists them, iotoll help job bs explains one.";
+
+/// The command with what `--help` says after the options.
+pub fn with_texts(command: Command) -> Command {
+    extended(command, &[])
+}
+
+fn extended(command: Command, verb: &[String]) -> Command {
+    let text = after(verb);
+    command.after_help(text).mut_subcommands(|below| {
+        let verb = [verb, &[below.get_name().to_owned()]].concat();
+        extended(below, &verb)
+    })
+}
+
+fn after(verb: &[String]) -> String {
+    let mut parts = vec![shown_examples(verb)];
+    if verb == ["compare"] {
+        parts.push(EXPERIMENT_HELP.to_owned());
+    }
+    if verb.is_empty() || takes_job(verb) {
+        parts.push(JOB_OPTIONS.to_owned());
+    }
+    if verb.is_empty() {
+        parts.push(AFTER_HELP.to_owned());
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.iter().map(|part| part.trim_end()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn takes_job(verb: &[String]) -> bool {
+    JOB_VERBS.iter().any(|known| verb == *known)
+}
+
+/// Each example with its purpose in the line below.
+fn shown_examples(verb: &[String]) -> String {
+    let examples = examples::of(verb);
+    let lines = examples.iter().map(|example| format!("  {}\n      {}", example.command, example.what));
+    if examples.is_empty() { String::new() } else { format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")) }
+}
+
+/// What `-h` prints, if these words ask for it: the purpose, the examples, and the options by name.
+pub fn short(command: &Command, words: &[String]) -> Option<String> {
+    let words = words.iter().skip(1).take_while(|word| *word != "--");
+    let asked = words.clone().find(|word| matches!(word.as_str(), "-h" | "--help"))?;
+    if asked != "-h" {
+        return None;
+    }
+    let (mut found, mut verb) = (command.clone(), Vec::new());
+    // Gives each verb its usage.
+    found.build();
+    for word in words {
+        let Some(below) = found.find_subcommand(word).cloned() else { break };
+        (found, verb) = (below, [verb, vec![word.clone()]].concat());
+    }
+    Some(short_of(found, &verb))
+}
+
+fn short_of(mut command: Command, verb: &[String]) -> String {
+    let name = std::iter::once("iotoll").chain(verb.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut parts = vec![textwrap::fill(&about, COLUMNS), command.render_usage().to_string(), shown_examples(verb)];
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    let below: Vec<_> = below
+        .map(|below| row(below.get_name(), &below.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect();
+    if !below.is_empty() {
+        parts.push(format!("Verbs:\n{}", below.join("\n")));
+    }
+    let groups = groups(&command);
+    if !groups.is_empty() {
+        parts.push(format!("Options:\n{}", groups.join("\n")));
+    }
+    if takes_job(verb) || verb.is_empty() {
+        parts.push(textwrap::fill(JOB_OPTIONS, COLUMNS));
+    }
+    let more = if below.is_empty() { "explains every option" } else { "says more; iotoll VERB -h shows a verb" };
+    parts.push(format!("{name} --help {more}."));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n") + "\n"
+}
+
+/// The flags under their headings, by name.
+fn groups(command: &Command) -> Vec<String> {
+    let flags = || {
+        let flags = command.get_arguments().filter(|flag| !flag.is_hide_set() && !flag.is_positional());
+        flags.filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
+    };
+    let heading = |flag: &Arg| flag.get_help_heading().unwrap_or("Others").to_owned();
+    let mut headings: Vec<String> = Vec::new();
+    for flag in flags() {
+        if !headings.contains(&heading(flag)) {
+            headings.push(heading(flag));
+        }
+    }
+    let names = |of: &str| {
+        let names = flags().filter(|flag| heading(flag) == of).filter_map(Arg::get_long);
+        names.map(|name| format!("--{name}")).collect::<Vec<_>>().join(" ")
+    };
+    headings.iter().map(|of| row(of, &names(of))).collect()
+}
+
+/// A name, and beside it a text that keeps to its column.
+fn row(name: &str, text: &str) -> String {
+    const INDENT: &str = "               ";
+    let first = format!("  {name:<12} ");
+    let layout = textwrap::Options::new(COLUMNS).initial_indent(&first).subsequent_indent(INDENT);
+    textwrap::fill(text, layout.word_splitter(textwrap::WordSplitter::NoHyphenation))
+}
+
+/// What `iotoll help job` and `iotoll help job OPTION…` print, if these words are that.
+///
+/// # Errors
+/// When there is no such option.
+pub fn of_jobs(words: &[String]) -> Option<Result<String, BadInput>> {
+    let [_, help, job, names @ ..] = words else { return None };
+    if help != "help" || job != "job" {
+        return None;
+    }
+    Some(if names.is_empty() { Ok(all_options()) } else { names.iter().map(|name| one_option(name)).collect() })
+}
+
+fn all_options() -> String {
+    let intro = "Job options, as flags (--bs=4k) or in a job file (bs=4k), with fio's meanings and units. iotoll help job OPTION \
+                 says more of one.";
+    let mut text = textwrap::fill(intro, COLUMNS) + "\n\n";
+    for option in options::reference() {
+        const INDENT: &str = "                              ";
+        let first = format!("  {:<28}", option.name);
+        let about = format!("{} [{}]", option.full_help, option.value);
+        let layout = textwrap::Options::new(COLUMNS).initial_indent(&first).subsequent_indent(INDENT);
+        text += &textwrap::fill(&about, layout);
+        text.push('\n');
+    }
+    text
+}
+
+fn one_option(name: &str) -> Result<String, BadInput> {
+    let name = name.trim_start_matches('-');
+    let found = options::reference().find(|option| option.name == name || option.aliases.contains(&name));
+    found.as_ref().map(described).ok_or_else(|| BadInput(options::no_such(name)))
+}
+
+fn described(option: &Reference) -> String {
+    let mut text = format!("{}\n", option.name);
+    let aliases = option.aliases.join(", ");
+    let example = format!("--{}={}", option.name, option.example);
+    let lines = [
+        ("", option.help),
+        ("Values", &option.value),
+        ("Engine", option.engine.unwrap_or_default()),
+        ("Default", &option.default),
+        ("Other names", &aliases),
+        ("Example", &example),
+    ];
+    for (name, line) in lines.iter().filter(|(_, line)| !line.is_empty()) {
+        text += &row(name, line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CommandLine;
+    use super::*;
+    use clap::CommandFactory;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    fn all(command: &Command, verb: &[String]) -> Vec<(Vec<String>, Command)> {
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let below = below.flat_map(|below| all(below, &[verb, &[below.get_name().to_owned()]].concat()));
+        std::iter::once((verb.to_vec(), command.clone())).chain(below).collect()
+    }
+
+    #[test]
+    fn the_short_help_of_every_verb_fits_on_a_screen_and_names_every_option() {
+        let command = CommandLine::command();
+        for (verb, found) in all(&command, &[]) {
+            let asked = [vec!["iotoll".to_owned()], verb.clone(), vec!["-h".to_owned()]].concat();
+            let help = short(&command, &asked).unwrap();
+            assert!(help.lines().count() <= 40, "{verb:?}: {} lines\n{help}", help.lines().count());
+            assert!(help.lines().all(|line| line.starts_with("  iotoll ") || line.chars().count() <= 100), "{help}");
+            assert_eq!(help.matches("\n  iotoll ").count(), 3, "{help}");
+            for flag in found.get_arguments().filter(|flag| !flag.is_hide_set()) {
+                let name = flag.get_long().filter(|name| !["help", "version"].contains(name)).unwrap_or_default();
+                assert!(name.is_empty() || help.contains(&format!("--{name}")), "{name}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_dash_h_before_a_command_is_the_short_help() {
+        let command = CommandLine::command();
+        assert!(short(&command, &words("iotoll run --help")).is_none());
+        assert!(short(&command, &words("iotoll cost -- fio -h")).is_none());
+        assert!(short(&command, &words("iotoll -h")).unwrap().contains("Verbs:"));
+    }
+
+    #[test]
+    fn the_long_help_of_verbs_with_jobs_names_the_one_place_of_job_options() {
+        let command = with_texts(CommandLine::command());
+        for verb in JOB_VERBS {
+            let found = verb.iter().fold(&command, |command, name| command.find_subcommand(name).unwrap());
+            let help = found.clone().render_long_help().to_string();
+            assert_eq!(help.matches("iotoll help job lists them").count(), 1, "{verb:?}");
+            assert!(!help.contains("iodepth_batch_submit"), "{verb:?}");
+        }
+    }
+
+    #[test]
+    fn job_options_are_listed_and_explained() {
+        let list = of_jobs(&words("iotoll help job")).unwrap().unwrap();
+        let all = options::reference().map(|option| option.name);
+        assert!(all.into_iter().all(|name| list.contains(&format!("\n  {name} "))), "{list}");
+        let bs = of_jobs(&words("iotoll help job --bs")).unwrap().unwrap();
+        assert!(bs.starts_with("bs\n") && bs.contains("blocksize") && bs.contains("--bs="), "{bs}");
+        let unknown = of_jobs(&words("iotoll help job iodepht")).unwrap().unwrap_err();
+        assert!(unknown.0.contains("iodepht") && unknown.0.contains("'iodepth'"), "{}", unknown.0);
+        assert!(of_jobs(&words("iotoll help run")).is_none());
+    }
+}
