@@ -26,7 +26,6 @@ pub use shown::{Shown, is_dumb};
 pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
-use crate::stdout;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
@@ -417,8 +416,7 @@ impl Invocation {
             *program = "iotoll".to_owned();
         }
         if let Some(text) = help::of_jobs(&typed) {
-            stdout::write(&text?)?;
-            std::process::exit(0);
+            show_and_exit(&text?);
         }
         let mut command = help::with_texts(CommandLine::command());
         let (mut ours, mut job) = split(&command, &typed);
@@ -444,8 +442,7 @@ impl Invocation {
             Err(error) => {
                 let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
                 if let Some(text) = is_help.then(|| help::short(&command, &ours)).flatten() {
-                    stdout::write(&text)?;
-                    std::process::exit(0);
+                    show_and_exit(&text);
                 }
                 error.exit()
             }
@@ -461,6 +458,12 @@ impl Invocation {
         }
         Ok(Self { verb, words: typed })
     }
+}
+
+/// Prints a help text, as clap does its own.
+fn show_and_exit(text: &str) -> ! {
+    let written = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
+    std::process::exit(i32::from(written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe)))
 }
 
 /// `iotoll` without a verb: print the whole help.
