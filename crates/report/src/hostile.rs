@@ -118,7 +118,7 @@ fn controlled(format: Format, text: &str) -> Option<char> {
     text.chars().find(|letter| letter.is_control() && *letter != '\n' || for_people && is_hidden(*letter))
 }
 
-fn survives<F: Finding + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
+fn survives<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
     let mut rendered = 0;
     let fixed = fixtures.len();
     for (name, finding) in fixtures {

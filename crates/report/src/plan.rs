@@ -9,7 +9,7 @@ pub fn document(plan: &Plan) -> Document {
     let several = plan.phases.len() > 1;
     let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
     let mut facts: Vec<Fact> =
-        jobs(plan).map(|(phase, job)| Fact::new(&label(phase), format!("{}: {}", job.name, options(job)))).collect();
+        jobs(plan).map(|(phase, job)| Fact::new(label(phase), format!("{}: {}", job.name, options(job)))).collect();
     facts.extend(plan.warnings.iter().map(|warning| Fact::new("Caveat", &warning.message)));
     let mut data = Table::new(["phase", "job", "work"].map(Column::text).to_vec());
     for (phase, job) in jobs(plan) {

@@ -2,6 +2,7 @@
 
 use crate::markdown::tests::foreign_tag;
 use crate::{Finding, Format, Ink, blast, compare, cost, doctor, ftq, guest};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ fn shown(way: &[Step]) -> String {
     way.iter().map(step).collect()
 }
 
-fn stays_text<F: Finding + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
+fn stays_text<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
     let mut replaced = 0;
     for (name, finding) in fixtures.into_iter().filter(|(name, _)| !name.starts_with("hostile")) {
         let value = serde_json::to_value(&finding).unwrap();

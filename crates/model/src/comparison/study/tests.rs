@@ -510,8 +510,8 @@ fn a_net_cost_below_the_own_threads_is_a_caveat() {
 #[test]
 fn the_slices_of_an_arm_give_its_rate_and_cost() {
     let found = study(&record(experiment(Draft::default()), 12, |round, case| Load {
-        nanos_per_io: 100_000 + 900 * u64::from(wobble(round, case)),
-        ios: 300 + 10 * u64::from(wobble(round, case)),
+        nanos_per_io: 100_000 + 900 * wobble(round, case),
+        ios: 300 + 10 * wobble(round, case),
     }));
     let cell = &found.cells[0];
     for (baseline, value) in [(true, "baseline"), (false, "candidate")] {

@@ -7,7 +7,7 @@ use std::fmt::Display;
 /// "64k" of 65536, where a unit leaves no rest.
 pub fn bytes(bytes: u64) -> String {
     let units = [(1u64 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
-    let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes % unit == 0);
+    let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
 }
 
