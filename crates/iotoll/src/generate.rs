@@ -7,8 +7,6 @@ mod man;
 mod markdown;
 mod reference;
 
-pub use reference::Heading;
-
 use crate::arguments::{CompletionsArguments, GenerateArguments, Generated};
 use crate::stdout;
 use anyhow::Context;

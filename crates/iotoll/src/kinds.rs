@@ -1,6 +1,5 @@
 //! The kinds of records as this program handles them: each read, studied and shown by the same code.
 
-use crate::generate::Heading;
 use crate::stored;
 use model::blast::BlastRecord;
 use model::comparison::CompareRecord;
@@ -28,8 +27,6 @@ pub struct Studied {
 pub struct Row {
     /// Which.
     pub kind: Kind,
-    /// The JSON of its findings: name and title of the page.
-    pub json: Heading,
     /// Reads a record and studies it, compared with an earlier one if there is one.
     pub study: fn(&Path, Option<&Path>) -> anyhow::Result<Studied>,
     /// The JSON Schema of its findings.
@@ -37,20 +34,15 @@ pub struct Row {
 }
 
 /// Every kind.
-pub static KINDS: [Row; 5] = [
-    row::<Record>(Heading::RUN),
-    row::<CompareRecord>(Heading::COMPARE),
-    row::<GuestRecord>(Heading::GUEST),
-    row::<FtqRecord>(Heading::FTQ),
-    row::<BlastRecord>(Heading::BLAST),
-];
+pub static KINDS: [Row; 5] =
+    [row::<Record>(), row::<CompareRecord>(), row::<GuestRecord>(), row::<FtqRecord>(), row::<BlastRecord>()];
 
-const fn row<R>(json: Heading) -> Row
+const fn row<R>() -> Row
 where
     R: Recorded,
     R::Finding: Finding + JsonSchema + 'static,
 {
-    Row { kind: R::KIND, json, study: study::<R>, schema: schema::<R::Finding> }
+    Row { kind: R::KIND, study: study::<R>, schema: schema::<R::Finding> }
 }
 
 /// Reads the record at `path`, of whatever kind it is, and studies it.

@@ -11,8 +11,7 @@ use super::GeneratedFile;
 use super::markdown::{Page, code, prose};
 use crate::failure;
 use crate::kinds::{self, KINDS};
-pub use json_keys::Heading;
-
+use json_keys::Heading;
 /// All of them.
 ///
 /// # Errors
@@ -28,9 +27,9 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
         page("stacks.md", stacks::page()),
     ];
     for row in &KINDS {
-        let (schema, name) = ((row.schema)(), row.json.name);
-        files.push(page(&format!("json-{name}.md"), json_keys::page(&row.json, &schema)));
-        files.push(page(&format!("{name}.schema.json"), serde_json::to_string_pretty(&schema)? + "\n"));
+        let (schema, heading) = ((row.schema)(), Heading::of(row.kind));
+        files.push(page(&format!("json-{}.md", heading.name), json_keys::page(heading, &schema)));
+        files.push(page(&format!("{}.schema.json", heading.name), serde_json::to_string_pretty(&schema)? + "\n"));
     }
     Ok(files)
 }

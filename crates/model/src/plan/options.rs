@@ -1,8 +1,9 @@
 //! The options of a job: name, accepted values, default, and what each one sets.
 //!
-//! The tables in `table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help`, the
+//! The tables in `table.rs`, `engine_table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help`, the
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
+mod engine_table;
 mod fio_names;
 mod path_table;
 mod table;
@@ -225,7 +226,7 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
 
 /// All options, in the order in which help lists them.
 fn all() -> impl Iterator<Item = &'static JobOption> {
-    table::OPTIONS.iter().chain(path_table::OPTIONS)
+    table::OPTIONS.iter().chain(engine_table::OPTIONS).chain(path_table::OPTIONS)
 }
 
 /// Finds an option by name or alias.

@@ -2,6 +2,7 @@
 
 use super::super::markdown::{Page, code, sentence};
 use super::units::unit;
+use model::envelope::Kind;
 use schemars::Schema;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +17,19 @@ pub struct Heading {
 }
 
 impl Heading {
+    /// That of a kind of records.
+    pub fn of(kind: Kind) -> &'static Self {
+        match kind {
+            Kind::Cost => &Self::RUN,
+            Kind::Compare => &Self::COMPARE,
+            Kind::Guest => &Self::GUEST,
+            Kind::Ftq => &Self::FTQ,
+            Kind::Blast => &Self::BLAST,
+        }
+    }
+
     /// The JSON of `run` and `cost`.
-    pub const RUN: Self = Self {
+    const RUN: Self = Self {
         name: "run",
         title: "JSON of run and cost",
         opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
@@ -26,7 +38,7 @@ impl Heading {
     };
 
     /// The JSON of `compare`.
-    pub const COMPARE: Self = Self {
+    const COMPARE: Self = Self {
         name: "compare",
         title: "JSON of compare",
         opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
@@ -35,7 +47,7 @@ impl Heading {
     };
 
     /// The JSON of `guest run`.
-    pub const GUEST: Self = Self {
+    const GUEST: Self = Self {
         name: "guest",
         title: "JSON of guest",
         opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
@@ -45,7 +57,7 @@ impl Heading {
     };
 
     /// The JSON of `ftq`.
-    pub const FTQ: Self = Self {
+    const FTQ: Self = Self {
         name: "ftq",
         title: "JSON of ftq",
         opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
@@ -56,7 +68,7 @@ impl Heading {
     };
 
     /// The JSON of `blast`.
-    pub const BLAST: Self = Self {
+    const BLAST: Self = Self {
         name: "blast",
         title: "JSON of blast",
         opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \

@@ -1,15 +1,13 @@
-//! The job options, in the order in which help lists them. The options of engine nbd follow (`path_table.rs`).
+//! The job options, in the order in which help lists them. Those of single engines follow (`engine_table.rs`, `path_table.rs`).
 
 use super::{Default, JobOption, PLAIN, Role, Value::*, engine};
 use crate::plan::draft::Start;
-use crate::plan::job::{
-    Access, BlockSizes, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight, Peer, Rates,
-};
+use crate::plan::job::{Access, BlockSizes, EngineKind, Fallocate, Order, Rates};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{
     LARGEST_FILE, Wrong, choice, count_in, cpus, file_names, list_words, percentiles, typed, word,
 };
-use crate::unit::{Bytes, Nanos};
+use crate::unit::Bytes;
 
 const GIB: u64 = 1 << 30;
 
@@ -19,7 +17,7 @@ const DEEPEST: u32 = 65_536;
 /// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
 /// I/O.
 const MANY: u32 = 1_000_000_000;
-const MANY_64: u64 = MANY as u64;
+pub(super) const MANY_64: u64 = MANY as u64;
 
 /// More than three years of I/O at ten million I/Os per second.
 const MOST_IOS: u64 = 1 << 50;
@@ -289,30 +287,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
     JobOption {
-        name: "fixedbufs",
-        help: "Register the buffers",
-        default: Default::Words("the engine's default"),
-        engine: Some(EngineKind::IoUring),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| job.fixed_buffers.map(typed::switch),
-        set: Switch(|draft, on| draft.job.fixed_buffers = Some(on)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "registerfiles",
-        help: "Register the files",
-        default: Default::Words("the engine's default"),
-        engine: Some(EngineKind::IoUring),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| job.registered_files.map(typed::switch),
-        set: Switch(|draft, on| draft.job.registered_files = Some(on)),
-        ..PLAIN
-    },
-    JobOption {
         name: "direct",
         help: "Bypass the page cache with O_DIRECT",
         default: Default::Value("0"),
@@ -549,125 +523,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         set: Text("up to 20 percentiles separated by ':', above 0 and up to 100", |draft, text| {
             percentiles(text).map(|percentiles| draft.job.percentiles = percentiles)
         }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "spin_cycles",
-        help: "Burn this many ticks of the time-stamp counter for each I/O",
-        default: Default::Required,
-        engine: Some(EngineKind::Spin),
-        role: Role::Work,
-        example: "2000",
-        bad_example: "-1",
-        get: |job| Some(job.spin_cycles.to_string()),
-        set: Number("cycles", 0..=MANY_64, |draft, cycles| draft.job.spin_cycles = cycles),
-        ..PLAIN
-    },
-    JobOption {
-        name: "work_steps",
-        help: "Execute this many dependent instructions for each I/O",
-        default: Default::Required,
-        engine: Some(EngineKind::Work),
-        role: Role::Work,
-        example: "500",
-        bad_example: "-1",
-        get: |job| Some(job.work_steps.to_string()),
-        set: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
-        ..PLAIN
-    },
-    JobOption {
-        name: "mem_copy",
-        help: "Copy method",
-        default: Default::Value("rep-movsb"),
-        engine: Some(EngineKind::Mem),
-        role: Role::Work,
-        example: "non-temporal",
-        bad_example: "dma",
-        get: |job| Some(word(job.mem_copy).to_owned()),
-        set: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.mem_copy = copy)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "mem_in_flight",
-        help: "Where to count the I/Os in flight, as a file system does for direct I/O: nowhere, in a counter of each copy of the job, or in one that all copies share",
-        default: Default::Value("none"),
-        engine: Some(EngineKind::Mem),
-        role: Role::Work,
-        example: "shared",
-        bad_example: "inode",
-        get: |job| Some(word(job.mem_in_flight).to_owned()),
-        set: Choice(list_words::<PathInFlight>, |draft, text| {
-            choice(text).map(|in_flight| draft.job.mem_in_flight = in_flight)
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rr_peer",
-        help: "Exchange requests and responses of bs bytes with this echo server (iotoll serve --echo)",
-        default: Default::Required,
-        engine: Some(EngineKind::Rr),
-        role: Role::Work,
-        example: "udp://127.0.0.1:5007",
-        bad_example: "127.0.0.1",
-        get: |job| job.rr_peer.as_ref().map(ToString::to_string),
-        set: Text(Peer::FORM, |draft, text| Peer::parse(text).map(|peer| draft.job.rr_peer = Some(peer))),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rr_connect",
-        help: "Open a connection for each exchange, and close it",
-        default: Default::Value("0"),
-        engine: Some(EngineKind::Rr),
-        role: Role::Work,
-        example: "1",
-        bad_example: "each",
-        get: |job| Some(typed::switch(job.rr_connect)),
-        set: Boolean(|draft, anew| draft.job.rr_connect = anew),
-        ..PLAIN
-    },
-    JobOption {
-        name: "inject_ns",
-        help: "Add this much busy work to each I/O, in the place that inject_at selects",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "300",
-        bad_example: "300us",
-        get: |job| Some(job.inject.0.to_string()),
-        set: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "inject_every",
-        help: "Add inject_ns once per this time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "100ms",
-        bad_example: "often",
-        get: |job| Some(typed::time(job.inject_every)),
-        set: Time(Seconds, |draft, time| draft.job.inject_every = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "inject_at",
-        help: "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. The server has its own flag, iotoll serve --inject-at",
-        default: Default::Value("submit"),
-        role: Role::Work,
-        example: "wire",
-        bad_example: "storage",
-        get: |job| Some(word(job.inject_at).to_owned()),
-        set: Choice(
-            || "submit, wire".to_owned(),
-            |draft, text| match choice(text)? {
-                InjectAt::Server | InjectAt::Storage => Err(Wrong::because(
-                    text,
-                    format!("is a place in the server; use iotoll serve --inject-ns N --inject-at {text}"),
-                )),
-                at => {
-                    draft.job.inject_at = at;
-                    Ok(())
-                }
-            },
-        ),
         ..PLAIN
     },
 ];
