@@ -7,8 +7,6 @@ use crate::sysroot::Sysroot;
 use model::plan::{EngineKind, JobPlan, Phase, Size};
 use std::path::Path;
 
-/// Descriptors of a worker beside its files: rings, event counters, standard streams, the record.
-const OWN_DESCRIPTORS: u64 = 64;
 /// Mappings of a thread: its stack, the guard page below it.
 const MAPPINGS: u64 = 2;
 
@@ -27,9 +25,7 @@ struct Demand {
     /// Bytes.
     memory: u64,
     threads: u64,
-    /// Files that one worker opens.
-    files_of_one: u64,
-    /// Files that all of them open.
+    /// Open files.
     files: u64,
 }
 
@@ -41,7 +37,6 @@ impl Demand {
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),
-                files_of_one: sum.files_of_one.max(files),
                 files: sum.files.saturating_add(files.saturating_mul(copies)),
             }
         })
@@ -69,16 +64,12 @@ struct Machine {
     /// Bytes.
     memory: Option<u64>,
     threads: Option<(u64, &'static str)>,
-    files_of_one: Option<u64>,
     files: Option<u64>,
 }
 
 impl Machine {
     fn of(root: &Sysroot) -> Self {
-        use rustix::process::{Resource, getrlimit};
-        // Every worker has a table of its own.
-        let files_of_one = getrlimit(Resource::Nofile).maximum.map(|most| most.saturating_sub(OWN_DESCRIPTORS));
-        Self { memory: memory::available(root), threads: threads(root), files_of_one, files: files(root) }
+        Self { memory: memory::available(root), threads: threads(root), files: files(root) }
     }
 
     fn allows(&self, demand: Demand) -> Result<()> {
@@ -87,21 +78,14 @@ impl Machine {
             return Err(Error::Refused(format!(
                 "the jobs need {} of memory at the same time, but the machine has {} available; use a smaller numjobs=, iodepth= or bs=, \
                  or for ioengine=mem a smaller size=",
-                gibibytes(demand.memory),
-                gibibytes(most)
+                amount_of(demand.memory),
+                amount_of(most)
             )));
         }
         if let Some((most, limit)) = self.threads.filter(|(most, _)| demand.threads > *most) {
             return Err(Error::Refused(format!(
                 "the jobs need {} threads at the same time, but {limit} allows {most} more; use a smaller numjobs=, or raise the limit",
                 demand.threads
-            )));
-        }
-        if let Some(most) = over(demand.files_of_one, self.files_of_one) {
-            return Err(Error::Refused(format!(
-                "a job has {} files, but a process may open {most} beside its own; name fewer in filename=, or raise the limit of open \
-                 files (ulimit -n)",
-                demand.files_of_one
             )));
         }
         if let Some(most) = over(demand.files, self.files) {
@@ -115,8 +99,11 @@ impl Machine {
     }
 }
 
-fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
+/// "1.5 GiB", or in MiB if it is less than one.
+pub(crate) fn amount_of(bytes: u64) -> String {
+    let units = [(1_u64 << 60, "EiB"), (1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1 << 20, "MiB"));
+    format!("{:.1} {name}", bytes as f64 / unit as f64)
 }
 
 /// How many more threads can start, and what limits them.
@@ -173,18 +160,13 @@ mod tests {
         assert_eq!(demand("--ioengine=mem --rw=read --size=1g --bs=4k --numjobs=3").memory, 3 * ((1 << 30) + 4096));
         assert_eq!(demand("--ioengine=null --rw=read --size=1g --bs=1g --iodepth=1024").memory, 0);
         let several = demand("--rw=read --size=1m --filename=a:b:c --numjobs=2");
-        assert_eq!((several.files_of_one, several.files), (3, 6));
+        assert_eq!(several.files, 6);
     }
 
     #[test]
     fn more_than_there_is_is_refused_with_both_numbers() {
-        let machine = Machine {
-            memory: Some(2 << 30),
-            threads: Some((100, "ulimit -u")),
-            files_of_one: Some(10),
-            files: Some(20),
-        };
-        let enough = Demand { memory: 2 << 30, threads: 100, files_of_one: 10, files: 20 };
+        let machine = Machine { memory: Some(2 << 30), threads: Some((100, "ulimit -u")), files: Some(20) };
+        let enough = Demand { memory: 2 << 30, threads: 100, files: 20 };
         machine.allows(enough).unwrap();
         for (demand, words) in [
             (
@@ -192,7 +174,6 @@ mod tests {
                 ["need 3.0 GiB of memory", "has 2.0 GiB available", "smaller numjobs="],
             ),
             (Demand { threads: 101, ..enough }, ["need 101 threads", "ulimit -u allows 100 more", "smaller numjobs="]),
-            (Demand { files_of_one: 11, ..enough }, ["a job has 11 files", "may open 10", "ulimit -n"]),
             (Demand { files: 21, ..enough }, ["open 21 files", "fs.file-max allows 20 more", "or raise it"]),
         ] {
             let message = machine.allows(demand).unwrap_err().to_string();

@@ -45,7 +45,7 @@ mod tests {
         for part in [
             "one, two\n",
             "Phase 1",
-            "one: ioengine=null rw=randread bs=4k iodepth=1 size=1m",
+            "one: ioengine=null rw=randread bs=4k size=1m iodepth=1",
             "Phase 2",
             "two: ",
             "bs=8k",

@@ -76,7 +76,9 @@ fn cachestat(file: &File, begin: u64, length: u64) -> io::Result<Cached> {
 /// Bytes of the range that mincore(2) reports as resident.
 fn mincore(file: &File, begin: u64, length: u64) -> io::Result<u64> {
     let page = rustix::param::page_size() as u64;
-    let (mut at, end) = (begin / page * page, begin.saturating_add(length));
+    // A file that grows while it is written may yet be much shorter than the range. A device has no length here.
+    let there = file.metadata().map(|metadata| if metadata.is_file() { metadata.len() } else { u64::MAX })?;
+    let (mut at, end) = (begin / page * page, begin.saturating_add(length).min(there));
     let mut resident = 0;
     while at < end {
         let chunk = (end - at).min(MAPPED_AT_A_TIME);
@@ -112,6 +114,13 @@ mod tests {
         let mut file = tempfile::tempfile_in(".").unwrap();
         file.write_all(&vec![7; LENGTH as usize]).unwrap();
         file
+    }
+
+    #[test]
+    fn a_range_far_beyond_the_end_is_looked_up_at_once() {
+        let file = written();
+        assert_eq!(mincore(&file, 0, 1 << 60).unwrap(), mincore(&file, 0, LENGTH).unwrap());
+        assert_eq!(mincore(&file, 1 << 40, 1 << 60).unwrap(), 0);
     }
 
     #[test]

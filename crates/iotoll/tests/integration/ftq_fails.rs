@@ -98,7 +98,7 @@ fn a_probe_that_goes_is_noted_and_the_recording_goes_on() {
     folder.write("level", "");
     let ended = running.wait();
     ended.done();
-    assert!(warns(&ended.json(), "probe_lost", &["probe q could not be read from"]), "{ended:?}");
+    assert!(warns(&ended.json(), "probe_lost", &["probe q could not be read"]), "{ended:?}");
 }
 
 #[test]

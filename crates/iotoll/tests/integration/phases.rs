@@ -62,9 +62,9 @@ fn copies_without_a_file_name_have_files_of_their_own() {
 #[test]
 fn a_later_phase_that_cannot_start_keeps_earlier_results() {
     let folder = Folder::with_file("data", 1 << 20);
-    // The part of the second job is smaller than a block, which shows only when it starts.
-    folder.write("tiny", [1; 100]);
-    folder.write("job.fio", "[good]\nfilename=data\nrw=read\n[bad]\nstonewall\nfilename=tiny\nrw=read\n");
+    // The peer of the second job is asked only when it starts.
+    let bad = "stonewall\nioengine=rr\nrr_peer=tcp://127.0.0.1:1\nsize=1m\n";
+    folder.write("job.fio", format!("[good]\nfilename=data\nrw=read\n[bad]\n{bad}"));
     let ended = folder.iotoll("run job.fio --background 200ms --quiet --format json --out kept").run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let finding = ended.json();

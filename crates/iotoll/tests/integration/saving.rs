@@ -140,7 +140,7 @@ fn files_that_are_not_records_are_refused() {
         ("garbage", "is not a record"),
         ("other", "is not the envelope of a record"),
         ("older", "was measured by method 1"),
-        ("cut", "line 2: is damaged"),
+        ("cut", "ends early, in line 2"),
         ("bytes", "is not a record"),
     ];
     for (path, why) in cases {

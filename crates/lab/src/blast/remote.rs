@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn who_is_no_receiver_is_refused_in_one_line() {
         assert!(refusal(b"HTTP/1.1 400 Bad Request\r\n\r\n").contains("is not an iotoll receiver of this version"));
-        assert!(refusal(b"{\"protocol\":\"iotoll.blast-receiver/9\"}\n").contains("is no receiver"));
+        assert!(refusal(b"{\"protocol\":\"iotoll.blast-receiver/9\"}\n").contains("is not an iotoll receiver"));
         assert!(refusal(b"").contains("closed its connection"));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let nobody = RemoteReceiver::connect(port).map(|_| ()).unwrap_err().to_string();

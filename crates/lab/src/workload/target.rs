@@ -1,5 +1,6 @@
 //! The targets of the I/O: files that are found, laid out and, when a run fails, removed again.
 
+use crate::demand::amount_of;
 use crate::error::{Error, Result};
 use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
@@ -258,13 +259,12 @@ fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> 
     if bytes <= room || !(allocates || reads(plan)) {
         return Ok(());
     }
-    let gibibytes = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
     Err(Error::Refused(format!(
-        "job '{}': {} needs {:.1} GiB more, but its file system has {:.1} GiB free; use a smaller size=, or another directory=",
+        "job '{}': {} needs {} more, but its file system has {} free; use a smaller size=, or another directory=",
         plan.name,
         path.display(),
-        gibibytes(bytes),
-        gibibytes(room)
+        amount_of(bytes),
+        amount_of(room)
     )))
 }
 

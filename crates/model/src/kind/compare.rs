@@ -70,7 +70,9 @@ impl Recorded for CompareRecord {
     }
 
     fn extent(&self) -> Extent {
-        Extent { has_end: self.end.is_some(), parts: self.rounds.len().max(self.boots.len()), noun: "rounds or boots" }
+        // One of boots waits for the next boot, and its finding says so.
+        let has_end = self.end.is_some() || self.header.experiment.boots.is_some();
+        Extent { has_end, parts: self.rounds.len().max(self.boots.len()), noun: "rounds" }
     }
 
     fn envelope(&self) -> &Envelope {

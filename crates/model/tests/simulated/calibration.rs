@@ -280,7 +280,7 @@ fn p99_by_rounds_is_calibrated() {
 fn percentiles_of_unequal_shapes_are_covered() {
     for (name, slow) in [("0.8 %", 0.008), ("1.2 %", 0.012)] {
         for rounds in [6, 40] {
-            let covered = share_of(500, LATENCY, |seed| {
+            let covered = share_of(SLOW_EXPERIMENTS.min(500), LATENCY, |seed| {
                 let (found, truth) = latency::p99_with_rare_slow_ios(rounds, slow, seed);
                 contains(&found.change(CONFIDENCE), truth)
             });

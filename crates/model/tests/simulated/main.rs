@@ -4,3 +4,6 @@
 mod calibration;
 mod ftq;
 mod random;
+
+/// Whether all experiments run, or a part of them. `./check --long` sets it, and compiles the model optimised.
+const ALL: bool = cfg!(calibration);

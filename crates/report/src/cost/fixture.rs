@@ -547,6 +547,7 @@ fn job(name: &str) -> JobFinding {
         iops: read.iops,
         bytes_per_second: read.bytes_per_second,
         latency_ns: latency(1.0),
+        write: DirectionFinding { lost: Some(0), ..DirectionFinding::default() },
         read,
         thread_cycles_per_io: Some(6702.0),
         ios_per_crossing: Some(1.0),

@@ -83,7 +83,7 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 43] = [
+const KEYS: [(&str, &str, &str); 44] = [
     ("CarryingUnit", "number", "count"),
     ("CarryingUnit", "of", "count"),
     ("CarryingUnit", "part", "fraction"),
@@ -92,6 +92,7 @@ const KEYS: [(&str, &str, &str); 43] = [
     ("MetricFinding", "confidence", "0 to 1"),
     ("MetricFinding", "correlation", "0 to 1"),
     ("PhaseFinding", "correlation", "0 to 0.9"),
+    ("PointFinding", "delivered", "packets"),
     ("PointFinding", "lowest", "instructions per I/O"),
     ("PointFinding", "highest", "instructions per I/O"),
     ("FunctionFinding", "change", "instructions per I/O"),

@@ -35,7 +35,7 @@ fn survives(record: &FtqRecord) -> FtqFinding {
 #[test]
 fn degenerate_records_are_studied() {
     let rows = |count: u64| (0..count).map(|row| row * 440_000).collect::<Vec<_>>();
-    for quantum in [0, 1, 440_000, u64::MAX] {
+    for quantum in [0, 440_000, 1, u64::MAX].into_iter().take(if crate::ALL { 4 } else { 2 }) {
         survives(&record_of(quantum, vec![], vec![], vec![]));
         survives(&record_of(quantum, vec![5], vec![7], vec![None]));
         survives(&record_of(quantum, vec![5, 5, 5], vec![7, 7, 7], vec![None; 3]));
@@ -55,9 +55,9 @@ fn degenerate_records_are_studied() {
 
 #[test]
 fn lumps_are_a_period_even_without_noise() {
-    let at = (0..40_000).map(|row| row * 440_000).collect();
-    let lumps = (0..40_000).map(|row| row / 8 * 1_000_000).collect();
-    let finding = survives(&record_of(440_000, at, lumps, vec![None; 40_000]));
+    let at = (0..10_000).map(|row| row * 440_000).collect();
+    let lumps = (0..10_000).map(|row| row / 8 * 1_000_000).collect();
+    let finding = survives(&record_of(440_000, at, lumps, vec![None; 10_000]));
     let period = finding.periodic.first().map(|period| period.period_seconds);
     assert!(period.is_some_and(|period| (period / (8.0 * 440e-6) - 1.0).abs() < 0.01), "{:#?}", finding.periodic);
 }
