@@ -229,7 +229,10 @@ fn a_run_without_its_measurement_is_not_a_record() {
 /// What can be shown is shown, with the place where it ends.
 #[test]
 fn a_record_that_ends_early_says_where() {
-    let folder = begun();
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = RecordFile::create(folder.path()).unwrap();
+    file.header(&header(experiment(false))).unwrap();
+    file.round(&boot(0).1).unwrap();
     let whole = String::from_utf8(text(folder.path())).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
     let show = |text: String| {
@@ -238,7 +241,7 @@ fn a_record_that_ends_early_says_where() {
     };
     let note = show(whole.clone()).unwrap().unwrap();
     assert!(note.contains("after line 3: its end is missing") && note.contains("complete: 1"), "{note}");
-    let note = show(format!("{whole}{{\"boot\":")).unwrap().unwrap();
+    let note = show(format!("{whole}{{\"round\":")).unwrap().unwrap();
     assert!(note.contains("in line 4: its end is missing"), "{note}");
     for (text, place) in [
         (lines[..2].join("\n"), "after line 2"),
@@ -248,4 +251,6 @@ fn a_record_that_ends_early_says_where() {
         let why = show(text).unwrap_err();
         assert!(why.contains("ends early") && why.contains(place) && why.contains("nothing to show"), "{why}");
     }
+    // One of boots waits for the next boot.
+    assert!(load_to_show::<CompareRecord>(begun().path()).unwrap().1.is_none());
 }

@@ -26,7 +26,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "name",
         help: "Name the job. As a flag, start a new job",
-        default: Default::Words("the section's name; required as a flag"),
+        default: Default::Words("the section's name; job, as a flag"),
         role: Role::Other,
         example: "writer",
         bad_example: "",
