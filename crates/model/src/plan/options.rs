@@ -251,7 +251,7 @@ pub(crate) fn unknown(name: &str) -> Wrong {
     Wrong { reason: "unknown".to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
 }
 
-/// Why there is no help of an option that is not in [`reference`].
+/// Why there is no help of an option that is not in [`reference()`].
 pub fn no_such(name: &str) -> String {
     let wrong = unknown(name);
     let meant = wrong.suggestion.map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
