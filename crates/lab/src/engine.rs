@@ -1,4 +1,4 @@
-//! Engines issue I/O. To add one, write its file and one row of [`TABLE`].
+//! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
 mod control;
 mod immediate;
