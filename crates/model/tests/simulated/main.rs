@@ -5,5 +5,5 @@ mod calibration;
 mod ftq;
 mod random;
 
-/// Whether all experiments run, or a part of them. `./check --long` sets it, and compiles the model optimised.
+/// Whether all experiments run, or a part of them. `./check --long` sets it.
 const ALL: bool = cfg!(calibration);
