@@ -88,6 +88,11 @@ impl Rates {
         if self.of("udp") > 0.0 { (self.octets - of_tcp - HEADERS * self.of("udp")).max(0.0) / 2.0 } else { 0.0 }
     }
 
+    /// What is said of this command.
+    fn named(&self, why: &str) -> String {
+        format!("{}: {why}", self.name)
+    }
+
     /// Whether what it reads and writes looks like log lines.
     fn logs(&self) -> bool {
         self.calls > 0.0 && self.call_bytes < LOG_LINE
@@ -186,11 +191,11 @@ pub(super) fn choose(commands: &[Rates]) -> Result<Option<(usize, Vec<String>)>,
     let mut doubts = Vec::new();
     for rates in commands {
         match rates.carrier() {
-            Carrier::Known { place, .. } => {
-                doubts.extend(doubt(rates));
+            Carrier::Known { place, doubt } => {
+                doubts.extend(doubt.map(|why| rates.named(&why)));
                 found.push((rates, place));
             }
-            Carrier::Ambiguous(why) => return Err(format!("{}: {why}", rates.name)),
+            Carrier::Ambiguous(why) => return Err(rates.named(&why)),
             Carrier::Nothing => return Ok(None),
         }
     }
@@ -215,7 +220,7 @@ pub(super) fn fits(rates: &Rates, place: usize) -> bool {
 /// What makes the counter of a command doubtful, in words.
 pub(super) fn doubt(rates: &Rates) -> Option<String> {
     match rates.carrier() {
-        Carrier::Known { doubt, .. } => doubt.map(|doubt| format!("{}: {doubt}", rates.name)),
+        Carrier::Known { doubt, .. } => doubt.map(|why| rates.named(&why)),
         Carrier::Ambiguous(_) | Carrier::Nothing => None,
     }
 }

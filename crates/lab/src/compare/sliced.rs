@@ -238,7 +238,8 @@ impl RoundRunner<'_> {
             if let Some(times) = history.and_then(Turns::catch_up) {
                 return Err(command.misleads(&format!(
                     "does {times:.1} times as much work right after a thaw as later, and the more the longer the freeze was: it \
-                     catches up on what it missed, so its slices would mislead; use --slices off"
+                     catches up on what it missed, or reads from the page cache what another arm has read meanwhile (then give each arm \
+                     files of its own), so its slices would mislead; use --slices off"
                 )));
             }
         }

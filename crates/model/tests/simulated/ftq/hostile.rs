@@ -55,9 +55,9 @@ fn degenerate_records_are_studied() {
 
 #[test]
 fn lumps_are_a_period_even_without_noise() {
-    let at = (0..10_000).map(|row| row * 440_000).collect();
-    let lumps = (0..10_000).map(|row| row / 8 * 1_000_000).collect();
-    let finding = survives(&record_of(440_000, at, lumps, vec![None; 10_000]));
+    let at = (0..40_000).map(|row| row * 440_000).collect();
+    let lumps = (0..40_000).map(|row| row / 8 * 1_000_000).collect();
+    let finding = survives(&record_of(440_000, at, lumps, vec![None; 40_000]));
     let period = finding.periodic.first().map(|period| period.period_seconds);
     assert!(period.is_some_and(|period| (period / (8.0 * 440e-6) - 1.0).abs() < 0.01), "{:#?}", finding.periodic);
 }

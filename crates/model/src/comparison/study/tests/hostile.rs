@@ -7,7 +7,7 @@ use crate::hostile::Vandal;
 use crate::record::{Direction, Execution, IoInterval, JobRecord, Latency, Stretch};
 
 /// Number of changed records of each kind.
-const CHANGED: u64 = 150;
+const CHANGED: u64 = 500;
 
 fn any_load(round: usize, case: usize) -> Load {
     Load { nanos_per_io: 1000 + wobble(round, case), ios: 1000 }
