@@ -50,6 +50,13 @@ pub(super) struct SlicedCommands {
     deck: Option<Deck>,
 }
 
+/// The part of the rate that is still asked for after a part of the timeout. In the first half, a command still starts, as it did
+/// in the rehearsal; one that is slower for longer has neighbours that the rehearsal did not have.
+fn patience(elapsed: f64) -> f64 {
+    const LEAST: f64 = 0.1;
+    (2.0 - 2.0 * elapsed).clamp(LEAST, 1.0)
+}
+
 impl SlicedCommands {
     /// What counts their I/Os.
     pub fn counter(&self) -> WorkCounter {
@@ -282,6 +289,7 @@ impl RoundRunner<'_> {
             let now = command.read(source);
             let seconds = now.at_nanos.since(earlier.at_nanos).seconds();
             if seconds >= START_WINDOW.as_secs_f64() {
+                let part = part * patience(begun.elapsed().div_duration_f64(timeout));
                 if counted(earlier, now).is_some_and(|count| count as f64 >= part * rate * seconds) {
                     break;
                 }

@@ -81,7 +81,7 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         name: name.to_owned(),
         counts,
         what: what.to_owned(),
-        reason: "--count".to_owned(),
+        reason: work_counter::NAMED.to_owned(),
         nanos_per_count: None,
     };
     if let Some(place) = ROWS.iter().position(|row| row.name == name) {

@@ -56,6 +56,9 @@ pub fn find(name: &str) -> Option<&'static Row> {
 /// The counter of system calls, which slows each of them.
 pub const SYSTEM_CALLS: &str = "syscalls";
 
+/// The reason of a counter that the user named.
+pub const NAMED: &str = "--count";
+
 /// Whether a counter counts what read and write move, so that task accounting sees it.
 pub fn is_of_system_calls(name: &str) -> bool {
     ["task:both", "task:read", "task:write"].contains(&name)

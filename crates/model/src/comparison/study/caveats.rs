@@ -25,6 +25,7 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
         steal(sums),
         sliced_command::uncounted(record),
         sliced_command::disagreement(record),
+        sliced_command::like_log_lines(record),
         sliced_command::counting_costs(record, sums),
         unsettled(warm_up),
         carry_over(record),

@@ -6,7 +6,7 @@
 use super::View;
 use super::round_sums::ComparisonSums;
 use super::slice_readings::Commands;
-use crate::comparison::record::{CommandReading, CommandTotal, SliceReading, SliceRecord};
+use crate::comparison::record::{CommandReading, CommandTotal, End, SliceReading, SliceRecord};
 use crate::experiment::work_counter::{self, Counted};
 use crate::record::Done;
 use crate::unit::Bytes;
@@ -139,6 +139,49 @@ pub(super) fn disagreement(record: View) -> Option<Warning> {
         if part > 0.0 { "more" } else { "less" },
     );
     (part.abs() > DISAGREEMENT).then(|| Warning::new(Code::CountersDisagree, message))
+}
+
+/// Counted by reads and writes that look like log lines, of a command that does not report what it does: its I/Os may go another
+/// way, which the rehearsal did not see while the command still started.
+pub(super) fn like_log_lines(record: View) -> Option<Warning> {
+    /// As in the rehearsal (`lab/compare/carrier.rs`).
+    const LOG_LINE: f64 = 512.0;
+    let header = record.header;
+    let counter = header.work_counter.as_ref()?;
+    let told = |end: &End| end.warnings.iter().any(|warning| warning.code == Code::CountersDisagree);
+    let unasked = counter.reason != work_counter::NAMED;
+    if record.end.is_some_and(told) || !unasked || !work_counter::is_of_system_calls(&counter.name) {
+        return None;
+    }
+    let silent = |place: usize| {
+        let mut totals = record.rounds.iter().flat_map(|round| &round.commands).filter(|it| it.cases.contains(&place));
+        totals.all(|total| total.own.is_none())
+    };
+    let size = |slice: &SliceRecord| match &slice.reading {
+        SliceReading::Command { first, last, .. } => {
+            let calls = last.calls?.saturating_sub(first.calls?);
+            (calls > 0).then_some(counts(first, last)? / calls as f64)
+        }
+        SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
+    };
+    let typical = |place: usize| {
+        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
+        let mut sizes: Vec<f64> = slices.filter_map(size).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.get(sizes.len() / 2).copied()
+    };
+    let experiment = &header.experiment;
+    let found = experiment.cases.iter().enumerate().filter(|(place, _)| silent(*place)).filter_map(|(place, case)| {
+        let arm = experiment.arms.get(case.arm)?;
+        typical(place).filter(|size| *size < LOG_LINE).map(|size| (arm.name.as_str(), size))
+    });
+    let (arm, size) = found.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let message = format!(
+        "the slices of arm '{arm}' are counted by {}, and its typical call moves {size:.0} bytes, like a log line; if that is not its \
+         work, name another counter with --count",
+        counter.name
+    );
+    Some(Warning::new(Code::CountersDisagree, message))
 }
 
 /// The largest part of a case's measured cost that counting takes, with the case; `None` if counting is free or the cost is unknown.
@@ -323,6 +366,34 @@ mod tests {
         assert!(!sliced.warnings.iter().any(|warning| warning.code == Code::WorkUnknown));
         let caveat = sliced.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
         assert!(caveat.message.contains("100.0 % more than arm '"), "{}", caveat.message);
+    }
+
+    #[test]
+    fn counting_what_looks_like_log_lines_is_said() {
+        let chosen = |name: &str, reason: &str| WorkCounter {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+            ..counter(Counted::Bytes)
+        };
+        let said = |bytes_of_a_call: u64, own: Option<Done>, counter: WorkCounter| {
+            let mut record = record(experiment(Draft::default()), 3, |_, _| Load { nanos_per_io: 1000, ios: 900 });
+            record.header.work_counter = Some(counter);
+            for round in &mut record.rounds {
+                for slice in &mut round.slices {
+                    let SliceReading::Slice { before, after, .. } = slice.reading.clone() else { continue };
+                    let last = reading(100 * bytes_of_a_call, Some(100));
+                    slice.reading = SliceReading::Command { before, first: reading(0, Some(0)), last, after };
+                }
+                round.commands.push(CommandTotal { cases: vec![0, 1], own, own_read: None, count: 1 << 20 });
+            }
+            study(&record).warnings.iter().any(|warning| warning.message.contains("like a log line"))
+        };
+        let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
+        assert!(said(32, None, chosen("task:both", "")));
+        assert!(!said(4096, None, chosen("task:both", "")));
+        assert!(!said(32, own, chosen("task:both", "")));
+        assert!(!said(32, None, chosen("task:both", work_counter::NAMED)));
+        assert!(!said(32, None, chosen("tcp", "")));
     }
 
     #[test]
