@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use model::plan::{EngineKind, JobPlan, Phase, Size};
+use model::plan::{EngineKind, JobPlan, Phase, Queue, Size};
 use std::path::Path;
 
 /// Mappings of a thread: its stack, the guard page below it.
@@ -49,12 +49,13 @@ fn memory_of(job: &JobPlan) -> u64 {
     let slot = sizes.read.0.max(sizes.write.0).max(sizes.trim.0).div_ceil(4096).saturating_mul(4096);
     match job.engine {
         EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
-        EngineKind::Psync | EngineKind::Rr => slot,
+        EngineKind::Rr => slot,
         EngineKind::Mem => {
             let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
             slot.saturating_add(job.target.size.map_or(0, bytes)).saturating_add(bytes(job.target.offset))
         }
-        EngineKind::Libaio | EngineKind::IoUring | EngineKind::Nbd => slot.saturating_mul(job.depth.in_flight.into()),
+        engine if engine.queue() == Queue::One => slot,
+        _ => slot.saturating_mul(job.depth.in_flight.into()),
     }
 }
 

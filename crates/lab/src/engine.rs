@@ -12,6 +12,7 @@ mod pacing;
 mod psync;
 mod rr;
 mod spin;
+mod sync;
 mod traits;
 mod work;
 pub mod worker;
@@ -46,13 +47,14 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
 /// Every engine.
-const TABLE: [(EngineKind, Open); 9] = [
+const TABLE: [(EngineKind, Open); 10] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, psync::open),
+    (EngineKind::Sync, sync::open),
     (EngineKind::Libaio, libaio::open),
     (EngineKind::IoUring, io_uring::open),
     (EngineKind::Nbd, nbd::open),

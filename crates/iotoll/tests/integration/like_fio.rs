@@ -12,11 +12,13 @@ enum Like {
     Fio,
     /// The same calls in another order: chance decides it.
     FioInAnyOrder,
+    /// The same reads in another order, so that other ones need no lseek.
+    Seeking,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{Deliberately, Fio, FioInAnyOrder};
+use Like::{Deliberately, Fio, FioInAnyOrder, Seeking};
 
 /// A job file, its files in KiB, and the comparison.
 type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -49,6 +51,9 @@ const CASES: &[Case] = &[
     ("[a]\nrw=write\nsize=16k\nfilename=p/q/x:p/r/y", &[("p/", 0), ("p/r/", 0)], Fio),
     ("[a]\nrw=write\nsize=16k\nnumjobs=3\ndirectory=d:e", &[("d/", 0), ("e/", 0)], Fio),
     ("[a]\nrw=write\nbs=$pagesize\nsize=$pagesize*4\nfilename=x", &[], Fio),
+    ("[a]\nioengine=sync\nrw=write\nsize=32k\nfsync=3\nloops=2\nfilename=x:y", &[], Fio),
+    ("[a]\nioengine=sync\nrw=read\nsize=64k\nfilename=x", &[("x", 64)], Fio),
+    ("[a]\nioengine=sync\nrw=randread\nsize=64k\nfilename=x", &[("x", 64)], Seeking),
     (
         "[a]\nrw=write\nsize=64k\nend_fsync=1\nloops=3\nfilename=x",
         &[],
@@ -74,7 +79,8 @@ const CASES: &[Case] = &[
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
 ];
 
-/// The calls of each thread but the first, in order, as "R x 0 4096"; paths are relative to `folder`.
+/// The calls of each thread but the first, in order, as "R x 0 4096" or, at the file's position, "r x 4096"; paths are relative to
+/// `folder`.
 fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
     let mut threads: Vec<(String, Vec<String>)> = Vec::new();
     let mut first = None;
@@ -86,6 +92,9 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
         let letter = match name {
             "pread64" => "R",
             "pwrite64" => "W",
+            "read" => "r",
+            "write" => "w",
+            "lseek" => "S",
             "fsync" => "F",
             "fdatasync" => "D",
             _ => continue,
@@ -104,6 +113,8 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
             [offset, length] if "RW".contains(letter) => {
                 format!("{letter} {path} {} {}", number(offset), number(length))
             }
+            [length, _] if "rw".contains(letter) => format!("{letter} {path} {}", number(length)),
+            [_, offset] if letter == "S" => format!("{letter} {path} {}", number(offset)),
             _ => format!("{letter} {path}"),
         };
         match threads.iter_mut().find(|(known, _)| known == thread) {
@@ -122,7 +133,25 @@ fn number(text: &str) -> &str {
 
 fn counts(threads: &[Vec<String>]) -> [usize; 3] {
     let of = |letters: &str| threads.iter().flatten().filter(|call| letters.contains(&call[..1])).count();
-    [of("R"), of("W"), of("FD")]
+    [of("Rr"), of("Ww"), of("FD")]
+}
+
+/// Where reads at the file's position begin, in order of place.
+fn places(threads: &[Vec<String>]) -> Vec<u64> {
+    let (mut places, mut position) = (Vec::new(), 0);
+    for call in threads.iter().flatten() {
+        let last = call.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or_default();
+        match &call[..1] {
+            "S" => position = last,
+            "r" => {
+                places.push(position);
+                position += last;
+            }
+            _ => {}
+        }
+    }
+    places.sort_unstable();
+    places
 }
 
 /// Runs a command under strace in a folder with these files: the calls, and what it printed.
@@ -136,7 +165,7 @@ fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<Stri
     }
     folder.write("job.fio", format!("{job}\n"));
     let output = Command::new("strace")
-        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=pread64,pwrite64,fsync,fdatasync"])
+        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=pread64,pwrite64,read,write,lseek,fsync,fdatasync"])
         .args(command)
         .current_dir(folder.path("."))
         .env("XDG_STATE_HOME", folder.path("state"))
@@ -172,6 +201,8 @@ fn wrong((job, files, like): &Case) -> Option<String> {
     let as_expected = match like {
         Fio => fio == ours,
         FioInAnyOrder => sorted(&fio) == sorted(&ours),
+        // Each read is at its place: after an lseek to it, or after the block before it.
+        Seeking => counts(&fio) == counts(&ours) && places(&fio) == places(&ours),
         Deliberately(theirs, own, says) => (counts(&fio), counts(&ours)) == (*theirs, *own) && caveats.contains(says),
     };
     // A difference has its caveat, and nothing else has one.

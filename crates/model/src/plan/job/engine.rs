@@ -19,6 +19,8 @@ pub enum EngineKind {
     Rr,
     /// pread, pwrite.
     Psync,
+    /// lseek, read, write.
+    Sync,
     /// io_submit, io_getevents.
     Libaio,
     /// io_uring.
@@ -43,7 +45,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 9] = [
+pub static ENGINES: [Engine; 10] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -83,6 +85,13 @@ pub static ENGINES: [Engine; 9] = [
         kind: EngineKind::Psync,
         name: "psync",
         about: "Calls pread and pwrite",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Sync,
+        name: "sync",
+        about: "Calls read and write, and lseek where an I/O does not follow the last one",
         medium: Medium::Files,
         queue: Queue::One,
     },

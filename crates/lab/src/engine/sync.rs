@@ -1,0 +1,63 @@
+//! read and write at the file's position, which lseek moves where the next I/O does not follow the last one: what programs without
+//! pread do. One I/O at a time.
+
+use super::traits::{Perform, Sync};
+use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file, trim};
+use crate::error::Result;
+use crate::workload::request_source::{Kind, Request};
+use rustix::fs::{SeekFrom, seek};
+use std::fs::File;
+use std::io;
+use sys::buffer::AlignedBuffer;
+
+struct Positioned {
+    /// Each with its position; `None` before the first I/O and after a failed one.
+    files: Vec<(File, Option<u64>)>,
+    buffer: AlignedBuffer,
+    calls: u64,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
+    let files = open_files(setup)?.into_iter().map(|file| (file, None)).collect();
+    let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0 };
+    Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
+}
+
+impl Perform for Positioned {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        let Some((file, position)) = self.files.get_mut(request.file as usize) else { return -9 };
+        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
+        if request.kind == Kind::Trim {
+            self.calls += 1;
+            return trim(file, request.offset, request.length);
+        }
+        if *position != Some(request.offset) {
+            self.calls += 1;
+            if let Err(error) = seek(&*file, SeekFrom::Start(request.offset)) {
+                return -error.raw_os_error();
+            }
+        }
+        let outcome = loop {
+            self.calls += 1;
+            let outcome = match request.kind {
+                Kind::Read => rustix::io::read(&*file, &mut *memory),
+                Kind::Write | Kind::Trim => rustix::io::write(&*file, memory),
+            };
+            if outcome != Err(rustix::io::Errno::INTR) {
+                break outcome;
+            }
+        };
+        *position = outcome.ok().map(|bytes| request.offset + bytes as u64);
+        result_of(outcome.map_err(Into::into))
+    }
+
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        let Some((file, _)) = self.files.get(file as usize) else { return Ok(false) };
+        sync_file(std::slice::from_ref(file), 0, what)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.calls)
+    }
+}
