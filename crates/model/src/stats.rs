@@ -1,5 +1,6 @@
 //! The statistics of the method: estimates with their intervals, each from a documented formula.
 
+pub mod change_points;
 pub mod crossover;
 pub mod estimate;
 pub mod evidence;
@@ -9,6 +10,7 @@ pub mod line;
 pub mod log_ratio;
 pub mod percentile;
 pub mod quantile;
+pub(crate) mod random;
 pub mod ratio;
 pub mod regimes;
 pub mod scalability;
@@ -21,6 +23,7 @@ pub mod uncertainty;
 pub mod unpaired;
 pub mod verdict;
 
+pub use change_points::{Change, change_points};
 pub use crossover::{Crossover, SweepPoint, Winner, crossover};
 pub use estimate::Estimate;
 pub use evidence::Evidence;

@@ -15,7 +15,6 @@ mod periods;
 mod pictures;
 mod probes;
 mod profile;
-mod random;
 mod rotated;
 mod spectrum;
 mod stalls;

@@ -5,7 +5,7 @@
 //! which may drift, jump or be a random walk.
 
 use super::periods::running;
-use super::random::Random;
+use crate::stats::random::Random;
 use super::words;
 use crate::ftq::finding::Label;
 use crate::ftq::series::{Grid, Series};

@@ -6,7 +6,7 @@
 //! sharper test.
 
 use super::fold::{Column, Dip, NoiseByWidth, best_dip, most_columns};
-use super::random::Random;
+use crate::stats::random::Random;
 
 /// Probability above which a period of few cycles is not reported. The spectrum has already found it improbable.
 pub(super) const FALSE_ALARM: f64 = 1e-3;
