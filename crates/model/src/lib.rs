@@ -16,7 +16,6 @@ pub mod experiment_kind;
 pub mod finding;
 pub mod ftq;
 pub mod guest;
-pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod injected;
@@ -29,7 +28,6 @@ pub mod plan;
 pub mod probe;
 pub mod reading;
 pub mod record;
-pub mod stats;
 pub mod storage;
 pub mod stored;
 pub mod study;
@@ -37,3 +35,5 @@ pub mod thousands;
 mod toml_file;
 pub mod unit;
 pub mod warning;
+
+pub use stats::{self, histogram};

@@ -9,8 +9,9 @@ struct Row {
     imports: &'static [&'static str],
 }
 
-const TABLE: [Row; 8] = [
-    Row { name: "model", imports: &[] },
+const TABLE: [Row; 9] = [
+    Row { name: "stats", imports: &[] },
+    Row { name: "model", imports: &["stats"] },
     Row { name: "sys", imports: &[] },
     Row { name: "nbd", imports: &["sys"] },
     Row { name: "lab", imports: &["model", "sys", "nbd"] },

@@ -3,9 +3,9 @@
 
 use super::View;
 use crate::comparison::record::{RoundRecord, Schedule, SliceReading, SliceRecord};
+use crate::stats::rank_sum_p;
 use crate::stats::steady::{Steady, steady};
 use crate::stats::stopping::FEWEST_ROUNDS;
-use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The rounds to discard at the beginning.
 pub(super) struct WarmUp {
@@ -106,22 +106,6 @@ fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
-}
-
-/// Two-sided p-value of the rank-sum test (Wilcoxon, 1945; Mann and Whitney, 1947) by its normal approximation. Unlike
-/// a t test, it ignores a few slices in a stall. `None` with fewer than 10 values on either side.
-fn rank_sum_p(one: &[f64], other: &[f64]) -> Option<f64> {
-    const FEWEST: usize = 10;
-    if one.len() < FEWEST || other.len() < FEWEST {
-        return None;
-    }
-    let mut all: Vec<(f64, bool)> = one.iter().map(|value| (*value, true)).collect();
-    all.extend(other.iter().map(|value| (*value, false)));
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let rank_sum: f64 = (1..).zip(&all).filter(|(_, (_, first))| *first).map(|(rank, _)| f64::from(rank)).sum();
-    let (n, m) = (one.len() as f64, other.len() as f64);
-    let z = (rank_sum - n * (n + m + 1.0) / 2.0) / (n * m * (n + m + 1.0) / 12.0).sqrt();
-    z.is_finite().then(|| 2.0 * Normal::standard().cdf(-z.abs()))
 }
 
 fn log_rate(slice: &SliceRecord) -> Option<(usize, f64)> {

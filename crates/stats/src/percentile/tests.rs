@@ -1,7 +1,7 @@
 //! What a percentile needs, and the errors if it is missing.
 
 use super::*;
-use crate::stats::estimate::CONFIDENCE;
+use crate::estimate::CONFIDENCE;
 use proptest::prelude::*;
 
 /// `count` latencies spread over 0.5 to 1.5 times `scale`, deterministic; `turn` shifts them slightly.

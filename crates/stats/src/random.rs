@@ -2,11 +2,11 @@
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers for the same seed everywhere.
 #[derive(Debug)]
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// From 0 to 1.
-    pub(crate) fn part(&mut self) -> f64 {
+    pub fn part(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! When a crossing is found, and when not.
 
 use super::*;
-use crate::stats::ratio::Pair;
+use crate::ratio::Pair;
 use proptest::prelude::*;
 
 const ROUNDS: usize = 10;

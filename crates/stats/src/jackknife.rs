@@ -41,7 +41,7 @@ fn zip<const N: usize, T>(a: [f64; N], b: [f64; N], with: impl Fn(f64, f64) -> T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::estimate::student_t;
+    use crate::estimate::student_t;
 
     /// The jackknife of a mean is exactly the mean with its usual error (Efron and Stein, 1981).
     #[test]

@@ -1,8 +1,8 @@
 //! Golden values of scipy, and properties for arbitrary rounds.
 
 use super::*;
-use crate::stats::estimate::CONFIDENCE;
-use crate::stats::log_ratio::{Steps, log_ratio};
+use crate::estimate::CONFIDENCE;
+use crate::log_ratio::{Steps, log_ratio};
 use proptest::prelude::*;
 
 fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {

@@ -58,7 +58,7 @@ impl LogLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::estimate::{CONFIDENCE, student_t};
+    use crate::estimate::{CONFIDENCE, student_t};
     use proptest::prelude::*;
 
     fn level(log: f64, standard_error: f64, degrees_of_freedom: f64) -> LogLevel {

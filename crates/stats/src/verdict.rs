@@ -61,15 +61,16 @@ pub fn verdict(change: &Estimate, margin: f64, good: Good) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Rules;
     use proptest::prelude::*;
+
+    const MARGIN: f64 = 0.03;
 
     fn change(low: f64, high: f64) -> Estimate {
         Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) }
     }
 
     fn of(low: f64, high: f64, good: Good) -> Verdict {
-        verdict(&change(low, high), Rules::MARGIN, good)
+        verdict(&change(low, high), MARGIN, good)
     }
 
     #[test]
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn no_interval_decides_nothing() {
-        assert_eq!(verdict(&Estimate::bare(0.7), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
+        assert_eq!(verdict(&Estimate::bare(0.7), MARGIN, Good::Higher), Verdict::Inconclusive);
     }
 
     #[test]
