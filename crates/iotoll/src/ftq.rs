@@ -42,7 +42,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     let plan = plan(arguments)?;
     if arguments.parse_only {
-        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;

@@ -45,7 +45,7 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
     if arguments.parse_only {
-        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     let settings = settings(arguments, words, inputs.command_line(words))?;

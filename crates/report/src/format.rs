@@ -10,8 +10,8 @@ use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
 use model::experiment::Experiment;
 use model::finding::RunFinding;
-use model::ftq::FtqFinding;
-use model::guest::GuestFinding;
+use model::ftq::{FtqFinding, FtqPlan};
+use model::guest::{GuestFinding, GuestPlan};
 use model::plan::Plan;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
@@ -48,6 +48,8 @@ findings! {
     // Only read, not measured.
     Experiment: experiment::document,
     Plan: plan::document,
+    FtqPlan: plan::recording,
+    GuestPlan: plan::guests,
 }
 
 /// A report format.

@@ -1,8 +1,14 @@
-//! Renders a [`Plan`] that is only read, not measured (`run --parse-only`): what would run, in words.
+//! Renders a plan that is only read, not measured (`--parse-only` of run, ftq and guest run): what would run, in words.
 
 use crate::document::{Block, Body, Cell, Column, Document, Fact, Section, Table};
+use crate::number;
+use crate::phrase::units_tied;
+use crate::shell::command;
 use crate::workload::options;
-use model::plan::{JobPlan, Plan};
+use model::ftq::FtqPlan;
+use model::ftq::plan::Worker;
+use model::guest::GuestPlan;
+use model::plan::{JobPlan, Phase, Plan};
 
 /// The document of a plan.
 pub fn document(plan: &Plan) -> Document {
@@ -18,9 +24,63 @@ pub fn document(plan: &Plan) -> Document {
         );
     }
     let names: Vec<&str> = jobs(plan).map(|(_, job)| job.name.as_str()).collect();
+    read_only("run", names.join(", "), facts, data)
+}
+
+/// The document of a recording's plan.
+pub fn recording(plan: &FtqPlan) -> Document {
+    let worker = match &plan.worker {
+        Worker::Job(job) => jobs(job).map(|(_, job)| format!("{}: {}", job.name, options(job))).collect(),
+        Worker::Cpu => "computes without pause".to_owned(),
+        Worker::Command(words) => command(words),
+        Worker::Process(process) => format!("process {process}"),
+    };
+    let quanta = plan.duration.0 / plan.quantum.0.max(1);
+    let length = number::seconds(plan.duration.seconds());
+    let mut facts = vec![
+        Fact::new("Worker", &worker),
+        Fact::new("Quantum", units_tied(&number::with_unit(number::NANOS, plan.quantum.as_f64()))),
+        Fact::new("Duration", units_tied(&format!("{length}, {quanta} quanta"))),
+    ];
+    let cpu = |name: &str, cpu: Option<u32>| cpu.map(|cpu| Fact::new(name, format!("on CPU {cpu}")));
+    facts.extend([cpu("Recorder", plan.recorder_cpu), cpu("Worker's place", plan.worker_cpu)].into_iter().flatten());
+    let mut data = Table::new(["worker", "quantum_nanos", "duration_nanos"].map(Column::text).to_vec());
+    let numbers = [plan.quantum.0.to_string(), plan.duration.0.to_string()];
+    data.row([worker.as_str(), &numbers[0], &numbers[1]].map(Cell::from).to_vec());
+    read_only("ftq", worker, facts, data)
+}
+
+/// The document of a plan of guests.
+pub fn guests(plan: &GuestPlan) -> Document {
+    let work = |phase: &Phase| phase.jobs.iter().map(options).collect::<Vec<_>>().join("; ");
+    let mut facts = Vec::new();
+    if let Some(compared) = &plan.compared {
+        facts.push(Fact::new("Compared", format!("{compared}: {}", plan.arms.join(", "))));
+    }
+    let mut data = Table::new(["job", "kernel", "stack", "parameters", "sweep", "ios", "work"].map(Column::text).to_vec());
+    let mut seen = Vec::new();
+    for point in &plan.points {
+        let cell: Vec<String> = point.cell.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let (work, ios) = (work(&point.phase), point.ios.to_string());
+        let line = format!("{} on {}: {work}", point.job, point.stack);
+        if !seen.contains(&line) {
+            facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
+            seen.push(line);
+        }
+        let sweep = cell.join(" ");
+        let cells = [&point.job, &point.kernel, &point.stack, &point.parameters, &sweep, &ios, &work];
+        data.row(cells.map(|text| Cell::from(text.as_str())).to_vec());
+    }
+    let (points, boots) = (plan.points.len(), plan.points.len() * plan.replicates as usize);
+    facts.push(Fact::new("Guests", format!("{points} points × {} replicates = {boots}", plan.replicates)));
+    facts.extend(plan.published.iter().map(|it| Fact::new("Published", format!("{} ({})", it.what, it.source))));
+    read_only("guest run", plan.title.clone(), facts, data)
+}
+
+fn read_only(verb: &str, title: String, facts: Vec<Fact>, data: Table) -> Document {
     Document {
-        kind: "iotoll run --parse-only".to_owned(),
-        title: names.join(", "),
+        kind: format!("iotoll {verb} --parse-only"),
+        title,
         sections: vec![Section::new("", vec![Block::new("", Body::Facts(facts))])],
         data,
         ..Document::default()
@@ -34,8 +94,11 @@ fn jobs(plan: &Plan) -> impl Iterator<Item = (usize, &JobPlan)> {
 
 #[cfg(test)]
 mod tests {
+    use super::{FtqPlan, GuestPlan, Worker};
     use crate::{Format, Ink};
+    use model::guest::plan::Point;
     use model::plan::{Settings, parse};
+    use model::unit::Nanos;
 
     #[test]
     fn a_plan_names_every_job_its_options_and_its_phase() {
@@ -55,5 +118,48 @@ mod tests {
         }
         assert_eq!(table.matches("numjobs").count(), 1, "{table}");
         assert_eq!(Format::Csv.render(&plan, Ink::Plain, 0).lines().count(), 3);
+    }
+
+    #[test]
+    fn a_recording_names_its_worker_and_the_number_of_quanta() {
+        let worker = Worker::Command(["dd", "if=a b"].map(str::to_owned).to_vec());
+        let (quantum, duration) = (Nanos(440_000), Nanos::from_millis(27_000));
+        let plan = FtqPlan { worker, quantum, duration, recorder_cpu: Some(1), worker_cpu: None, seed: 1 };
+        let table = Format::Table.render(&plan, Ink::Plain, 200).replace('\u{a0}', " ");
+        for part in ["dd 'if=a b'", "440 µs", "27.0 s, 61363 quanta", "on CPU 1"] {
+            assert!(table.contains(part), "'{part}' is not in\n{table}");
+        }
+    }
+
+    #[test]
+    fn guests_name_what_is_compared_and_how_many_boot() {
+        let phase = parse::flags(&["--name=a", "--ioengine=null", "--size=1m"].map(str::to_owned), &Settings::default());
+        let phase = phase.unwrap().phases.remove(0);
+        let point = |arm: usize, kernel: &str| Point {
+            job: "a".to_owned(),
+            arm,
+            kernel: kernel.to_owned(),
+            stack: "ext4".to_owned(),
+            parameters: String::new(),
+            cell: [("depth".to_owned(), "4".to_owned())].into(),
+            phase: phase.clone(),
+            sysctls: Vec::new(),
+            mount_options: None,
+            warm_up_ios: 0,
+            ios: 400,
+        };
+        let plan = GuestPlan {
+            compared: Some("kernel".to_owned()),
+            arms: vec!["5.10".to_owned(), "6.12".to_owned()],
+            replicates: 5,
+            points: vec![point(0, "5.10"), point(1, "6.12")],
+            ..GuestPlan::default()
+        };
+        let table = Format::Table.render(&plan, Ink::Plain, 200).replace('\u{a0}', " ");
+        for part in ["kernel: 5.10, 6.12", "a on ext4: ioengine=null", "400 I/Os", "2 points × 5 replicates = 10"] {
+            assert!(table.contains(part), "'{part}' is not in\n{table}");
+        }
+        assert_eq!(table.matches("a on ext4").count(), 1, "{table}");
+        assert!(Format::Csv.render(&plan, Ink::Plain, 0).contains("depth=4"));
     }
 }

@@ -44,7 +44,7 @@ fn a_writer_of_iotoll_is_recorded() {
         assert!(names.iter().any(|there| there == name), "{name} is not in {names:?}");
     }
     // A missing file of a writer gets a size.
-    let plan = folder.iotoll("ftq --target other --rw=write --parse-only").run().json();
+    let plan = folder.iotoll("ftq --target other --rw=write --parse-only --format json").run().json();
     let job = &plan["worker"]["job"]["phases"][0]["jobs"][0];
     assert_eq!((whole(&job["target"]["size"]["bytes"]), job["name"].as_str()), (1 << 30, Some("ftq")));
     assert!(!folder.exists("other"));
