@@ -63,7 +63,7 @@ impl Fate {
             1 => 6910.0 * (1.0 + fate.below(3) as f64 * f64::EPSILON),
             _ => fate.one_of(&NUMBERS),
         });
-        let long = "a\u{1b}[31m\u{7}<b>|`\r\n\u{202e}読".repeat(500);
+        let long = "a\u{1b}[31m\u{7}<b>|`\r\n\u{202e}読".repeat(40);
         fate.text = fate.one_of(&["", " ", "4k", "x=y", "\u{a0}", "0", "-", "\u{0}\u{9b}", &long]).to_owned();
         fate
     }

@@ -178,6 +178,6 @@ mod tests {
             assert_eq!((EngineKind::parse(engine.name), engine.kind.name()), (Some(engine.kind), engine.name));
         }
         assert_eq!(EngineKind::Nbd as usize + 1, ENGINES.len());
-        assert_eq!(EngineKind::parse("sync"), None);
+        assert_eq!(EngineKind::parse("tape"), None);
     }
 }
