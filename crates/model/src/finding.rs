@@ -5,6 +5,7 @@
 //! name ends in `_gross`.
 
 use crate::injected::Injected;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
@@ -53,6 +54,9 @@ pub struct RunFinding {
     /// The earlier measurement (`--stored`); `null` without one.
     #[serde(default)]
     pub stored: Option<StoredFinding>,
+    /// The limits of `--fail-on`, each in every phase or job, the worst first.
+    #[serde(default)]
+    pub limits: Vec<LimitFinding>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
     /// How the measurement ended.

@@ -21,6 +21,7 @@ pub mod histogram;
 mod hostile;
 pub mod injected;
 pub mod kind;
+pub mod limit;
 pub mod meter;
 pub mod origin;
 pub mod page_cache;
