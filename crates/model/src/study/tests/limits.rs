@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kind::{self, Recorded};
+use crate::limit::LimitFinding;
 use crate::limit::LimitState::{self, Exceeded, Kept, Undecided};
 use crate::stored::Stored;
 
@@ -14,14 +15,22 @@ fn run(wobble: u64) -> Record {
         machine.pass(Happening { busy: 60_000_000, thread: 30_000 * ios, ios, steal: 0 }, Mode::Quiet);
     }
     let ios = machine.ios;
+    let stretch = machine.stretch();
+    let ends = stretch.snapshots.first().zip(stretch.snapshots.last());
+    let io_interval =
+        ends.map(|(first, last)| IoInterval { begin_nanos: first.at_nanos, end_nanos: last.at_nanos });
     let source = Source::Cost { command: vec!["a".to_owned()], counted_by: String::new() };
-    Record { source, ..record(vec![background], vec![execution(machine.stretch(), ios)]) }
+    Record { source, ..record(vec![background], vec![Execution { io_interval, ..execution(stretch, ios) }]) }
 }
 
-fn states(mut record: Record, stored: Option<Record>, text: &str) -> Vec<LimitState> {
+fn states(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitState> {
+    judged(record, stored, text).iter().map(|limit| limit.state).collect()
+}
+
+fn judged(mut record: Record, stored: Option<Record>, text: &str) -> Vec<LimitFinding> {
     *record.limits_mut() = kind::limits::<Record>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
     let stored = stored.map(|stored| Stored::new("then", stored));
-    record.study(stored.as_ref()).limits.iter().map(|limit| limit.state).collect()
+    record.study(stored.as_ref()).limits
 }
 
 #[test]
@@ -44,7 +53,8 @@ fn each_metric_decides_by_its_interval_or_exactly() {
         ("latency_p99 > 1us", Undecided),
         ("seconds > 3.1s", Kept),
     ] {
-        assert_eq!(states(run(0), None, text), [state], "{text}");
+        let found = judged(run(0), None, text);
+        assert_eq!(found.iter().map(|limit| limit.state).collect::<Vec<_>>(), [state], "{found:?}");
     }
     // With 1000 to 1400 I/Os in a window, the mean of 12,000 per second is known to some percent.
     assert_eq!(states(run(100), None, "iops < 12k"), [Undecided]);
