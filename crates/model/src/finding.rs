@@ -244,6 +244,13 @@ pub struct PhaseFinding {
     pub stored: Option<StoredPhase>,
 }
 
+impl PhaseFinding {
+    /// Whether one rate and one mean latency describe it. With two regimes, they describe neither.
+    pub fn has_one_rate(&self) -> bool {
+        self.regimes.iter().all(|regime| regime.iops.is_none())
+    }
+}
+
 /// A part of a phase with one level of the rate, or executions whose reads came from one place.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

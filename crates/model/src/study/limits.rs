@@ -17,6 +17,9 @@ use crate::stats::unpaired::grouped;
 use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
 use crate::stored::{Stored, UnpairedChange};
 
+/// Why a phase with two regimes has no rate and no mean latency.
+const STEPPED: &str = "the rate stepped, so no one mean describes it";
+
 /// Every limit of the record.
 pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Stored<Record>>) -> Vec<LimitFinding> {
     let limits = &record.envelope.limits;
@@ -26,10 +29,7 @@ pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Store
     let earlier = stored.map(|stored| (&stored.record, study(&stored.record)));
     let earlier = earlier.as_ref().map(|(record, finding)| (*record, finding));
     limit::judge(limits, |name| match Metric::parse(name) {
-        Some(metric) if is_latency(metric) => {
-            let several = finding.jobs.len() > 1;
-            finding.jobs.iter().map(|job| of_job(job, metric, several)).collect()
-        }
+        Some(metric) if is_latency(metric) => finding.jobs.iter().map(|job| of_job(finding, job, metric)).collect(),
         Some(metric) => of_phases((record, finding), earlier, metric),
         None => Vec::new(),
     })
@@ -39,8 +39,10 @@ fn is_latency(metric: Metric) -> bool {
     metric == Metric::LatencyMean || metric.percent().is_some()
 }
 
-fn of_job(job: &JobFinding, metric: Metric, several: bool) -> AtPlace {
+fn of_job(finding: &RunFinding, job: &JobFinding, metric: Metric) -> AtPlace {
     let latency = &job.latency_ns;
+    let mut phases = finding.phases.iter().filter(|phase| phase.jobs.contains(&job.name));
+    let stepped = metric == Metric::LatencyMean && phases.any(|phase| !phase.has_one_rate());
     let (value, error) = match metric {
         Metric::LatencyP50 => (latency.p50, latency.bucket_error_fraction),
         Metric::LatencyP99 => (latency.p99, latency.bucket_error_fraction),
@@ -51,9 +53,13 @@ fn of_job(job: &JobFinding, metric: Metric, several: bool) -> AtPlace {
     let half = error.unwrap_or(0.0) / 2.0;
     let known = |value: f64| Estimate { value, low: Some(value * (1.0 - half)), high: Some(value * (1.0 + half)) };
     AtPlace {
-        cell: if several { job.name.clone() } else { String::new() },
+        cell: if finding.jobs.len() > 1 { job.name.clone() } else { String::new() },
         arm: String::new(),
-        value: value.map(known).ok_or_else(|| "there were too few I/Os, or their latencies are unknown".to_owned()),
+        value: match value {
+            _ if stepped => Err(STEPPED.to_owned()),
+            Some(value) => Ok(known(value)),
+            None => Err("there were too few I/Os, or their latencies are unknown".to_owned()),
+        },
         change: Some(Err("latencies of one run show no spread; compare the two with iotoll compare".to_owned())),
     }
 }
@@ -110,6 +116,7 @@ fn value(record: &Record, finding: &RunFinding, number: usize, metric: Metric) -
     let executions = record.phases.get(number).map_or(&[][..], |phase| phase.executions.as_slice());
     let estimate = |value: Option<f64>, low, high| value.map(|value| Estimate { value, low, high });
     let found = match metric {
+        Metric::Iops | Metric::BytesPerSecond if !phase.has_one_rate() => return Err(STEPPED.to_owned()),
         Metric::CyclesPerIo => estimate(phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high),
         Metric::CyclesPerByte => estimate(phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high),
         Metric::Cycles => {

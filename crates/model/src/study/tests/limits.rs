@@ -17,8 +17,7 @@ fn run(wobble: u64) -> Record {
     let ios = machine.ios;
     let stretch = machine.stretch();
     let ends = stretch.snapshots.first().zip(stretch.snapshots.last());
-    let io_interval =
-        ends.map(|(first, last)| IoInterval { begin_nanos: first.at_nanos, end_nanos: last.at_nanos });
+    let io_interval = ends.map(|(first, last)| IoInterval { begin_nanos: first.at_nanos, end_nanos: last.at_nanos });
     let source = Source::Cost { command: vec!["a".to_owned()], counted_by: String::new() };
     Record { source, ..record(vec![background], vec![Execution { io_interval, ..execution(stretch, ios) }]) }
 }
