@@ -5,6 +5,7 @@
 
 mod blast;
 mod documented;
+mod earlier;
 pub mod examples;
 mod experiment_help;
 mod experiment_verb;
@@ -18,6 +19,7 @@ mod value;
 
 pub use blast::{BlastArguments, Target};
 pub use documented::{JOB_OPTIONS, documented, job_options, offered};
+pub use earlier::Earlier;
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
@@ -29,7 +31,8 @@ use crate::failure::BadInput;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Around, Cache, EndSignal, Limit, Metric, Slices};
+use model::experiment::{Around, Cache, EndSignal, Metric, Slices};
+use model::limit::Limit;
 use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
@@ -45,8 +48,8 @@ struct CommandLine {
 }
 
 /// The exit statuses of all verbs.
-pub const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of `compare --fail-on` \
-                          was exceeded, 4 that is undecided, 130 interrupted; `cost` exits with the status of its \
+pub const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of --fail-on was \
+                          exceeded, 4 that is undecided, 130 interrupted; `cost` exits with the status of its \
                           command.";
 
 /// The verb.
@@ -103,15 +106,6 @@ pub struct Output {
     /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// An earlier record of the same kind.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Result")]
-pub struct Earlier {
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
 }
 
 /// Meters, probes and conditions of the measurement.
@@ -369,11 +363,10 @@ pub struct CompareArguments {
 pub struct ReportArguments {
     /// Folder of a saved measurement, or its record.jsonl [default: the last one in iotoll-runs]
     pub record: Option<PathBuf>,
-    /// Compare with an earlier record of the same kind, and report what differs between then and now
-    #[arg(long, help_heading = "Result", value_name = "DIR")]
-    pub stored: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
     /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
-    #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "format"])]
+    #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "fail_on", "format"])]
     pub series: Option<PathBuf>,
     #[command(flatten)]
     pub shown: Shown,

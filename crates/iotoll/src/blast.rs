@@ -50,12 +50,12 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
+    let (stored, limits) = stored::reference::<BlastRecord>(&arguments.earlier, &plan)?;
     let settings = Settings {
         meters: arguments.meters.clone(),
         probes: asked(arguments),
         interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        command_line: inputs.command_line(words),
+        command_line: inputs.command_line(words, limits),
         target,
     };
     crate::guardian::put_back();
@@ -72,7 +72,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         kept = Ok(());
     }
     both(kept, stdout::print(&finding, arguments.output.shown))?;
-    Ok(failure::of_outcome(&finding.outcome))
+    Ok(failure::of_finding(&finding))
 }
 
 /// Writes the report beside the record, and says where they are.

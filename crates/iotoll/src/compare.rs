@@ -19,7 +19,6 @@ use lab::guardian::Guardian;
 use lab::meter::Selection;
 use lab::service::{Addresses, ServiceSettings};
 use lab::store::Unfinished;
-use model::comparison::finding::LimitState;
 use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, Work, file};
@@ -57,10 +56,10 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
-        return boots::start(experiment, arguments, words, inputs.command_line(words));
+        return boots::start(experiment, arguments, words, inputs.command_line(words, Vec::new()));
     }
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "compare")?;
-    let command_line = inputs.command_line(words);
+    let command_line = inputs.command_line(words, Vec::new());
     let mut settings = settings(arguments, arguments.meters.clone(), words, command_line)?;
     settings.measuring.services = services::settings(experiment.services.clone(), addresses, &settings.guardian);
     let line = ProgressLine::new(arguments.output.quiet);
@@ -81,7 +80,10 @@ pub(crate) fn conclude(
     let finding = record.study(stored);
     let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.output.quiet));
     saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
-    Ok(exit_code(&finding))
+    if let Outcome::Failed(why) = &finding.outcome {
+        failure::complain(why);
+    }
+    Ok(failure::of_finding(&finding))
 }
 
 /// How to measure.
@@ -132,18 +134,6 @@ pub fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
 }
 
-fn exit_code(finding: &CompareFinding) -> ExitCode {
-    match (&finding.outcome, finding.limits.iter().map(|limit| limit.state).max()) {
-        (Outcome::Failed(why), _) => {
-            failure::complain(why);
-            failure::of_outcome(&finding.outcome)
-        }
-        (Outcome::Completed, Some(LimitState::Exceeded)) => ExitCode::from(failure::EXCEEDED),
-        (Outcome::Completed, Some(LimitState::Undecided)) => ExitCode::from(failure::UNDECIDED),
-        (outcome, _) => failure::of_outcome(outcome),
-    }
-}
-
 fn bad(message: impl Into<String>) -> anyhow::Error {
     BadInput(message.into()).into()
 }
@@ -178,7 +168,7 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.around.around().or(draft.around);
     draft.place = arguments.place.clone().or(draft.place);
-    draft.limits.extend(&arguments.fail_on);
+    draft.limits.extend(arguments.fail_on.iter().cloned());
     draft.services.extend(arguments.service.iter().cloned());
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {

@@ -56,11 +56,11 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         guardian: guardian::guardian(words),
     };
     let source = Source::Cost { command, counted_by: String::new() };
-    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
+    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
     let mut measurement =
-        measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), inputs.command_line(words))?;
+        measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), inputs.command_line(words, limits))?;
     measurement.services = services.settings(&plan.guardian);
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
@@ -81,10 +81,11 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     if let Some(why) = did_nothing(&record, &plan).filter(|_| for_people) {
         keeping.abandon();
         failure::complain(&why);
-        return Ok(exit_code(&record, measurement.interruption.is_by_failure()));
+        return Ok(failed(&record, measurement.interruption.is_by_failure()).unwrap_or(ExitCode::SUCCESS));
     }
-    saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
-    Ok(exit_code(&record, measurement.interruption.is_by_failure()))
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
+    let failed = failed(&record, measurement.interruption.is_by_failure());
+    Ok(failed.unwrap_or_else(|| failure::of_finding(&finding)))
 }
 
 /// Why there is no cost, if a program that reports its I/O failed before it did any.
@@ -104,15 +105,16 @@ pub fn mended(error: lab::Error) -> anyhow::Error {
     }
 }
 
-/// The status of the last execution that failed, or the outcome of the measurement. The command's status says nothing if iotoll
-/// interrupted the command because a service `failed`.
-fn exit_code(record: &Record, failed: bool) -> ExitCode {
+/// The status of the last execution that failed, or the outcome of the measurement if that did not end as planned. The command's
+/// status says nothing if iotoll interrupted the command because a service `failed`.
+fn failed(record: &Record, failed: bool) -> Option<ExitCode> {
+    let of_outcome = || (record.outcome != Outcome::Completed).then(|| failure::of_outcome(&record.outcome));
     if failed {
-        return failure::of_outcome(&record.outcome);
+        return of_outcome();
     }
     let exits = record.phases.iter().flat_map(|phase| &phase.executions).filter_map(|execution| execution.exit);
     match exits.rev().find(|exit| *exit != Exit::Status(0)) {
-        Some(exit) => failure::of_command(exit),
-        None => failure::of_outcome(&record.outcome),
+        Some(exit) => Some(failure::of_command(exit)),
+        None => of_outcome(),
     }
 }

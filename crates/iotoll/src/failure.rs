@@ -1,6 +1,8 @@
 //! How a verb ends: exit codes, and the one line that gives the reason.
 
 use crate::standard_error;
+use model::kind::Concluded;
+use model::limit::{self, LimitState};
 use model::record::{Exit, Outcome};
 use std::process::ExitCode;
 
@@ -8,9 +10,9 @@ use std::process::ExitCode;
 pub const FAILED: u8 = 1;
 /// Bad usage or bad input.
 pub const BAD_INPUT: u8 = 2;
-/// A limit of `compare --fail-on` was exceeded.
+/// A limit of `--fail-on` was exceeded.
 pub const EXCEEDED: u8 = 3;
-/// A limit of `compare --fail-on` is undecided.
+/// A limit of `--fail-on` is undecided.
 pub const UNDECIDED: u8 = 4;
 /// Ended by Ctrl-C or SIGTERM; the value that shells report.
 pub const INTERRUPTED: u8 = 130;
@@ -24,8 +26,8 @@ pub const STATUSES: [(u8, &str); 6] = [
         "Bad usage or bad input, or a measurement that cannot be made as asked (`compare`: a command that catches up what it missed \
          while it was frozen). There is no result. One line on standard error says what, where and the fix.",
     ),
-    (EXCEEDED, "`compare`: a limit of `--fail-on` was exceeded."),
-    (UNDECIDED, "`compare`: a limit of `--fail-on` is undecided, and none was exceeded."),
+    (EXCEEDED, "A limit of `--fail-on` was exceeded. One line on standard error says which, and what was measured."),
+    (UNDECIDED, "A limit of `--fail-on` is undecided, and none was exceeded."),
     (INTERRUPTED, "Interrupted by Ctrl-C or SIGTERM. What was measured until then is saved and reported."),
 ];
 
@@ -101,6 +103,23 @@ pub fn of_outcome(outcome: &Outcome) -> ExitCode {
         Outcome::Completed => ExitCode::SUCCESS,
         Outcome::Interrupted => ExitCode::from(INTERRUPTED),
         Outcome::Failed(_) => ExitCode::from(FAILED),
+    }
+}
+
+/// The exit code after a measurement with this finding. A measurement that did not end as planned precedes its limits: they were not
+/// judged by all that was asked for.
+pub fn of_finding(finding: &impl Concluded) -> ExitCode {
+    if *finding.outcome() != Outcome::Completed {
+        return of_outcome(finding.outcome());
+    }
+    let limits = finding.limits();
+    for limit in limit::not_kept(limits) {
+        complain(&report::limits::sentence(limit));
+    }
+    match limits.iter().map(|limit| limit.state).max() {
+        Some(LimitState::Exceeded) => ExitCode::from(EXCEEDED),
+        Some(LimitState::Undecided) => ExitCode::from(UNDECIDED),
+        Some(LimitState::Kept) | None => ExitCode::SUCCESS,
     }
 }
 

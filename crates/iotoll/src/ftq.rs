@@ -45,7 +45,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
+    let (stored, limits) = stored::reference::<FtqRecord>(&arguments.earlier, &plan)?;
     let inputs = Inputs::default();
     inputs.note_command(&arguments.command);
     let left = LeftBehind::default();
@@ -58,7 +58,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         access: direction(arguments)?,
         interruption,
         guardian: guardian.clone(),
-        command_line: inputs.command_line(words),
+        command_line: inputs.command_line(words, limits),
     };
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "ftq")?;
     let created = Arc::new(Created::guarded(guardian));
@@ -82,7 +82,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         kept = Ok(());
     }
     both(kept, stdout::print(&finding, arguments.output.shown))?;
-    Ok(failure::of_outcome(&finding.outcome))
+    Ok(failure::of_finding(&finding))
 }
 
 /// Writes the report and the series beside the record, and says where they are.

@@ -10,6 +10,7 @@ use crate::run::files_and_options;
 use crate::saving::{Saving, both, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
+use crate::stored;
 use lab::guest::cache::{Cache, Part};
 use lab::guest::kept::{self, Kept};
 use lab::guest::kernel::installed_images;
@@ -17,7 +18,7 @@ use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
 use model::guest::draft::{Draft, JobDraft, JobText};
-use model::guest::{GuestFinding, GuestPlan, file};
+use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
 use model::kind::Recorded;
 use model::origin::CommandLine;
 use report::guest::flame_graph::flame_graphs;
@@ -48,13 +49,14 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let settings = settings(arguments, words, inputs.command_line(words))?;
+    let (stored, limits) = stored::reference::<GuestRecord>(&arguments.earlier, &plan)?;
+    let settings = settings(arguments, words, inputs.command_line(words, limits))?;
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "guest")?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = run(&plan, &settings, &mut saving, &mut |event| line.show_guests(&event));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = record.study(None);
+    let finding = record.study(stored.as_ref());
     let kept = saving.folder().map_or(Ok(()), |folder| {
         if !arguments.output.quiet {
             let folder = folder.display();
@@ -64,7 +66,7 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
         write_page(folder, &finding)
     });
     both(kept, stdout::print(&finding, arguments.output.shown))?;
-    Ok(failure::of_outcome(&finding.outcome))
+    Ok(failure::of_finding(&finding))
 }
 
 /// Writes a flame graph for each point whose calls were followed, beside the record.
@@ -80,7 +82,7 @@ fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<(
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
-    let settings = settings(arguments, words, inputs.command_line(words))?;
+    let settings = settings(arguments, words, inputs.command_line(words, Vec::new()))?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();

@@ -3,6 +3,7 @@
 use crate::environment;
 use crate::failure::BadInput;
 use anyhow::Context;
+use model::limit::Limit;
 use model::origin::{CommandLine, Input, LONGEST_TEXT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,9 +67,10 @@ impl Inputs {
         self.files.borrow().iter().any(|input| Path::new(&input.name) == path)
     }
 
-    /// The command line with all of that.
-    pub fn command_line(self, words: &[String]) -> CommandLine {
-        CommandLine { words: words.to_vec(), inputs: self.files.into_inner(), variables: self.variables.into_inner() }
+    /// The command line with all of that, and the limits that it sets.
+    pub fn command_line(self, words: &[String], limits: Vec<Limit>) -> CommandLine {
+        let (inputs, variables) = (self.files.into_inner(), self.variables.into_inner());
+        CommandLine { words: words.to_vec(), inputs, variables, limits }
     }
 }
 

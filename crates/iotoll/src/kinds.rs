@@ -1,6 +1,7 @@
 //! The kinds of records as this program handles them: each read, studied and shown by the same code.
 
-use crate::stored;
+use crate::arguments::Earlier;
+use crate::{failure, stored};
 use model::blast::BlastRecord;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
@@ -12,6 +13,7 @@ use report::Finding;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// What a saved record says.
 pub struct Studied {
@@ -21,14 +23,16 @@ pub struct Studied {
     pub cut_off: Option<String>,
     /// Its numbers.
     pub finding: Box<dyn Finding>,
+    /// How the verb would have ended, if it is asked for by limits.
+    pub judged: Option<ExitCode>,
 }
 
 /// A kind of records.
 pub struct Row {
     /// Which.
     pub kind: Kind,
-    /// Reads a record and studies it, compared with an earlier one if there is one.
-    pub study: fn(&Path, Option<&Path>) -> anyhow::Result<Studied>,
+    /// Reads a record and studies it, compared with an earlier one if there is one. Limits replace those of the record.
+    pub study: fn(&Path, &Earlier) -> anyhow::Result<Studied>,
     /// The JSON Schema of its findings.
     pub schema: fn() -> Schema,
 }
@@ -49,21 +53,27 @@ where
 ///
 /// # Errors
 /// When it cannot be read, or the stored record does not fit.
-pub fn study_at(path: &Path, earlier: Option<&Path>) -> anyhow::Result<Studied> {
+pub fn study_at(path: &Path, earlier: &Earlier) -> anyhow::Result<Studied> {
     let kind = lab::store::kind_at(path)?;
     // Unreachable fallback: a test checks that every kind has a row.
     let [first, ..] = &KINDS;
     (KINDS.iter().find(|row| row.kind == kind).unwrap_or(first).study)(path, earlier)
 }
 
-fn study<R: Recorded>(path: &Path, earlier: Option<&Path>) -> anyhow::Result<Studied>
+fn study<R: Recorded>(path: &Path, earlier: &Earlier) -> anyhow::Result<Studied>
 where
     R::Finding: Finding + 'static,
 {
-    let (record, cut_off): (R, _) = lab::store::load_to_show(path)?;
-    let stored = stored::load(earlier, record.plan())?;
+    let (mut record, cut_off): (R, _) = lab::store::load_to_show(path)?;
+    let (stored, limits) = stored::reference(earlier, record.plan())?;
+    let is_judged = !limits.is_empty();
+    if is_judged {
+        *record.limits_mut() = limits;
+    }
     let command_line = record.envelope().command_line.clone();
-    Ok(Studied { command_line, cut_off, finding: Box::new(record.study(stored.as_ref())) })
+    let finding = record.study(stored.as_ref());
+    let judged = is_judged.then(|| failure::of_finding(&finding));
+    Ok(Studied { command_line, cut_off, finding: Box::new(finding), judged })
 }
 
 /// The JSON Schema of a serialized `T`.

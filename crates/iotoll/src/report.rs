@@ -24,12 +24,12 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
     }
-    let studied = kinds::study_at(&path, arguments.stored.as_deref())?;
+    let studied = kinds::study_at(&path, &arguments.earlier)?;
     if let Some(why) = studied.cut_off {
         failure::complain(&why);
     }
     stdout::print(&*studied.finding, arguments.shown)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Writes the series of a recording.

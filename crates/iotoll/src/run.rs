@@ -18,7 +18,7 @@ use lab::store::Unfinished;
 use lab::workload::target::Created;
 use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
-use model::record::Source;
+use model::record::{Record, Source};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
@@ -40,10 +40,10 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stored = stored::load(arguments.earlier.stored.as_deref(), &Source::Run(plan.clone()))?;
+    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
     let mut measurement =
-        measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words))?;
+        measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words, limits))?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
     measurement.unfinished = keeping.unfinished();
     let guardian = guardian(words);
@@ -61,8 +61,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
-    Ok(failure::of_outcome(&record.outcome))
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
+    Ok(failure::of_finding(&finding))
 }
 
 /// Undoes what a run did to files, if it still runs, and then the rest.

@@ -81,20 +81,21 @@ impl Keeping {
     }
 }
 
-/// Saves a record, studies it, and prints the finding. The finding is printed even if saving failed: nothing else is
-/// left of the measurement.
+/// Saves a record, studies it, and prints the finding, which it returns. The finding is printed even if saving failed: nothing
+/// else is left of the measurement.
 pub fn keep_and_print(
     record: &Record,
     stored: Option<&Stored<Record>>,
     keeping: &Keeping,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<RunFinding> {
     // First of all, so that no study that fails can lose it.
     let saved = keeping.save(record);
     let finding = record.study(stored);
     let kept =
         saved.and_then(|saved| saved.map_or(Ok(()), |saved| Keeping::write_page(saved, &finding, !output.quiet)));
-    both(kept, stdout::print(&finding, output.shown))
+    both(kept, stdout::print(&finding, output.shown))?;
+    Ok(finding)
 }
 
 /// Combines the errors of saving and printing, so that neither hides the other.

@@ -1,9 +1,23 @@
-//! `--stored`: an earlier record. It is read before the measurement, so that one that does not fit is refused at once.
+//! `--stored` and `--fail-on`: an earlier record, and limits of what changed since or of what is measured. Both are read before the
+//! measurement, so that what does not fit is refused at once.
 
+use crate::arguments::Earlier;
 use crate::failure::BadInput;
-use model::kind::Recorded;
+use model::kind::{self, Recorded};
+use model::limit::Limit;
 use model::stored::Stored;
 use std::path::Path;
+
+/// The earlier record of a measurement of `plan`, and its limits.
+pub fn reference<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<(Option<Stored<R>>, Vec<Limit>)> {
+    let limits = limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some())?;
+    Ok((load(earlier.stored.as_deref(), plan)?, limits))
+}
+
+/// The limits of a measurement of `plan`.
+pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> anyhow::Result<Vec<Limit>> {
+    Ok(kind::limits::<R>(texts, plan, stored).map_err(|why| BadInput(format!("--fail-on {why}")))?)
+}
 
 /// The record at `path`, if one was given and a measurement of `plan` can be compared with it.
 pub fn load<R: Recorded>(path: Option<&Path>, plan: &R::Plan) -> anyhow::Result<Option<Stored<R>>> {

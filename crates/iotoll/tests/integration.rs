@@ -28,6 +28,7 @@ mod integration {
     mod ftq_fails;
     mod ftq_page;
     mod full_disks;
+    mod gates;
     mod generated;
     mod guardian;
     mod guests;

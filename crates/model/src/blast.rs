@@ -2,6 +2,7 @@
 
 pub mod experiment;
 pub mod finding;
+mod limits;
 pub mod notation;
 pub mod plan;
 pub mod record;
@@ -10,6 +11,7 @@ mod study;
 mod tests;
 
 pub use finding::BlastFinding;
+pub(crate) use limits::quantities;
 pub use plan::{BlastPlan, Method};
 pub use record::BlastRecord;
 pub use study::study;

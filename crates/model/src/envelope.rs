@@ -1,5 +1,6 @@
 //! The first line of every record, and the kinds of measurement.
 
+use crate::limit::Limit;
 use crate::origin::{CommandLine, Input, Origin};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -111,12 +112,15 @@ pub struct Envelope {
     /// Environment variables that the files or options refer to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
+    /// The limits of `--fail-on`, which the study judges. Those of a comparison are in its experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
 }
 
 impl Envelope {
     /// The envelope of a measurement that begins now.
     pub fn new(kind: Kind, started_unix_seconds: f64, command_line: impl Into<CommandLine>) -> Self {
-        let CommandLine { words, inputs, variables } = command_line.into();
+        let CommandLine { words, inputs, variables, limits } = command_line.into();
         Self {
             schema: SCHEMA.to_owned(),
             kind: kind.name().to_owned(),
@@ -126,6 +130,7 @@ impl Envelope {
             command_line: words,
             inputs,
             variables,
+            limits,
         }
     }
 

@@ -5,6 +5,7 @@
 //! name ends in `_gross`.
 
 use crate::injected::Injected;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
@@ -53,6 +54,9 @@ pub struct RunFinding {
     /// The earlier measurement (`--stored`); `null` without one.
     #[serde(default)]
     pub stored: Option<StoredFinding>,
+    /// The limits of `--fail-on`, each in every phase or job, the worst first.
+    #[serde(default)]
+    pub limits: Vec<LimitFinding>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
     /// How the measurement ended.
@@ -238,6 +242,13 @@ pub struct PhaseFinding {
     /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
     #[serde(default)]
     pub stored: Option<StoredPhase>,
+}
+
+impl PhaseFinding {
+    /// Whether one rate and one mean latency describe it. With two regimes, they describe neither.
+    pub fn has_one_rate(&self) -> bool {
+        self.regimes.iter().all(|regime| regime.iops.is_none())
+    }
 }
 
 /// A part of a phase with one level of the rate, or executions whose reads came from one place.

@@ -9,4 +9,5 @@ mod study;
 pub use finding::FtqFinding;
 pub use plan::FtqPlan;
 pub use record::FtqRecord;
+pub(crate) use study::quantities;
 pub use study::study;

@@ -6,16 +6,20 @@ pub mod draft;
 pub mod file;
 pub mod finding;
 pub mod fold;
+mod limits;
 pub mod plan;
 pub mod record;
 mod renames;
+mod stored;
 mod study;
 #[cfg(test)]
 mod tests;
 
 pub use finding::GuestFinding;
+pub(crate) use limits::quantities;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
+pub use stored::{fits, study_against};
 pub use study::study;
 
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,8 @@ pub mod ftq;
 pub mod guest;
 
 use crate::envelope::{Envelope, Kind};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::Outcome;
 use crate::stored::Stored;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +42,9 @@ pub trait Recorded: Sized {
     /// What was planned.
     type Plan;
     /// All numbers that follow from the record.
-    type Finding;
+    type Finding: Concluded;
+    /// Whether limits can be on values: those of a comparison are on changes only.
+    const HAS_VALUES: bool = true;
 
     /// Assembles a record from its lines. It may be incomplete, because the measurement may have been cut off after any
     /// line.
@@ -70,6 +74,47 @@ pub trait Recorded: Sized {
         self
     }
 
-    /// Computes all numbers, compared with an earlier record if there is one.
+    /// Computes all numbers, compared with an earlier record if there is one, and judges the limits.
     fn study(&self, stored: Option<&Stored<Self>>) -> Self::Finding;
+
+    /// The metrics that a limit can be on.
+    fn quantities() -> Vec<Quantity>;
+
+    /// The limits that the study judges.
+    fn limits_mut(&mut self) -> &mut Vec<Limit>;
+
+    /// Whether a measurement of `plan` contains what its changes are against. Otherwise they are against a stored record.
+    fn has_baseline(_: &Self::Plan) -> bool {
+        false
+    }
+}
+
+/// The finding of a record: how the measurement ended, and whether its limits were kept.
+pub trait Concluded {
+    /// How it ended.
+    fn outcome(&self) -> &Outcome;
+
+    /// The limits of `--fail-on`.
+    fn limits(&self) -> &[LimitFinding];
+}
+
+/// The limits of a measurement of `plan`, with an earlier record or without.
+///
+/// # Errors
+/// If a text is no limit of this kind, or nothing tells the change that it limits.
+pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> Result<Vec<Limit>, String> {
+    let quantities = R::quantities();
+    let limit = |text: &String| {
+        let parse: fn(&str, &[Quantity]) -> _ = if R::HAS_VALUES { Limit::parse } else { Limit::parse_change };
+        let limit = parse(text, &quantities)?;
+        if limit.is_on_change() && !stored && !R::has_baseline(plan) {
+            let noun = R::KIND.noun();
+            return Err(format!(
+                "'{text}': a change needs what it is measured against; give --stored with the record of {noun}{}",
+                if R::KIND == Kind::Guest { ", or several kernels" } else { ", or limit the value" }
+            ));
+        }
+        Ok(limit)
+    };
+    texts.iter().map(limit).collect()
 }

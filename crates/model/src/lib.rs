@@ -20,6 +20,7 @@ pub mod guest;
 mod hostile;
 pub mod injected;
 pub mod kind;
+pub mod limit;
 pub mod meter;
 pub mod origin;
 pub mod page_cache;

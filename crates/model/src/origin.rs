@@ -1,6 +1,7 @@
 //! Where a measurement came from: what was typed, the texts that the command line refers to, and the program that measured. With
 //! these, a user can repeat the measurement from its report alone.
 
+use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 pub const LONGEST_TEXT: usize = 256 << 10;
 
 /// What was typed, and what it refers to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandLine {
     /// The words, as typed.
     pub words: Vec<String>,
@@ -16,6 +17,8 @@ pub struct CommandLine {
     pub inputs: Vec<Input>,
     /// Environment variables that those files or options refer to.
     pub variables: BTreeMap<String, String>,
+    /// The limits that the result must keep. Those of a comparison are in its experiment.
+    pub limits: Vec<Limit>,
 }
 
 /// A command line that refers to nothing.

@@ -6,6 +6,7 @@ mod background;
 pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
+mod limits;
 pub(crate) mod page_cache;
 mod per_work;
 pub(crate) mod phase;
@@ -28,6 +29,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
     if let Some(stored) = stored {
         against_stored::stand_beside(&mut finding, record, stored);
     }
+    finding.limits = limits::judge(record, &finding, stored);
     finding
 }
 
@@ -53,6 +55,7 @@ pub fn study(record: &Record) -> RunFinding {
         services: record.services.clone(),
         origin: record.envelope.origin(),
         stored: None,
+        limits: Vec::new(),
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
         warnings: record.warnings.clone(),

@@ -15,7 +15,7 @@ use crate::document::{
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::{self, tied};
-use crate::{machine, provenance, stored};
+use crate::{limits, machine, provenance, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::stats::Estimate;
@@ -171,13 +171,15 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
 
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
-    vec![
-        Section::new("", vec![points(finding), laws(finding)]),
+    let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
+    sections.extend(limits::section(&finding.limits, "point"));
+    sections.extend([
         Section::new("Beside published figures", published::blocks(finding)),
         Section::on_page("The curve", vec![curves]),
         Section::on_page("Packet accounting", packets::blocks(finding)),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
-    ]
+    ]);
+    sections
 }
 
 /// The points, one row each.

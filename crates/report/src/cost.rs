@@ -24,7 +24,7 @@ pub(crate) mod fixture;
 mod tests;
 
 use crate::document::{Audience, Command, Document, Fact, Section};
-use crate::{machine, phrase, placement, provenance, services, workload};
+use crate::{limits, machine, phrase, placement, provenance, services, workload};
 use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RunFinding};
 
@@ -43,6 +43,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }
     sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
+    sections.extend(limits::section(&finding.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
     sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]));
     Document {

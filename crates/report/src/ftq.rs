@@ -13,7 +13,7 @@ mod words;
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Note, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
-use crate::provenance;
+use crate::{limits, provenance};
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Level, PeriodChanges};
 
@@ -115,8 +115,9 @@ fn sections(finding: &FtqFinding) -> Vec<Section> {
     let timeline = Block::new("", Body::Timeline(series::timeline(finding)));
     let charts = Block::new("", Body::Charts(pictures::charts(finding))).of(Audience::PAGE);
     let charts = charts.with(pictures::notes(finding));
-    vec![
-        Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))]),
+    let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))])];
+    sections.extend(limits::section(&finding.limits, "place"));
+    sections.extend([
         Section::on_page("Quantum by quantum", vec![timeline]),
         Section::on_page("Periods", tables::periods(finding)),
         Section::on_page("The shape of the noise", vec![charts]),
@@ -124,7 +125,8 @@ fn sections(finding: &FtqFinding) -> Vec<Section> {
         Section::on_page("Noise", tables::noise(finding)),
         Section::on_page("Probes", tables::probes(finding)),
         Section::on_page("Against the stored recording", tables::against(finding)),
-    ]
+    ]);
+    sections
 }
 
 fn figures(finding: &FtqFinding) -> Vec<Figure> {

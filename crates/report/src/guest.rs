@@ -16,7 +16,7 @@ use crate::compare::words::VERDICTS;
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
-use crate::{machine, provenance};
+use crate::{limits, machine, provenance, stored};
 use model::guest::GuestFinding;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::guest::plan::Published;
@@ -49,11 +49,33 @@ pub fn document(finding: &GuestFinding) -> Document {
         outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: subjects(finding),
-        sections: vec![points(finding), moved(finding), functions(finding), path(finding), published(finding)],
+        sections: sections(finding),
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
         data: tables::data(finding),
     }
+}
+
+fn sections(finding: &GuestFinding) -> Vec<Section> {
+    let mut sections = vec![points(finding)];
+    sections.extend(limits::section(&finding.limits, "cell"));
+    sections.extend(against_stored(finding));
+    sections.extend([moved(finding), functions(finding), path(finding), published(finding)]);
+    sections
+}
+
+/// The change of each point since the stored measurement, and what moved.
+fn against_stored(finding: &GuestFinding) -> Option<Section> {
+    let stored = finding.stored.as_ref()?;
+    let facts = finding.points.iter().filter_map(|point| {
+        let (change, value) = (point.since_stored.as_ref()?, point.instructions_per_io?.value);
+        let values = format!("({} → {})", words::instructions(value - change.difference), words::instructions(value));
+        let moves = moves(change).map(|moves| format!("; {moves}")).unwrap_or_default();
+        let text = format!("{} {}{moves}", tied(&words::change_in_full(&change.change)), tied(&values));
+        Some(Fact::new(words::point(finding, point), text))
+    });
+    let caution = "instructions depend on no host, so the two differ by what their guests were made of";
+    Some(Section::new("", vec![stored::block("measurement", stored, facts.collect(), caution, [])]))
 }
 
 /// A sentence for each change, or for each point if nothing is compared; a sum if there are many.

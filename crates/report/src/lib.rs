@@ -25,6 +25,7 @@ pub mod guest;
 mod html;
 pub mod ink;
 mod json;
+pub mod limits;
 mod machine;
 mod mail;
 mod markdown;

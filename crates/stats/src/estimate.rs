@@ -25,6 +25,11 @@ impl Estimate {
         Self { value, low: None, high: None }
     }
 
+    /// A value that is exact.
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: Some(value), high: Some(value) }
+    }
+
     /// value ± t(0.975, degrees of freedom) × standard error.
     pub fn with_error(value: f64, standard_error: f64, degrees_of_freedom: f64) -> Self {
         match half_width(standard_error, degrees_of_freedom) {

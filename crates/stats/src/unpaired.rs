@@ -31,8 +31,8 @@ pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
     log.is_finite().then(|| LogLevel { log, error: ratio.error.map(|error| error.scaled(1.0 / ratio.value)) })
 }
 
-/// Merges neighbours into groups of nearly equal size.
-fn grouped(rounds: &[Pair]) -> Vec<Pair> {
+/// Merges neighbours into at most 20 groups of nearly equal size.
+pub(crate) fn grouped(rounds: &[Pair]) -> Vec<Pair> {
     let count = rounds.len().min(GROUPS);
     let mut groups = vec![Pair { numerator: 0.0, denominator: 0.0 }; count];
     for (place, round) in rounds.iter().enumerate() {

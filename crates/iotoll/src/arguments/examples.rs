@@ -106,8 +106,8 @@ const TABLE: [(&str, [Example; 3]); 16] = [
         [
             example("iotoll guest run --kernel debian:6.12 --rw=randread --bs=4k", "instructions of a read from tmpfs"),
             example(
-                "iotoll guest run --kernel debian:6.1 --kernel debian:6.12 --stack nfs-rdma --rw=randwrite --bs=1k",
-                "two kernels",
+                "iotoll guest run --kernel debian:6.1 --kernel ../linux --rw=randread --bs=4k --fail-on 'instructions_per_io > +0.5%'",
+                "two kernels, as a gate: exit status 3 if the second executes more",
             ),
             example(
                 "iotoll guest run --kernel debian:6.12 --rw=randread --bs=4k --by-function",

@@ -1,6 +1,6 @@
 //! `iotoll guest`: the command line.
 
-use super::{Output, value};
+use super::{Earlier, Output, value};
 use clap::{Args, Subcommand};
 
 /// `iotoll guest`.
@@ -82,6 +82,8 @@ pub struct GuestRunArguments {
     /// Parse everything, print the plan, and exit
     #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
+    #[command(flatten)]
+    pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
 }

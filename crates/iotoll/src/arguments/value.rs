@@ -2,7 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::meter::Selection;
-use model::experiment::{Axis, Cache, EndSignal, Limit, Metric, Rules, Setting, Slices};
+use model::experiment::{Axis, Cache, EndSignal, Metric, Rules, Setting, Slices};
+use model::limit::Limit;
 use model::placement::Place;
 use model::probe::Probe;
 use model::record::Meter;
@@ -58,7 +59,7 @@ pub(super) fn metric(text: &str) -> Result<Metric, String> {
 }
 
 pub(super) fn limit(text: &str) -> Result<Limit, String> {
-    Limit::parse(text).map_err(|wrong| without_value(text, &wrong))
+    Metric::limit(text).map_err(|wrong| without_value(text, &wrong))
 }
 
 /// A fraction, as in an experiment file.

@@ -1,6 +1,7 @@
 //! SVG images of reports for the documentation, each drawn from a record in the same folder.
 
 use super::GeneratedFile;
+use crate::arguments::Earlier;
 use crate::kinds;
 use anyhow::Context;
 use report::{Format, Ink, screen};
@@ -32,7 +33,7 @@ pub fn files(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
 }
 
 fn picture(record: &Path) -> anyhow::Result<String> {
-    let studied = kinds::study_at(record, None)?;
+    let studied = kinds::study_at(record, &Earlier::default())?;
     let text = Format::Table.render(&*studied.finding, Ink::Colour, COLUMNS);
     Ok(screen::svg(&shown(&studied.command_line), &text, COLUMNS))
 }

@@ -1,5 +1,6 @@
 //! `iotoll guest` with Debian's kernel 6.1: exact and repeatable counts, and failures in one line that leave nothing.
 
+use super::gates::judged;
 use super::iotoll::{Folder, Iotoll, at_once, eventually, number, whole};
 use super::machine::{has, skip};
 use rustix::process::Signal;
@@ -112,9 +113,46 @@ fn counts_are_exact() {
     let step = one - base;
     assert!(step >= 200 && step.is_multiple_of(100), "each of 100 I/Os has one step more: {step}");
     assert_eq!(hundred - base, 100 * step);
+    gates(&folder);
     let list = guest(&folder, "list", &[]).run();
     list.done();
     assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
+}
+
+/// Exact counts decide without an interval, against limits, against another arm, and against a stored record.
+fn gates(folder: &Folder) {
+    let run = |verb: &'static str| {
+        move |more: &[&str]| {
+            let words =
+                if verb.starts_with("report") { verb.to_owned() } else { format!("guest run {KERNEL} {JOB} {verb}") };
+            let cache = format!("XDG_CACHE_HOME={CACHE}");
+            let iotoll = folder.iotoll(&format!("{words} --format json")).under(&["/usr/bin/env", &cache]);
+            more.iter().fold(iotoll, |iotoll, word| iotoll.word(*word)).run()
+        }
+    };
+    let value = ["kernel_instructions_per_io > 1k", "instructions_per_io > 1G"];
+    judged(run("--out gate"), &value, (3, &["exceeded", "kept"]));
+    let change = "instructions_per_io > +0.5%";
+    judged(run("--no-save --stored gate"), &[change, "instructions_per_io < -0.001%"], (0, &["kept", "kept"]));
+    judged(run("report gate --stored gate"), &["instructions_per_io < +0.5%"], (3, &["exceeded"]));
+    // A guest that was not measured.
+    let record = String::from_utf8(folder.read("gate/record.jsonl")).unwrap();
+    let lines: Vec<&str> = record.lines().filter(|line| !line.contains("\"measured\":")).collect();
+    fs::create_dir(folder.path("cut")).unwrap();
+    folder.write("cut/record.jsonl", lines.join("\n") + "\n");
+    judged(run("report gate --stored cut"), &[change], (4, &["undecided"]));
+    // Its limits stand in the record; without more it says nothing by its status.
+    let shown = run("report gate")(&[]);
+    shown.done();
+    assert_eq!(shown.json()["limits"][0]["state"], "exceeded");
+    // Another arm.
+    let arms = "guest run --ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save --format json";
+    let cache = format!("XDG_CACHE_HOME={CACHE}");
+    let against_arm = |more: &[&str]| {
+        let iotoll = folder.iotoll(&format!("{arms} {KERNEL}")).under(&["/usr/bin/env", &cache]);
+        more.iter().fold(iotoll, |iotoll, word| iotoll.word(*word)).run()
+    };
+    judged(against_arm, &["program_instructions_per_io > +0.1%"], (3, &["exceeded"]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Blasts of packets, each in a network namespace of its own: what arrives is counted, and what does not has a place.
 
+use super::gates::judged;
 use super::iotoll::{Ended, Folder, Running, eventually, number, warns, whole};
 use super::machine::{Peer, skip};
 use rustix::process::Signal;
@@ -460,4 +461,28 @@ fn bad_targets_are_refused_in_one_line() {
         let ended = folder.iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
     }
+}
+
+#[test]
+fn limits_hold_at_every_point() {
+    if !may("packets: limits") {
+        return;
+    }
+    let folder = Folder::new();
+    let gate = |words: &'static str| {
+        let folder = &folder;
+        move |more: &[&str]| {
+            let words = format!("blast --format json --quiet --duration 500ms --rounds 10 {words}");
+            more.iter().fold(folder.iotoll(&words).under(&ALONE), |iotoll, word| iotoll.word(*word)).run()
+        }
+    };
+    judged(gate("--out one"), &["packets_per_second < 1"], (0, &["kept"]));
+    let limits = ["packets_per_second < 1T", "packets_per_second > +100000%"];
+    // Of the point that the stored measurement has not, the change is unknown.
+    judged(
+        gate("--no-save --submitters 1,2 --stored one"),
+        &limits,
+        (3, &["exceeded", "exceeded", "undecided", "kept"]),
+    );
+    judged(gate("--no-save --submitters 1,2 --stored one"), &limits[1..], (4, &["undecided", "kept"]));
 }

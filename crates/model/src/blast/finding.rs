@@ -5,6 +5,7 @@
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
 use crate::comparison::finding::ScalabilityFinding;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::record::{Host, Outcome};
 use crate::stats::Estimate;
@@ -57,6 +58,9 @@ pub struct BlastFinding {
     /// The earlier measurement that it was compared with (`--stored`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredFinding>,
+    /// The limits of `--fail-on`, each at every point, the worst first.
+    #[serde(default)]
+    pub limits: Vec<LimitFinding>,
     /// Whether the measurement was completed.
     pub outcome: Outcome,
     /// Caveats, the gravest first.

@@ -1,6 +1,7 @@
 //! From a record of packets to its finding.
 
 use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
+use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::comparison::RoundRecord;
@@ -22,16 +23,17 @@ use std::collections::BTreeMap;
 /// Computes all numbers, compared with an earlier measurement if there is one.
 pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> BlastFinding {
     let mut finding = alone(record);
-    if let Some(stored) = stored {
-        stand_beside(&mut finding, record, stored);
+    let before = stored.map(|stored| (&stored.record, alone(&stored.record)));
+    if let (Some(stored), Some((_, before))) = (stored, &before) {
+        stand_beside(&mut finding, record, stored, before);
     }
     gravest_first(&mut finding.warnings);
+    finding.limits = limits::judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
     finding
 }
 
 /// Adds the comparison with an earlier measurement.
-fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>) {
-    let before = alone(&stored.record);
+fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>, before: &BlastFinding) {
     let (then, now) = (&stored.record.header, &record.header);
     let differs = machine(&before.host, then).differences(&machine(&finding.host, now));
     finding.stored = Some(stored.finding(&then.envelope, differs));
@@ -89,6 +91,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         published: header.plan.published.clone(),
         usl: scaling(record, &sums, cpus),
         stored: None,
+        limits: Vec::new(),
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
         warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
         host,

@@ -206,3 +206,28 @@ fn no_damaged_record_breaks_the_study() {
     }
     assert!(studied > 50, "{studied}");
 }
+
+#[test]
+fn limits_are_judged_at_every_point() {
+    use crate::limit::LimitState::{Exceeded, Kept, Undecided};
+    let found = |stored: Option<BlastRecord>, text: &str| {
+        let mut record = record();
+        *record.limits_mut() =
+            crate::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
+        let stored = stored.map(|stored| Stored::new("then", stored));
+        let limits = record.study(stored.as_ref()).limits;
+        limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
+    };
+    let points =
+        |first: (&str, _), second: (&str, _)| vec![(first.0.to_owned(), first.1), (second.0.to_owned(), second.1)];
+    let (one, other) = ("sendto × 1", "gso × 1");
+    // 200,000 and 400,000 packets, a twentieth more sent.
+    assert_eq!(found(None, "packets_per_second < 300k"), points((one, Exceeded), (other, Kept)));
+    assert_eq!(found(None, "cycles_per_packet > 3k"), points((one, Exceeded), (other, Kept)));
+    assert_eq!(found(None, "loss_share > 4%"), points((one, Exceeded), (other, Exceeded)));
+    assert_eq!(found(None, "loss_share > 5%"), points((one, Kept), (other, Kept)));
+    assert_eq!(found(Some(record()), "packets_per_second < -10%"), points((one, Kept), (other, Kept)));
+    let mut less = record();
+    less.header.plan.methods.pop();
+    assert_eq!(found(Some(less), "packets_per_second < -10%"), points((other, Undecided), (one, Kept)));
+}

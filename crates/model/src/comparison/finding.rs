@@ -6,6 +6,7 @@
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
 use crate::injected::Injected;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
@@ -468,33 +469,6 @@ pub struct TimeNeeded {
     pub half_width: f64,
     /// Measuring time, in seconds.
     pub seconds: f64,
-}
-
-/// A limit of `--fail-on`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LimitFinding {
-    /// The limit, as given: `cycles_per_io > +3%`.
-    pub limit: String,
-    /// The cell in words; empty without a sweep.
-    pub cell: String,
-    /// Name of the arm.
-    pub arm: String,
-    /// Whether the limit was exceeded.
-    pub state: LimitState,
-}
-
-/// The state of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum LimitState {
-    /// The whole interval is within the limit.
-    Kept,
-    /// The interval contains the limit.
-    Undecided,
-    /// The whole interval exceeds the limit.
-    Exceeded,
 }
 
 /// The machine and its state during the experiment.

@@ -16,17 +16,17 @@ mod targets;
 pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding,
-    LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
+    NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
-use crate::experiment::limit::Beyond;
-use crate::experiment::{ArmPlan, Cell, Experiment, Limit, Metric, Rules};
+use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
+use crate::limit::{self, AtPlace, Limit, LimitFinding};
 use crate::record::Outcome;
 use crate::stats::stopping::Goal;
-use crate::stats::{LogRatio, Pair, confidence_of_each, log_ratio, stopping};
+use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, log_ratio, stopping};
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use course::WarmUp;
@@ -191,6 +191,7 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
+    finding.limits = limits(&record.header.experiment.limits, &finding.cells);
     finding
 }
 
@@ -212,7 +213,6 @@ impl CompareFinding {
         self.lines.clear();
         self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        self.limits.iter_mut().for_each(|limit| limit.state = LimitState::Undecided);
         (self.families, self.unseen_fraction) = (None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
@@ -278,7 +278,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         lines: sweep::lines(experiment, &sums),
         scalability: sweep::scalability(experiment, &sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
-        limits: limits(experiment, &cells),
+        limits: Vec::new(),
         targets,
         families: Some(families),
         unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
@@ -453,24 +453,20 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
     NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
 }
 
-/// Every limit in every cell. A limit is exceeded or kept if the whole interval is on one side of it. The intervals hold
-/// together, so that many limits are not exceeded by chance.
-fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
-    let each = experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
-    let finding = |(limit, cell): (&Limit, &CellFinding)| {
-        let found = cell.metrics.get(limit.metric.name());
-        let interval = found.and_then(|found| Some((found.low?, found.high?)));
-        let state = match (interval, limit.beyond) {
-            (Some((low, _)), Beyond::Above) if low > limit.change => LimitState::Exceeded,
-            (Some((_, high)), Beyond::Above) if high <= limit.change => LimitState::Kept,
-            (Some((_, high)), Beyond::Below) if high < limit.change => LimitState::Exceeded,
-            (Some((low, _)), Beyond::Below) if low >= limit.change => LimitState::Kept,
-            _ => LimitState::Undecided,
-        };
-        let place = Cell { values: cell.cell.clone() }.to_string();
-        LimitFinding { limit: limit.to_string(), cell: place, arm: cell.arm.clone(), state }
+/// Every limit in every cell. The intervals hold together, so that many limits are not exceeded by chance.
+fn limits(limits: &[Limit], cells: &[CellFinding]) -> Vec<LimitFinding> {
+    let reading = |cell: &CellFinding, metric: &str| {
+        let found = cell.metrics.get(metric);
+        let change = found.and_then(|found| Some(Estimate { value: found.change?, low: found.low, high: found.high }));
+        let reason = found.and_then(|found| found.reason.clone()).unwrap_or_else(|| "it is unknown".to_owned());
+        AtPlace {
+            cell: Cell { values: cell.cell.clone() }.to_string(),
+            arm: cell.arm.clone(),
+            value: Err("only changes are compared".to_owned()),
+            change: Some(change.ok_or(reason)),
+        }
     };
-    each.map(finding).collect()
+    limit::judge(limits, |metric| cells.iter().map(|cell| reading(cell, metric)).collect())
 }
 
 fn environment(record: View, sums: &ComparisonSums) -> Environment {

@@ -7,9 +7,10 @@ mod published;
 pub use origin::Origin;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Limit, Metric,
-    Published, Rules, Work,
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Metric, Published,
+    Rules, Work,
 };
+use crate::limit::Limit;
 use crate::page_cache::is_buffered;
 use crate::plan::service::{Address, Names, ServicePlan};
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
@@ -126,11 +127,15 @@ impl Draft {
         if !commands && rules.targets.iter().any(whole) {
             return wrong("target: cycles and seconds are only for commands; use cycles_per_io, iops, latency_mean, …");
         }
-        if let Some(limit) = self.limits.iter().find(|limit| !commands && whole(&limit.metric)) {
+        if let Some(limit) = self
+            .limits
+            .iter()
+            .find(|limit| !commands && Metric::parse(&limit.metric).is_some_and(|metric| whole(&metric)))
+        {
             let flag = self.origin.says("--fail-on", "fail_on");
             return wrong(format!(
                 "{flag} '{limit}': {} is only for commands; use cycles_per_io, iops, …",
-                limit.metric.name()
+                limit.metric
             ));
         }
         if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {

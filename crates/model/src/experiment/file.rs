@@ -2,8 +2,8 @@
 
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{
-    ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Limit, Metric, Published, Rules, Setting,
-    Slices, When, work_counter,
+    ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices,
+    When, work_counter,
 };
 use crate::experiment_kind::ExperimentKind;
 use crate::placement::Place;
@@ -131,11 +131,7 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         arms: file.arm.into_iter().map(arm).collect::<Result<_, _>>()?,
         axes: file.sweep.into_iter().map(|sweep| Axis { name: sweep.name, values: sweep.values }).collect(),
         rules,
-        limits: file
-            .fail_on
-            .iter()
-            .map(|text| Limit::parse(text).map_err(|wrong| wrong.to_string()))
-            .collect::<Result<_, _>>()?,
+        limits: file.fail_on.iter().map(|text| Metric::limit(text)).collect::<Result<_, _>>()?,
         published: file.published,
         against_itself: file.aa,
         boots: file.boots,
@@ -267,7 +263,7 @@ mod tests {
         assert_eq!(draft.arms[1].settings[0].value, "10");
         assert_eq!(draft.axes[0].values, ["4k", "64k"]);
         assert_eq!(draft.published[0].source, "seed 001");
-        assert_eq!(draft.limits[0].metric, Metric::CyclesPerIo);
+        assert_eq!(draft.limits[0].metric, "cycles_per_io");
     }
 
     /// Same message as for the flag, because a file also becomes a draft.

@@ -1,5 +1,6 @@
 //! The metrics of comparisons, one row of the table for each.
 
+use crate::limit::{Limit, Quantity};
 use crate::stats::Good;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,19 @@ impl Metric {
         Self::Cycles,
         Self::Seconds,
     ];
+
+    /// All metrics, for limits.
+    pub fn quantities() -> Vec<Quantity> {
+        TABLE.iter().map(|row| Quantity { name: row.name, unit: row.unit }).collect()
+    }
+
+    /// A limit on the change of a metric: `cycles_per_io > +3%`.
+    ///
+    /// # Errors
+    /// If the text is none.
+    pub fn limit(text: &str) -> Result<Limit, String> {
+        Limit::parse_change(text, &Self::quantities())
+    }
 
     /// Finds a metric by name.
     pub fn parse(name: &str) -> Option<Self> {

@@ -3,6 +3,7 @@
 //! This is also the JSON of `ftq`, schema `iotoll.ftq/1`: fields are added, never renamed. `null` means unknown.
 
 use super::record::RecorderCost;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::record::{Host, Outcome};
 use crate::warning::Warning;
@@ -65,6 +66,9 @@ pub struct FtqFinding {
     pub probes: Vec<ProbeFinding>,
     /// What changed against the recording that it was compared with (`--stored`).
     pub against: Option<PeriodChanges>,
+    /// The limits of `--fail-on`.
+    #[serde(default)]
+    pub limits: Vec<LimitFinding>,
     /// Whether the recording was completed.
     pub outcome: Outcome,
     /// Caveats, the gravest first.

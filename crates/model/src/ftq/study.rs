@@ -10,6 +10,7 @@ mod grain;
 mod labels;
 mod level;
 mod levels;
+mod limits;
 mod noise;
 mod periods;
 mod pictures;
@@ -19,6 +20,8 @@ mod rotated;
 mod spectrum;
 mod stalls;
 mod words;
+
+pub(crate) use limits::quantities;
 
 use super::finding::{FtqFinding, Label, Noise, Periodic, SCHEMA, Stall};
 use super::record::FtqRecord;
@@ -63,6 +66,7 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
         against::stand_beside(&mut finding, record, stored);
         gravest_first(&mut finding.warnings);
     }
+    finding.limits = limits::judge(record, &finding, stored);
     finding
 }
 
@@ -105,6 +109,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         stall_count: 0,
         probes: Vec::new(),
         against: None,
+        limits: Vec::new(),
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
         warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
         pictures: super::finding::Pictures::default(),

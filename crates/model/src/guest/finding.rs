@@ -6,9 +6,11 @@
 use super::InstructionsPerIo;
 use super::plan::Published;
 use super::record::KernelIdentity;
+use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::record::{Host, Outcome};
 use crate::stats::{Estimate, Verdict};
+use crate::stored::StoredFinding;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,6 +56,12 @@ pub struct GuestFinding {
     pub hashes: BTreeMap<String, String>,
     /// Figures that others published.
     pub published: Vec<Published>,
+    /// The earlier measurement that it was compared with (`--stored`); `null` without one.
+    #[serde(default)]
+    pub stored: Option<StoredFinding>,
+    /// The limits of `--fail-on`, each at every point, the worst first.
+    #[serde(default)]
+    pub limits: Vec<LimitFinding>,
     /// Wall time of the measurement, in seconds; `null` if it was cut off.
     pub seconds: Option<f64>,
     /// Whether the measurement was completed.
@@ -118,6 +126,9 @@ pub struct PointFinding {
     pub chains: Vec<ChainFinding>,
     /// Against the baseline; `null` for the baseline itself.
     pub change: Option<ChangeFinding>,
+    /// Against the stored measurement, if it has this point: its kernel of the same name, or its baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_stored: Option<ChangeFinding>,
 }
 
 /// Instructions of one function, without those that it called.

@@ -22,10 +22,7 @@ const IDLE: f64 = 0.01;
 /// Computes all numbers.
 pub fn study(record: &GuestRecord) -> GuestFinding {
     let plan = &record.header.plan;
-    let of_point = |number: usize| -> Vec<&Measured> {
-        record.measured.iter().filter(|measured| measured.point == number).collect()
-    };
-    let replicates: Vec<Vec<&Measured>> = (0..plan.points.len()).map(of_point).collect();
+    let replicates: Vec<Vec<&Measured>> = (0..plan.points.len()).map(|number| of_point(record, number)).collect();
     let mut points: Vec<PointFinding> = Vec::new();
     for (number, point) in plan.points.iter().enumerate() {
         let own = replicates.get(number).map_or(&[][..], Vec::as_slice);
@@ -58,6 +55,7 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
             functions: functions(own, baseline),
             chains: chains(own),
             change: baseline.and_then(|baseline| change(own, baseline, plan.margin)),
+            since_stored: None,
         });
     }
     let mut finding = GuestFinding {
@@ -79,6 +77,8 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
         points,
         hashes: hashes(record),
         published: plan.published.clone(),
+        stored: None,
+        limits: Vec::new(),
         seconds: record.end.as_ref().map(|end| end.seconds),
         outcome: record.end.as_ref().map_or(Outcome::Interrupted, |end| end.outcome.clone()),
         warnings: record.end.as_ref().map(|end| end.warnings.clone()).unwrap_or_default(),
@@ -88,7 +88,12 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
     finding
 }
 
-fn per_io(replicates: &[&Measured], part: fn(&Measured) -> u64) -> Vec<f64> {
+/// The replicates of a point.
+pub(super) fn of_point(record: &GuestRecord, number: usize) -> Vec<&Measured> {
+    record.measured.iter().filter(|measured| measured.point == number).collect()
+}
+
+pub(super) fn per_io(replicates: &[&Measured], part: fn(&Measured) -> u64) -> Vec<f64> {
     let with_ios = replicates.iter().filter(|measured| measured.ios > 0);
     with_ios.map(|measured| part(measured) as f64 / measured.ios as f64).collect()
 }
@@ -113,7 +118,7 @@ fn error_of_mean(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Mean ± t × standard error: the replicates are independent, because each is perturbed by its own number.
-fn estimate(values: &[f64]) -> Option<Estimate> {
+pub(super) fn estimate(values: &[f64]) -> Option<Estimate> {
     let value = mean(values)?;
     Some(match error_of_mean(values) {
         Some((variance, degrees)) => Estimate::with_error(value, variance.sqrt(), degrees),
@@ -129,14 +134,17 @@ fn log_level(values: &[f64], mean: f64) -> LogLevel {
 }
 
 /// The ratio of two means − 1, its interval by Welch's t of the difference of their logarithms (delta method).
-fn change(own: &[&Measured], baseline: &[&Measured], margin: f64) -> Option<ChangeFinding> {
+pub(super) fn ratio(candidate: &[f64], baseline: &[f64]) -> Option<Estimate> {
+    let (new, old) = (mean(candidate)?, mean(baseline)?);
+    (new > 0.0 && old > 0.0).then(|| log_level(candidate, new).since(&log_level(baseline, old), CONFIDENCE))
+}
+
+/// The change of a point, and what moved.
+pub(super) fn change(own: &[&Measured], baseline: &[&Measured], margin: f64) -> Option<ChangeFinding> {
     let total = |measured: &Measured| measured.instructions.total;
     let (candidate, baseline_values) = (per_io(own, total), per_io(baseline, total));
     let (new, old) = (mean(&candidate)?, mean(&baseline_values)?);
-    if new <= 0.0 || old <= 0.0 {
-        return None;
-    }
-    let change = log_level(&candidate, new).since(&log_level(&baseline_values, old), CONFIDENCE);
+    let change = ratio(&candidate, &baseline_values)?;
     let extremes = |values: &[f64]| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

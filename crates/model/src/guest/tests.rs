@@ -355,3 +355,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
+    use crate::kind::{self, Recorded};
+    use crate::limit::LimitState::{self, Exceeded, Kept, Undecided};
+    use crate::stored::Stored;
+    let states = |record: &GuestRecord, stored: Option<&GuestRecord>, text: &str| -> Vec<(String, LimitState)> {
+        let mut record = record.clone();
+        let texts = [text.to_owned()];
+        *record.limits_mut() = kind::limits::<GuestRecord>(&texts, record.plan(), stored.is_some()).unwrap();
+        let stored = stored.map(|stored| Stored::new("then", stored.clone()));
+        record.study(stored.as_ref()).limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
+    };
+    let arm = |arm: &str, state| (arm.to_owned(), state);
+    let exact = record(2, 1, [guests(0, &[1000]), guests(1, &[1010])].concat());
+    assert_eq!(states(&exact, None, "instructions_per_io > +0.5%"), [arm("k1", Exceeded)]);
+    assert_eq!(states(&exact, None, "instructions_per_io > +1.5%"), [arm("k1", Kept)]);
+    let both = [arm("k1", Exceeded), arm("k0", Kept)];
+    assert_eq!(states(&exact, None, "instructions_per_io > 1005"), both, "the worst first");
+    // 10 % of them are of programs.
+    assert_eq!(states(&exact, None, "kernel_instructions_per_io > 1k"), [arm("k1", Kept), arm("k0", Kept)]);
+    let spread = record(2, 1, [guests(0, &[1000, 1010, 990]), guests(1, &[1010, 1020, 1000])].concat());
+    assert_eq!(states(&spread, None, "instructions_per_io > +0.5%"), [arm("k1", Undecided)]);
+    assert_eq!(states(&spread, None, "instructions_per_io > +9%"), [arm("k1", Kept)]);
+    // Against an earlier record of the first kernel alone.
+    let then = record(1, 1, guests(0, &[1000]));
+    let now = record(1, 1, guests(0, &[1001]));
+    assert_eq!(states(&now, Some(&then), "instructions_per_io > +0.05%"), [arm("", Exceeded)]);
+    assert_eq!(
+        states(&exact, Some(&then), "instructions_per_io > +0.5%"),
+        [arm("k1", Exceeded), arm("k0", Kept)],
+        "a kernel that it does not have, against its baseline"
+    );
+    let empty = record(1, 1, Vec::new());
+    assert_eq!(states(&now, Some(&empty), "instructions_per_io > +0.5%"), [arm("", Undecided)]);
+    let texts = ["instructions_per_io > +0.5%".to_owned()];
+    let refused = kind::limits::<GuestRecord>(&texts, now.plan(), false).unwrap_err();
+    assert!(refused.contains("--stored") && refused.contains("several kernels"), "{refused}");
+    assert!(then.fits(record(1, 2, Vec::new()).plan()).is_ok());
+}

@@ -1,9 +1,11 @@
 //! Kind `blast`: a header, rounds, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Concluded, Extent, Misplaced, Recorded};
 use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::Outcome;
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -68,5 +70,23 @@ impl Recorded for BlastRecord {
 
     fn study(&self, stored: Option<&Stored<Self>>) -> BlastFinding {
         crate::blast::study(self, stored)
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        crate::blast::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.envelope.limits
+    }
+}
+
+impl Concluded for BlastFinding {
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn limits(&self) -> &[LimitFinding] {
+        &self.limits
     }
 }

@@ -1,11 +1,13 @@
 //! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
 //! begins.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Concluded, Extent, Misplaced, Recorded};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Metric};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::Outcome;
 use crate::stored::Stored;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,7 @@ impl Recorded for CompareRecord {
     type Line = Line;
     type Plan = Experiment;
     type Finding = CompareFinding;
+    const HAS_VALUES: bool = false;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
         let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
@@ -95,5 +98,27 @@ impl Recorded for CompareRecord {
 
     fn study(&self, stored: Option<&Stored<Self>>) -> CompareFinding {
         against_stored::study_against(self, stored)
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        Metric::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.experiment.limits
+    }
+
+    fn has_baseline(_: &Experiment) -> bool {
+        true
+    }
+}
+
+impl Concluded for CompareFinding {
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn limits(&self) -> &[LimitFinding] {
+        &self.limits
     }
 }

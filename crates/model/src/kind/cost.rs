@@ -3,10 +3,12 @@
 
 mod cut_off;
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Concluded, Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
+use crate::experiment::Metric;
 use crate::finding::RunFinding;
-use crate::record::{Execution, Record, Snapshot, Source, Stretch};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::{Execution, Outcome, Record, Snapshot, Source, Stretch};
 use crate::storage::Storage;
 use crate::stored::Stored;
 use crate::study;
@@ -96,6 +98,24 @@ impl Recorded for Record {
     fn study(&self, stored: Option<&Stored<Self>>) -> RunFinding {
         study::study_against(self, stored)
     }
+
+    fn quantities() -> Vec<Quantity> {
+        Metric::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.envelope.limits
+    }
+}
+
+impl Concluded for RunFinding {
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn limits(&self) -> &[LimitFinding] {
+        &self.limits
+    }
 }
 
 fn misplaced(line: usize, why: &str) -> Misplaced {
@@ -105,7 +125,7 @@ fn misplaced(line: usize, why: &str) -> Misplaced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host, Outcome};
+    use crate::record::{Done, Host};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

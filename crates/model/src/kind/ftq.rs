@@ -1,9 +1,11 @@
 //! Kind `ftq`: a header, pieces of the series, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Concluded, Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::Outcome;
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -75,5 +77,23 @@ impl Recorded for FtqRecord {
 
     fn study(&self, stored: Option<&Stored<Self>>) -> FtqFinding {
         crate::ftq::study(self, stored)
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        crate::ftq::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.envelope.limits
+    }
+}
+
+impl Concluded for FtqFinding {
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn limits(&self) -> &[LimitFinding] {
+        &self.limits
     }
 }

@@ -1,9 +1,11 @@
 //! Kind `guest`: a header, one line for each guest that was measured, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Concluded, Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
+use crate::limit::{Limit, LimitFinding, Quantity};
+use crate::record::Outcome;
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -59,13 +61,34 @@ impl Recorded for GuestRecord {
         &self.header.plan
     }
 
-    fn fits(&self, _: &GuestPlan) -> Result<(), String> {
-        // Within one measurement every arm is measured anew, exactly: there is nothing to compare across records.
-        Err("a measurement of guests is not compared with a stored one; measure both kernels with one command: give --kernel twice".to_owned())
+    fn fits(&self, plan: &GuestPlan) -> Result<(), String> {
+        crate::guest::fits(self, plan)
     }
 
-    fn study(&self, _: Option<&Stored<Self>>) -> GuestFinding {
-        crate::guest::study(self)
+    fn study(&self, stored: Option<&Stored<Self>>) -> GuestFinding {
+        crate::guest::study_against(self, stored)
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        crate::guest::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.envelope.limits
+    }
+
+    fn has_baseline(plan: &GuestPlan) -> bool {
+        plan.arms.len() > 1
+    }
+}
+
+impl Concluded for GuestFinding {
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn limits(&self) -> &[LimitFinding] {
+        &self.limits
     }
 }
 

@@ -48,7 +48,7 @@ fn names(source: &Source) -> Vec<Vec<&str>> {
 }
 
 /// For each phase of `now`, the phase of `then` to compare it with: the one with the same jobs, or the only one.
-fn pairs(then: &Source, now: &Source) -> Vec<Option<usize>> {
+pub(super) fn pairs(then: &Source, now: &Source) -> Vec<Option<usize>> {
     let (then, now) = (names(then), names(now));
     if let ([_], [_]) = (then.as_slice(), now.as_slice()) {
         return vec![Some(0)];

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod hostile;
+mod limits;
 mod placement;
 mod stepping;
 

@@ -85,6 +85,7 @@ pub fn one() -> BlastFinding {
         published: Vec::new(),
         usl: BTreeMap::new(),
         stored: None,
+        limits: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }
@@ -184,6 +185,7 @@ pub fn empty() -> BlastFinding {
 pub fn hostile(number: f64, text: &str) -> BlastFinding {
     let mut finding = methods();
     let wrong = Estimate { value: number, low: Some(-number), high: None };
+    finding.limits = crate::limits::hostile(number, text);
     for point in &mut finding.points {
         (point.sent_per_second, point.errors_per_second, point.delivered) = (number, -number, wrong);
         (point.delivered_ratio, point.cycles_per_packet, point.cycles_ratio) = (Some(wrong), Some(wrong), Some(wrong));

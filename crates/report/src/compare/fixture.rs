@@ -12,6 +12,7 @@ pub use stored::{stored, stored_sweep};
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
 use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use model::limit::{LimitFinding, LimitState};
 use model::origin::Input;
 use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
@@ -441,7 +442,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         published.cell = at.clone();
         (published.baseline, published.candidate, published.change) = (Some(number), Some(number), Some(number));
     }
-    finding.limits = vec![limit(text, text, LimitState::Exceeded); 2];
+    finding.limits = crate::limits::hostile(number, text);
     finding.environment.meter = Some(text.to_owned());
     finding.environment.host.cpu_model = text.repeat(10);
     finding.environment.host.tsc_hertz = number;
@@ -563,7 +564,8 @@ fn shift() -> Vec<ShiftPoint> {
 }
 
 fn limit(limit: &str, cell: &str, state: LimitState) -> LimitFinding {
-    LimitFinding { limit: limit.to_owned(), cell: cell.to_owned(), arm: "candidate".to_owned(), state }
+    let (limit, cell, arm) = (limit.to_owned(), cell.to_owned(), "candidate".to_owned());
+    LimitFinding { limit, cell, arm, state, ..LimitFinding::default() }
 }
 
 fn canaries(nanos: f64) -> Canaries {

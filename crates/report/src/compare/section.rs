@@ -2,10 +2,11 @@
 
 use super::{against_stored, contents, published, words};
 use crate::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
+use crate::limits;
 use crate::number::{self, COUNT, bare_percent};
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CrossoverFinding, LimitFinding, LimitState, TimeNeeded};
+use model::comparison::finding::{CrossoverFinding, TimeNeeded};
 use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::stats::Estimate;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
         against_stored::block(finding),
-        limits(finding),
+        limits::block(&finding.limits, "cell"),
         noise_floor(finding),
         crossovers(finding),
         lines(finding),
@@ -34,37 +35,6 @@ fn grid(title: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Option<Block
 
 fn facts(title: &str, facts: Vec<Fact>) -> Option<Block> {
     (!facts.is_empty()).then(|| Block::new(title, Body::Facts(facts)))
-}
-
-/// The limits of `--fail-on` and their states. In a sweep, cells within a limit are only counted.
-fn limits(finding: &CompareFinding) -> Option<Block> {
-    let in_sweep = finding.limits.iter().any(|limit| !limit.cell.is_empty());
-    let several = contents::candidates(finding).len() > 1;
-    let mut heads = vec![Column::rows("limit")];
-    heads.extend(several.then(|| Column::text("arm")));
-    heads.extend(in_sweep.then(|| Column::text("cell")));
-    heads.push(Column::verdict("state"));
-    let row = |limit: &LimitFinding, cell: &str| {
-        let mut row = vec![Cell::from(limit.limit.as_str())];
-        row.extend(several.then(|| Cell::from(limit.arm.as_str())));
-        row.extend(in_sweep.then(|| Cell::from(cell)));
-        let (word, tone) = words::limit(limit.state);
-        row.push(Cell::new(tone, word));
-        row
-    };
-    let kept = |limit: &&LimitFinding| in_sweep && limit.state == LimitState::Kept;
-    let mut rows: Vec<Vec<Cell>> =
-        finding.limits.iter().filter(|limit| !kept(limit)).map(|limit| row(limit, &limit.cell)).collect();
-    let mut counted: Vec<(&LimitFinding, usize)> = Vec::new();
-    for limit in finding.limits.iter().filter(kept) {
-        match counted.iter_mut().find(|(other, _)| other.limit == limit.limit && other.arm == limit.arm) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((limit, 1)),
-        }
-    }
-    let cells = |count| if count == 1 { "1 cell".to_owned() } else { format!("{count} cells") };
-    rows.extend(counted.iter().map(|(limit, count)| row(limit, &cells(*count))));
-    grid("Limits", heads, rows)
 }
 
 /// The resolution of this machine.

@@ -2,7 +2,6 @@
 
 use crate::document::Tone;
 use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, net, with_unit};
-use model::comparison::finding::LimitState;
 use model::experiment::Metric;
 use model::stats::Verdict;
 
@@ -114,15 +113,6 @@ pub fn tone(verdict: Verdict) -> Tone {
         Verdict::Worse | Verdict::WorseMaybeSmall => Tone::Bad,
         Verdict::NoDifference => Tone::Plain,
         Verdict::Inconclusive => Tone::Notice,
-    }
-}
-
-/// The word for a limit's state, and its tone.
-pub fn limit(state: LimitState) -> (&'static str, Tone) {
-    match state {
-        LimitState::Kept => ("kept", Tone::Own),
-        LimitState::Undecided => ("undecided", Tone::Notice),
-        LimitState::Exceeded => ("exceeded", Tone::Bad),
     }
 }
 

@@ -100,11 +100,6 @@ fn how_many(phase: &PhaseFinding) -> String {
     }
 }
 
-/// Whether one rate and one latency describe the phase. With two regimes, they describe neither.
-pub fn is_one_rate(phase: &PhaseFinding) -> bool {
-    phase.regimes.iter().all(|regime| regime.iops.is_none())
-}
-
 /// Part of a phase that a program may leave out of its time before the two rates are told apart.
 const APART: f64 = 0.05;
 
@@ -124,7 +119,7 @@ pub fn over(finding: &RunFinding, phase: &PhaseFinding) -> String {
 /// Whether the rate of a job's phase stepped, so that its rates and mean latency describe no part of it.
 pub fn is_mixed(finding: &RunFinding, job: &JobFinding) -> bool {
     let phase = finding.phases.iter().find(|phase| phase.jobs.contains(&job.name));
-    phase.is_some_and(|phase| !is_one_rate(phase))
+    phase.is_some_and(|phase| !phase.has_one_rate())
 }
 
 /// A note instead of one mean, if the rate stepped.

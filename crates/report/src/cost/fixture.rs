@@ -319,6 +319,7 @@ pub fn empty() -> RunFinding {
         phases: Vec::new(),
         jobs: Vec::new(),
         stored: None,
+        limits: Vec::new(),
         services: Vec::new(),
         origin: origin(),
         canaries: Vec::new(),
@@ -352,6 +353,7 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
     let mut finding = two_phases();
     let estimate = Estimate { value: number, low: Some(number), high: Some(number) };
     finding.title = text.repeat(20);
+    finding.limits = crate::limits::hostile(number, text);
     finding.command_line = vec![text.repeat(9); 5];
     finding.counted_by = Some(text.to_owned());
     finding.outcome = Outcome::Failed(text.to_owned());

@@ -125,7 +125,7 @@ fn cycles(value: Option<f64>, per: &str) -> String {
 
 fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
-    let steady = conditions::is_one_rate(phase);
+    let steady = phase.has_one_rate();
     if let Some(iops) = phase.iops.filter(|_| steady) {
         chips.push(number::with_unit(COUNT, iops) + " IOPS" + &conditions::over(finding, phase));
     }

@@ -30,7 +30,7 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
         let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
         let ratio = |value: Option<f64>| number::net(value, number::significant);
         let cost = phase.cycles_per_io;
-        let one_rate = conditions::is_one_rate(phase);
+        let one_rate = phase.has_one_rate();
         let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
         table.row(vec![
             name(phase).into(),

@@ -156,6 +156,7 @@ pub fn empty() -> FtqFinding {
 /// Every number is `number` and every name is `text`.
 pub fn hostile(number: f64, text: &str) -> FtqFinding {
     let mut finding = dirty_limit();
+    finding.limits = crate::limits::hostile(number, text);
     let text = || text.to_owned();
     (finding.worker, finding.counted_by, finding.command_line) = (text(), text(), vec![text()]);
     finding.quantum_seconds = number;
@@ -310,6 +311,7 @@ fn recorded(readings: usize) -> FtqFinding {
         stall_count: 0,
         probes: Vec::new(),
         against: None,
+        limits: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
         pictures: Pictures { seconds, spans, amount_per_quantum: amounts, ..Pictures::default() },

@@ -231,6 +231,7 @@ pub fn hostile(number: f64, text: &str) -> GuestFinding {
     let mut finding = two_kernels();
     let all = Estimate { value: number, low: Some(number), high: Some(-number) };
     finding.title = text.to_owned();
+    finding.limits = crate::limits::hostile(number, text);
     finding.compared = Some(text.to_owned());
     finding.arms = vec![text.to_owned(), format!("{text}={text}")];
     finding.margin = number;

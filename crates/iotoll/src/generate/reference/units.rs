@@ -83,7 +83,8 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 44] = [
+const KEYS: [(&str, &str, &str); 45] = [
+    ("LimitFinding", "found", "its `unit`"),
     ("CarryingUnit", "number", "count"),
     ("CarryingUnit", "of", "count"),
     ("CarryingUnit", "part", "fraction"),

@@ -6,13 +6,14 @@ mod regimes;
 
 use super::round_sums::{Choice, ComparisonSums};
 use super::{Progress, study};
-use crate::comparison::finding::{LimitState, SlicePoint};
+use crate::comparison::finding::SlicePoint;
 use crate::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::draft::{Draft, Surroundings, Workload};
-use crate::experiment::{ArmPlan, Axis, Limit, Metric};
+use crate::experiment::{ArmPlan, Axis, Metric};
+use crate::limit::LimitState;
 use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
 use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
@@ -315,7 +316,7 @@ fn a_sweep_over_submitters_finds_the_serial_part() {
 #[test]
 fn limits_and_the_noise_floor_follow_from_the_interval() {
     let limits = ["cycles_per_io > +5%", "cycles_per_io > +20%", "cycles_per_io < -1%", "latency_p99 > 0.1%"];
-    let limits = limits.map(|limit| Limit::parse(limit).unwrap()).to_vec();
+    let limits = limits.map(|limit| Metric::limit(limit).unwrap()).to_vec();
     let load =
         |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
     let found = study(&record(experiment(Draft { limits, ..Draft::default() }), 12, load));
@@ -452,7 +453,7 @@ fn steal_is_divided_by_busy_time() {
 fn in_a_sweep_limits_and_margins_are_corrected() {
     use rand_distr::Distribution;
     let axes = vec![Axis { name: "bs".to_owned(), values: (1..=18).map(|bytes| format!("{bytes}k")).collect() }];
-    let limits = vec![Limit::parse("cycles_per_io > +3%").unwrap()];
+    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
     let experiment = experiment(Draft { limits, axes, ..Draft::default() });
     let (mut by_limit, mut by_verdict) = (0, 0);
     for seed in 0..20 {
@@ -530,7 +531,7 @@ fn the_slices_of_an_arm_give_its_rate_and_cost() {
 /// Idle clocks that do not advance give no difference, and rounding must not look like one.
 #[test]
 fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
-    let limits = vec![Limit::parse("cycles_per_io > +3%").unwrap()];
+    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
     let draft = Draft { limits, ..Draft::default() };
     let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {

@@ -15,7 +15,7 @@ fn any_load(round: usize, case: usize) -> Load {
 
 /// Includes latencies, so that percentiles are compared.
 fn slices() -> CompareRecord {
-    let limits = ["cycles_per_io > +1%", "iops < -1%"].map(|limit| Limit::parse(limit).unwrap()).to_vec();
+    let limits = ["cycles_per_io > +1%", "iops < -1%"].map(|limit| Metric::limit(limit).unwrap()).to_vec();
     let mut record = record(experiment(Draft { limits, ..Draft::default() }), 12, any_load);
     for round in &mut record.rounds {
         let latency = |case| {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::comparison::TWO_REGIMES;
-use crate::comparison::finding::LimitState;
-use crate::experiment::Limit;
+use crate::experiment::Metric;
+use crate::limit::LimitState;
 use crate::stats::Verdict;
 
 /// Cold until `step`: a hundred times as slow, and the candidate is not cheaper. Warm after that, and the candidate
@@ -35,7 +35,7 @@ fn the_last_regime_gives_the_answer() {
 
 #[test]
 fn a_last_regime_that_is_too_short_gives_no_verdict() {
-    let limit = Limit::parse("cycles_per_io > +3%").unwrap();
+    let limit = Metric::limit("cycles_per_io > +3%").unwrap();
     let found = study(&record(experiment(Draft { limits: vec![limit], ..Draft::default() }), 11, stepping(8)));
     for (name, metric) in &found.cells[0].metrics {
         assert_eq!((metric.change, metric.verdict), (None, Verdict::Inconclusive), "{name}");

@@ -1,0 +1,89 @@
+//! A measurement of guests beside an earlier one. Both are exact and depend on no host, so nothing but what the guests were made
+//! of differs: kernels, emulator, iotoll's own program in the guest.
+
+use super::plan::{GuestPlan, Point};
+use super::record::{GuestRecord, Header, Measured};
+use super::study::{change, of_point, study};
+use super::{GuestFinding, limits};
+use crate::stored::{Stored, warnings, work};
+use crate::warning::gravest_first;
+
+/// Checks whether a measurement of `plan` can be compared with an earlier record.
+///
+/// # Errors
+/// If the two have no point in common.
+pub fn fits(record: &GuestRecord, plan: &GuestPlan) -> Result<(), String> {
+    let then = &record.header.plan;
+    if plan.points.iter().any(|point| counterpart(then, point).is_some()) {
+        return Ok(());
+    }
+    Err("the two have no job in common with the same stack, parameters and values of a sweep; name the jobs alike (--name)".to_owned())
+}
+
+/// The point of an earlier plan to compare this one with: the same job on the same stack, of the kernel with the same name, or
+/// else of the first arm.
+fn counterpart(then: &GuestPlan, point: &Point) -> Option<usize> {
+    let alike = |other: &Point| {
+        (&other.job, &other.stack, &other.parameters, &other.cell)
+            == (&point.job, &point.stack, &point.parameters, &point.cell)
+    };
+    let found = || then.points.iter().enumerate().filter(|(_, other)| alike(other));
+    let same = found().find(|(_, other)| other.kernel == point.kernel);
+    same.or_else(|| found().min_by_key(|(_, other)| other.arm)).map(|(number, _)| number)
+}
+
+/// The replicates of the earlier point that a point is compared with.
+pub(super) fn earlier<'a>(then: &'a GuestRecord, now: &GuestPlan, number: usize) -> Vec<&'a Measured> {
+    let found = now.points.get(number).and_then(|point| counterpart(&then.header.plan, point));
+    found.map_or_else(Vec::new, |number| of_point(then, number))
+}
+
+/// Computes all numbers, compared with an earlier record if there is one, and judges the limits.
+pub fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>) -> GuestFinding {
+    let mut finding = study(record);
+    if let Some(stored) = stored {
+        let (then, now) = (&stored.record, &record.header);
+        for (number, point) in finding.points.iter_mut().enumerate() {
+            let before = earlier(then, &now.plan, number);
+            point.since_stored = change(&of_point(record, number), &before, now.plan.margin);
+        }
+        finding.stored = Some(stored.finding(&then.header.envelope, differences(&then.header, now)));
+        let differing = work::named(differing_work(&then.header.plan, &now.plan));
+        finding.warnings.extend(warnings(&then.header.envelope, &now.envelope, &differing));
+        gravest_first(&mut finding.warnings);
+    }
+    finding.limits = limits::judge(record, &finding, stored.map(|stored| &stored.record));
+    finding
+}
+
+/// What the guests were made of, then and now.
+fn differences(then: &Header, now: &Header) -> Vec<String> {
+    let kernels = |header: &Header| -> String {
+        let releases: Vec<&str> = header.kernels.values().map(|kernel| kernel.release.as_str()).collect();
+        releases.join(", ")
+    };
+    let found = [
+        work::differs("kernels", kernels(then), kernels(now)),
+        work::differs("emulator", &then.emulator, &now.emulator),
+        work::differs("CPU", &then.cpu, &now.cpu),
+        work::differs("memory", format!("{} MiB", then.memory_mib), format!("{} MiB", now.memory_mib)),
+        work::differs("iotoll", &then.envelope.iotoll_version, &now.envelope.iotoll_version),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Jobs of one name that are not the same.
+fn differing_work(then: &GuestPlan, now: &GuestPlan) -> Vec<String> {
+    let mut found = Vec::new();
+    for point in &now.points {
+        let before = counterpart(then, point).and_then(|number| then.points.get(number));
+        let Some(before) = before else { continue };
+        let differs = (&before.phase, before.ios, before.warm_up_ios, &before.sysctls, &before.mount_options)
+            != (&point.phase, point.ios, point.warm_up_ios, &point.sysctls, &point.mount_options);
+        let name = format!("job '{}'", point.job);
+        if differs && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}

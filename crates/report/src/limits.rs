@@ -1,0 +1,172 @@
+//! The limits of `--fail-on`: a table of their states, and a sentence for the one that fails a build.
+
+use crate::change::Change;
+use crate::document::{Block, Body, Cell, Column, Section, Table, Tone};
+use crate::number::{self, COUNT, MISSING, NANOS, Scale};
+use crate::phrase::tied;
+use model::limit::{CHANGE, LimitFinding, LimitState};
+
+/// Each limit at each place with its state. Of several places, those where a limit is kept are only counted, by this `noun`.
+pub(crate) fn block(limits: &[LimitFinding], noun: &str) -> Option<Block> {
+    let first = limits.first()?;
+    let places = limits.iter().any(|limit| !limit.cell.is_empty());
+    let arms = limits.iter().any(|limit| limit.arm != first.arm);
+    let measured = limits.iter().any(|limit| limit.found.is_some());
+    let mut heads = vec![Column::rows("limit")];
+    heads.extend(arms.then(|| Column::text("arm")));
+    heads.extend(places.then(|| Column::text(noun)));
+    heads.extend(measured.then(|| Column::number("measured")));
+    heads.push(Column::verdict("state"));
+    let mut table = Table::new(heads);
+    let mut add = |limit: &LimitFinding, place: &str, counted: bool| {
+        let mut row = vec![Cell::from(limit.limit.as_str())];
+        row.extend(arms.then(|| Cell::from(limit.arm.as_str())));
+        row.extend(places.then(|| Cell::from(place)));
+        row.extend(measured.then(|| if counted { Cell::from("") } else { Cell::from(tied(&found(limit))) }));
+        let (word, tone) = state(limit.state);
+        row.push(Cell::new(tone, word));
+        table.row(row);
+    };
+    let kept = |limit: &&LimitFinding| places && limit.state == LimitState::Kept;
+    limits.iter().filter(|limit| !kept(limit)).for_each(|limit| add(limit, &limit.cell, false));
+    let mut counted: Vec<(&LimitFinding, usize)> = Vec::new();
+    for limit in limits.iter().filter(kept) {
+        match counted.iter_mut().find(|(other, _)| other.limit == limit.limit && other.arm == limit.arm) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((limit, 1)),
+        }
+    }
+    for (limit, count) in counted {
+        add(limit, &format!("{count} {noun}{}", if count == 1 { "" } else { "s" }), true);
+    }
+    Some(Block::new("Limits", Body::Table(table)))
+}
+
+/// The same as a section without a title.
+pub(crate) fn section(limits: &[LimitFinding], noun: &str) -> Option<Section> {
+    block(limits, noun).map(|block| Section::new("", vec![block]))
+}
+
+/// "cycles_per_io > 30k is exceeded: 35.2k [34.9k, 35.5k] cycles/I/O (bs=4k)".
+pub fn sentence(limit: &LimitFinding) -> String {
+    let reason = limit.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+    let text = match limit.found {
+        Some(_) => format!("{}{reason}", found(limit)),
+        None => limit.reason.clone().unwrap_or_default(),
+    };
+    let place: Vec<&str> =
+        [limit.arm.as_str(), limit.cell.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+    format!("{} is {}: {text}{place}", limit.limit, state(limit.state).0)
+}
+
+/// The word for a state, and its tone.
+fn state(state: LimitState) -> (&'static str, Tone) {
+    match state {
+        LimitState::Kept => ("kept", Tone::Own),
+        LimitState::Undecided => ("undecided", Tone::Notice),
+        LimitState::Exceeded => ("exceeded", Tone::Bad),
+    }
+}
+
+/// What was measured, in the limit's own notation. A value that is exact has no interval.
+fn found(limit: &LimitFinding) -> String {
+    let Some(found) = limit.found.filter(|found| found.value.is_finite()) else { return MISSING.to_owned() };
+    let ends = found.low.zip(found.high).filter(|(low, high)| low != high);
+    if limit.unit == CHANGE {
+        let change = Change { value: Some(found.value), low: found.low, high: found.high };
+        return if ends.is_some() { change.whole() } else { change.percent() };
+    }
+    let (text, unit): (Box<dyn Fn(f64) -> String>, &str) = match limit.unit.as_str() {
+        "fraction" => (Box::new(number::percent), ""),
+        unit @ ("ns" | "s") => {
+            let factor = if unit == "s" { 1e9 } else { 1.0 };
+            let scale = Scale::of(NANOS, found.value * factor);
+            (Box::new(move |value: f64| scale.cell(value * factor)), scale.unit)
+        }
+        unit => {
+            let scale = Scale::of(COUNT, found.value);
+            (Box::new(move |value: f64| format!("{}{}", scale.cell(value), scale.unit)), unit)
+        }
+    };
+    let interval = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high))).unwrap_or_default();
+    let gap = if unit.is_empty() { "" } else { " " };
+    format!("{}{interval}{gap}{unit}", text(found.value))
+}
+
+/// For tests: limits that no study gives.
+#[cfg(test)]
+pub(crate) fn hostile(number: f64, text: &str) -> Vec<LimitFinding> {
+    let limit = |unit: &str, state| LimitFinding {
+        limit: text.to_owned(),
+        cell: text.to_owned(),
+        arm: unit.to_owned(),
+        found: Some(model::stats::Estimate { value: number, low: Some(-number), high: Some(number) }),
+        unit: unit.to_owned(),
+        reason: Some(text.to_owned()),
+        state,
+    };
+    vec![limit(CHANGE, LimitState::Exceeded), limit("ns", LimitState::Undecided), limit(text, LimitState::Exceeded)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::stats::Estimate;
+
+    fn limit(limit: &str, unit: &str, [value, low, high]: [f64; 3], state: LimitState) -> LimitFinding {
+        let found = Some(Estimate { value, low: Some(low), high: Some(high) });
+        LimitFinding { limit: limit.to_owned(), unit: unit.to_owned(), found, state, ..LimitFinding::default() }
+    }
+
+    #[test]
+    fn a_sentence_has_the_limit_its_state_and_what_was_measured() {
+        use LimitState::{Exceeded, Undecided};
+        for (finding, text) in [
+            (
+                limit("cycles_per_io > 30k", "cycles/I/O", [35_200.0, 34_900.0, 35_500.0], Exceeded),
+                "cycles_per_io > 30k is exceeded: 35.2k [34.9k, 35.5k] cycles/I/O",
+            ),
+            (
+                limit("cycles_per_io > +3%", CHANGE, [0.05, 0.02, 0.08], Undecided),
+                "cycles_per_io > +3% is undecided: +5.0 % [2.0, 8.0]",
+            ),
+            (limit("latency_p99 > 200us", "ns", [250_000.0; 3], Exceeded), "latency_p99 > 200us is exceeded: 250 µs"),
+            (
+                limit("longest_stall_seconds > 1ms", "s", [0.002; 3], Exceeded),
+                "longest_stall_seconds > 1ms is exceeded: 2.00 ms",
+            ),
+            (
+                limit("loss_share > 1%", "fraction", [0.02, 0.015, 0.025], Exceeded),
+                "loss_share > 1% is exceeded: 2.0 % [1.5 %, 2.5 %]",
+            ),
+            (
+                LimitFinding {
+                    reason: Some("nothing was measured".to_owned()),
+                    ..limit("iops < 1", "", [f64::NAN; 3], Undecided)
+                },
+                "iops < 1 is undecided: —; nothing was measured",
+            ),
+        ] {
+            assert_eq!(sentence(&finding), text);
+        }
+        let there = LimitFinding {
+            cell: "bs=4k".to_owned(),
+            arm: "k2".to_owned(),
+            ..limit("instructions_per_io > +1%", CHANGE, [0.02; 3], Exceeded)
+        };
+        assert_eq!(sentence(&there), "instructions_per_io > +1% is exceeded: +2.0 % (k2, bs=4k)");
+    }
+
+    #[test]
+    fn places_where_a_limit_is_kept_are_counted() {
+        let at = |cell: &str, state| LimitFinding {
+            cell: cell.to_owned(),
+            ..limit("iops < 10k", "I/O/s", [2e4, 1e4, 3e4], state)
+        };
+        let all = [at("a", LimitState::Exceeded), at("b", LimitState::Kept), at("c", LimitState::Kept)];
+        let Body::Table(table) = block(&all, "phase").unwrap().body else { panic!("no table") };
+        assert_eq!(table.rows.len(), 2);
+        assert!(block(&[], "phase").is_none());
+    }
+}
