@@ -13,6 +13,7 @@ pub mod ftq;
 mod generate;
 pub mod guest;
 mod help;
+mod history;
 mod serve;
 mod shown;
 mod value;
@@ -23,6 +24,7 @@ pub use earlier::Earlier;
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
+pub use history::HistoryArguments;
 pub use serve::{ServeArguments, Storage};
 pub use shown::{Shown, is_dumb};
 pub use value::{Probes, Words};
@@ -71,6 +73,8 @@ pub enum Verb {
     Serve(ServeArguments),
     /// Print a saved record again
     Report(ReportArguments),
+    /// Show what the records of one experiment say over time: levels, where they changed, and what else changed there
+    History(HistoryArguments),
     /// Report what this machine can measure, how well, and how to fix what is missing
     Doctor(DoctorArguments),
     /// Show what iotoll does in half a minute: two cost sheets and a comparison, on a scratch file that it removes

@@ -7,6 +7,7 @@ use model::comparison::CompareRecord;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
 use model::guest::GuestRecord;
+use model::history::Observation;
 use model::kind::Recorded;
 use model::record::Record;
 use report::Finding;
@@ -33,6 +34,8 @@ pub struct Row {
     pub kind: Kind,
     /// Reads a record and studies it, compared with an earlier one if there is one. Limits replace those of the record.
     pub study: fn(&Path, &Earlier) -> anyhow::Result<Studied>,
+    /// What the record at a path says of each metric.
+    pub observe: fn(&Path) -> anyhow::Result<Observation>,
     /// The JSON Schema of its findings.
     pub schema: fn() -> Schema,
 }
@@ -46,7 +49,7 @@ where
     R: Recorded,
     R::Finding: Finding + JsonSchema + 'static,
 {
-    Row { kind: R::KIND, study: study::<R>, schema: schema::<R::Finding> }
+    Row { kind: R::KIND, study: study::<R>, observe: observe::<R>, schema: schema::<R::Finding> }
 }
 
 /// Reads the record at `path`, of whatever kind it is, and studies it.
@@ -54,10 +57,27 @@ where
 /// # Errors
 /// When it cannot be read, or the stored record does not fit.
 pub fn study_at(path: &Path, earlier: &Earlier) -> anyhow::Result<Studied> {
+    (row_at(path)?.study)(path, earlier)
+}
+
+/// Reads the record at `path`, of whatever kind and version of the method it is, for a history.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn observe_at(path: &Path) -> anyhow::Result<Observation> {
+    (row_at(path)?.observe)(path)
+}
+
+fn row_at(path: &Path) -> anyhow::Result<&'static Row> {
     let kind = lab::store::kind_at(path)?;
     // Unreachable fallback: a test checks that every kind has a row.
     let [first, ..] = &KINDS;
-    (KINDS.iter().find(|row| row.kind == kind).unwrap_or(first).study)(path, earlier)
+    Ok(KINDS.iter().find(|row| row.kind == kind).unwrap_or(first))
+}
+
+fn observe<R: Recorded>(path: &Path) -> anyhow::Result<Observation> {
+    let record: R = lab::store::load_earlier(path)?;
+    Ok(model::history::observe(path.display().to_string(), record))
 }
 
 fn study<R: Recorded>(path: &Path, earlier: &Earlier) -> anyhow::Result<Studied>

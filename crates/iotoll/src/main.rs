@@ -12,6 +12,7 @@ mod ftq;
 mod generate;
 mod guardian;
 mod guest;
+mod history;
 mod input;
 mod kinds;
 mod probes;
@@ -49,6 +50,7 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),
+        Verb::History(arguments) => history::history(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),
         Verb::Completions(arguments) => generate::completions(arguments),

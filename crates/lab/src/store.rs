@@ -18,7 +18,7 @@ use std::time::SystemTime;
 /// File name of a record in its folder.
 const RECORD: &str = "record.jsonl";
 /// Default folder of records.
-const RUNS: &str = "iotoll-runs";
+pub const RUNS: &str = "iotoll-runs";
 
 /// A folder for a record.
 #[derive(Clone, Debug)]
@@ -111,6 +111,39 @@ fn latest_in(runs: &Path) -> Result<PathBuf> {
         let runs = runs.display();
         Error::Refused(format!("{runs}: no record is there; give the folder of a saved measurement"))
     })
+}
+
+/// All records at these paths: files, or folders with records at any depth. A folder that is a record stands for it.
+///
+/// # Errors
+/// When a path does not exist or cannot be listed, or there is no record at all.
+pub fn records_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        let about = fs::metadata(path).map_err(|error| Error::file(path, "looking for records", error))?;
+        if about.is_dir() { add_records(path, &mut found)? } else { found.push(path.clone()) }
+    }
+    if found.is_empty() {
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Error::Refused(format!(
+            "{}: no record is there; give folders of saved measurements",
+            names.join(", ")
+        )));
+    }
+    Ok(found)
+}
+
+fn add_records(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    if folder.join(RECORD).is_file() {
+        found.push(folder.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(folder).map_err(|error| Error::file(folder, "looking for records", error))?;
+    // Links are not followed: one may lead back.
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.iter().try_for_each(|folder| add_records(folder, found))
 }
 
 /// Permissions for saving a file in a folder.

@@ -9,7 +9,7 @@ pub mod guest;
 
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::stored::Stored;
 use serde::de::DeserializeOwned;
 
@@ -58,6 +58,9 @@ pub trait Recorded: Sized {
 
     /// Its first line.
     fn envelope(&self) -> &Envelope;
+
+    /// The machine; `None` if an older record does not have it.
+    fn host(&self) -> Option<&Host>;
 
     /// What was planned.
     fn plan(&self) -> &Self::Plan;

@@ -16,6 +16,7 @@ pub mod experiment_kind;
 pub mod finding;
 pub mod ftq;
 pub mod guest;
+pub mod history;
 #[cfg(test)]
 mod hostile;
 pub mod injected;

@@ -1,6 +1,6 @@
 //! For tests: findings of every kind.
 
-use crate::{Finding, blast, compare, cost, doctor, experiment, ftq, guest};
+use crate::{Finding, blast, compare, cost, doctor, experiment, ftq, guest, history};
 use model::envelope::Kind;
 
 type Examples = Vec<(String, Box<dyn Finding>)>;
@@ -23,7 +23,10 @@ pub fn measured() -> Examples {
 
 /// All that can be shown: also what no record contains.
 pub fn all() -> Examples {
-    let others: [(&str, Box<dyn Finding>); 2] =
-        [("doctor", Box::new(doctor::fixture())), ("experiment", Box::new(experiment::fixture()))];
+    let others: [(&str, Box<dyn Finding>); 3] = [
+        ("doctor", Box::new(doctor::fixture())),
+        ("experiment", Box::new(experiment::fixture())),
+        ("history", Box::new(history::fixture::upgraded())),
+    ];
     measured().into_iter().chain(others.map(|(name, finding)| (name.to_owned(), finding))).collect()
 }

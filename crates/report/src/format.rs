@@ -3,7 +3,7 @@
 
 use crate::document::Document;
 use crate::{
-    Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, plan, terminal,
+    Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, history, html, json, mail, markdown, plan, terminal,
 };
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
@@ -12,6 +12,7 @@ use model::experiment::Experiment;
 use model::finding::RunFinding;
 use model::ftq::{FtqFinding, FtqPlan};
 use model::guest::{GuestFinding, GuestPlan};
+use model::history::HistoryFinding;
 use model::plan::Plan;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
@@ -45,6 +46,7 @@ findings! {
     FtqFinding: ftq::document,
     BlastFinding: blast::document,
     Diagnosis: doctor::document,
+    HistoryFinding: history::document,
     // Only read, not measured.
     Experiment: experiment::document,
     Plan: plan::document,

@@ -22,6 +22,7 @@ mod experiment;
 pub mod format;
 mod ftq;
 pub mod guest;
+mod history;
 mod html;
 pub mod ink;
 mod json;

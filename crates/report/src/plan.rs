@@ -57,7 +57,8 @@ pub fn guests(plan: &GuestPlan) -> Document {
     if let Some(compared) = &plan.compared {
         facts.push(Fact::new("Compared", format!("{compared}: {}", plan.arms.join(", "))));
     }
-    let mut data = Table::new(["job", "kernel", "stack", "parameters", "sweep", "ios", "work"].map(Column::text).to_vec());
+    let mut data =
+        Table::new(["job", "kernel", "stack", "parameters", "sweep", "ios", "work"].map(Column::text).to_vec());
     let mut seen = Vec::new();
     for point in &plan.points {
         let cell: Vec<String> = point.cell.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -133,7 +134,8 @@ mod tests {
 
     #[test]
     fn guests_name_what_is_compared_and_how_many_boot() {
-        let phase = parse::flags(&["--name=a", "--ioengine=null", "--size=1m"].map(str::to_owned), &Settings::default());
+        let phase =
+            parse::flags(&["--name=a", "--ioengine=null", "--size=1m"].map(str::to_owned), &Settings::default());
         let phase = phase.unwrap().phases.remove(0);
         let point = |arm: usize, kernel: &str| Point {
             job: "a".to_owned(),

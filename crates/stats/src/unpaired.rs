@@ -32,7 +32,7 @@ pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
 }
 
 /// Merges neighbours into at most 20 groups of nearly equal size.
-pub(crate) fn grouped(rounds: &[Pair]) -> Vec<Pair> {
+pub fn grouped(rounds: &[Pair]) -> Vec<Pair> {
     let count = rounds.len().min(GROUPS);
     let mut groups = vec![Pair { numerator: 0.0, denominator: 0.0 }; count];
     for (place, round) in rounds.iter().enumerate() {

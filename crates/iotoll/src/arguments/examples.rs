@@ -11,7 +11,7 @@ const fn example(command: &'static str, what: &'static str) -> Example {
 }
 
 /// The examples of the program, and of each verb by its words.
-const TABLE: [(&str, [Example; 3]); 16] = [
+const TABLE: [(&str, [Example; 3]); 17] = [
     (
         "",
         [
@@ -170,6 +170,14 @@ const TABLE: [(&str, [Example; 3]); 16] = [
             example("iotoll doctor", "what this machine can measure, how well, and how to fix what is missing"),
             example("iotoll doctor --format markdown", "for a bug report"),
             example("iotoll doctor --format json", "for a script"),
+        ],
+    ),
+    (
+        "history",
+        [
+            example("iotoll history", "what changed between the records in iotoll-runs"),
+            example("iotoll history nightly --format markdown", "the records of a CI job, for an issue"),
+            example("iotoll history nightly --format html > history.html", "with a chart of each metric that changed"),
         ],
     ),
     (

@@ -5,7 +5,7 @@ use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -49,6 +49,10 @@ impl Recorded for BlastRecord {
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
+    }
+
+    fn host(&self) -> Option<&Host> {
+        Some(&self.header.host)
     }
 
     fn envelope(&self) -> &Envelope {

@@ -7,7 +7,7 @@ use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::{Experiment, Metric};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::stored::Stored;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,10 @@ impl Recorded for CompareRecord {
         // One of boots waits for the next boot, and its finding says so.
         let has_end = self.end.is_some() || self.header.experiment.boots.is_some();
         Extent { has_end, parts: self.rounds.len().max(self.boots.len()), noun: "rounds" }
+    }
+
+    fn host(&self) -> Option<&Host> {
+        Some(&self.header.host)
     }
 
     fn envelope(&self) -> &Envelope {

@@ -8,7 +8,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Execution, Outcome, Record, Snapshot, Source, Stretch};
+use crate::record::{Execution, Host, Outcome, Record, Snapshot, Source, Stretch};
 use crate::storage::Storage;
 use crate::stored::Stored;
 use crate::study;
@@ -83,6 +83,10 @@ impl Recorded for Record {
         Extent { has_end, parts, noun: "executions of phases" }
     }
 
+    fn host(&self) -> Option<&Host> {
+        Some(&self.host)
+    }
+
     fn envelope(&self) -> &Envelope {
         &self.envelope
     }
@@ -125,7 +129,7 @@ fn misplaced(line: usize, why: &str) -> Misplaced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host};
+    use crate::record::Done;
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

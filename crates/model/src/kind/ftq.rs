@@ -5,7 +5,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -56,6 +56,10 @@ impl Recorded for FtqRecord {
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
+    }
+
+    fn host(&self) -> Option<&Host> {
+        Some(&self.header.host)
     }
 
     fn envelope(&self) -> &Envelope {

@@ -5,7 +5,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::stored::Stored;
 use serde::Deserialize;
 
@@ -51,6 +51,10 @@ impl Recorded for GuestRecord {
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
+    }
+
+    fn host(&self) -> Option<&Host> {
+        self.header.host.as_ref()
     }
 
     fn envelope(&self) -> &Envelope {

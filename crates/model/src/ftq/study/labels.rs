@@ -5,11 +5,11 @@
 //! which may drift, jump or be a random walk.
 
 use super::periods::running;
-use crate::stats::random::Random;
 use super::words;
 use crate::ftq::finding::Label;
 use crate::ftq::series::{Grid, Series};
 use crate::probe::{Descriptor, Kind};
+use crate::stats::random::Random;
 use std::ops::Range;
 
 /// Probability of chance, corrected for all probes, up to which a probe is a label of a period.

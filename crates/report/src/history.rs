@@ -1,0 +1,277 @@
+//! Finding of a history → document: where a level changed and what else changed there, all levels, a chart of each series.
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+use crate::change::Change;
+use crate::document::{
+    Align, Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
+    Series as Line, Table, Tone,
+};
+use crate::limits;
+use crate::number::{COUNT, MISSING, NANOS};
+use crate::phrase::{self, tied};
+use crate::shell;
+use model::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
+use model::limit::{CHANGE, LimitFinding};
+use model::stats::Estimate;
+
+/// Charts of an experiment: those of series that changed, and as many others as make these.
+const CHARTS: usize = 6;
+
+/// The finding as a document.
+pub fn document(finding: &HistoryFinding) -> Document {
+    let records: usize = finding.experiments.iter().map(|experiment| experiment.records.len()).sum();
+    let mut sections: Vec<Section> = finding.experiments.iter().map(section).collect();
+    if !finding.alone.is_empty() {
+        let note = format!(
+            "Not in a history, because no other record has the same command line: {}",
+            finding.alone.join(", ")
+        );
+        let notes = vec![Note::new(Tone::Faint, note)];
+        sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
+    }
+    Document {
+        kind: "iotoll history".to_owned(),
+        title: format!("{} of {records} records", plural(finding.experiments.len(), "experiment")),
+        lead: "Each metric of stored records over time: its levels, and where they changed".to_owned(),
+        headline: finding.experiments.iter().flat_map(headline).collect(),
+        sections,
+        caveats: finding.experiments.iter().flat_map(|experiment| experiment.warnings.clone()).collect(),
+        data: data(finding),
+        ..Document::default()
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What changed in an experiment, the largest changes of each record first; or that nothing did.
+fn headline(experiment: &Experiment) -> Vec<Sentence> {
+    let mut sentences = Vec::new();
+    for (series, change) in changes(experiment) {
+        let text = format!("{} {} since {}", name(series), percent(&change.change), moment(experiment, change.record));
+        let differs = differs(experiment, change.record);
+        sentences.push(Sentence { detail: (!differs.is_empty()).then_some(differs), ..Sentence::plain(text) });
+    }
+    if sentences.is_empty() {
+        let (series, records) = (plural(experiment.series.len(), "series"), plural(experiment.records.len(), "record"));
+        sentences.push(Sentence::plain(format!("{}: no change in {series} of {records}", title(experiment))));
+    }
+    let outside = experiment.series.iter().filter(|series| series.expected.is_some_and(|it| it.is_last_outside));
+    let outside: Vec<String> = outside.map(name).collect();
+    if !outside.is_empty() {
+        let text =
+            format!("The last record of {} is outside of what is expected: {}", title(experiment), outside.join(", "));
+        sentences.push(Sentence {
+            detail: Some("one record is no change; measure again".to_owned()),
+            ..Sentence::plain(text)
+        });
+    }
+    sentences
+}
+
+/// All changes, in order of time, the largest first where several are at one record.
+fn changes(experiment: &Experiment) -> Vec<(&Series, &ChangePoint)> {
+    let mut found: Vec<_> =
+        experiment.series.iter().flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
+    let size = |change: &ChangePoint| change.change.value.ln_1p().abs();
+    found.sort_by(|(_, a), (_, b)| a.record.cmp(&b.record).then_with(|| size(b).total_cmp(&size(a))));
+    found
+}
+
+fn section(experiment: &Experiment) -> Section {
+    let mut blocks = vec![Block::new("", Body::Facts(facts(experiment)))];
+    let mut table = Table::new(vec![
+        Column::rows("Changes"),
+        Column::text("since"),
+        Column::number("before"),
+        Column::number("after"),
+        Column::number("change"),
+        Column::text("what else changed").spare(1),
+    ]);
+    for (series, change) in changes(experiment) {
+        let level = |is_wanted: &dyn Fn(&&Level) -> bool| series.levels.iter().rfind(|it| is_wanted(it));
+        let value =
+            |level: Option<&Level>| level.map_or_else(|| MISSING.to_owned(), |level| bare(series, level.value.value));
+        table.row(vec![
+            Cell::from(name(series)),
+            Cell::from(moment(experiment, change.record)),
+            Cell::from(value(level(&|level| level.first < change.record))),
+            Cell::from(value(level(&|level| level.first == change.record))),
+            Cell::from(percent(&change.change)),
+            Cell::from(differs(experiment, change.record)),
+        ]);
+    }
+    if !table.rows.is_empty() {
+        blocks.push(Block::new("Changes", Body::Table(table)));
+    }
+    blocks.push(Block::new("Levels", Body::Table(levels(experiment))));
+    let charts = charts(experiment);
+    if !charts.is_empty() {
+        blocks.push(Block::new("", Body::Charts(charts)).of(Audience::PAGE));
+    }
+    Section::new(title(experiment), blocks)
+}
+
+fn facts(experiment: &Experiment) -> Vec<Fact> {
+    let (first, last) = (moment(experiment, 0), moment(experiment, experiment.records.len().saturating_sub(1)));
+    let mut facts = vec![Fact::new("Records", format!("{}, from {first} to {last}", experiment.records.len()))];
+    facts.extend(experiment.records.first().map(|record| Fact::new("First on", &record.machine)));
+    let differing = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
+    facts.extend(differing.map(|(place, record)| Fact::new(moment(experiment, place), record.differs.join(", "))));
+    facts
+}
+
+/// The last level of each series, the last value, and where it was expected.
+fn levels(experiment: &Experiment) -> Table {
+    let mut columns = vec![Column::rows("Levels")];
+    columns.extend(["records", "level", "95 % interval", "last", "expected"].map(Column::number));
+    columns.push(Column { align: Align::Left, ..Column::text("") });
+    let mut table = Table::new(columns);
+    for series in &experiment.series {
+        let Some(last) = series.points.last() else { continue };
+        let Some(level) = series.levels.last() else {
+            table.note(
+                Cell::from(name(series)),
+                format!("last {}; no level, because not all values are positive", bare(series, last.value.value)),
+            );
+            continue;
+        };
+        let range = |low: f64, high: f64| format!("[{}, {}]", bare(series, low), bare(series, high));
+        let ends =
+            level.value.low.zip(level.value.high).map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
+        let expected = series.expected.map_or_else(|| MISSING.to_owned(), |it| range(it.low, it.high));
+        let outside = series.expected.is_some_and(|it| it.is_last_outside);
+        let word = if outside { Cell::new(Tone::Notice, "outside") } else { Cell::from("") };
+        let cells = [
+            name(series),
+            level.records.to_string(),
+            bare(series, level.value.value),
+            ends,
+            bare(series, last.value.value),
+            expected,
+        ];
+        table.row(cells.map(Cell::from).into_iter().chain([word]).collect());
+    }
+    table
+}
+
+fn charts(experiment: &Experiment) -> Vec<Chart> {
+    let (changed, same): (Vec<&Series>, Vec<&Series>) = experiment
+        .series
+        .iter()
+        .filter(|series| series.points.len() > 1 && !series.levels.is_empty())
+        .partition(|series| !series.changes.is_empty());
+    let room = CHARTS.saturating_sub(changed.len());
+    changed.into_iter().chain(same.into_iter().take(room)).map(|series| chart(experiment, series)).collect()
+}
+
+fn chart(experiment: &Experiment, series: &Series) -> Chart {
+    let factor = if series.unit == "s" { 1e9 } else { 1.0 };
+    let y = match series.unit.as_str() {
+        CHANGE | "fraction" => Axis::Change,
+        "ns" | "s" => Axis::Amount { units: NANOS, from_zero: false },
+        _ => Axis::Amount { units: COUNT, from_zero: false },
+    };
+    let at = |record: usize| record as f64;
+    let dots = series.points.iter().map(|point| Point {
+        x: at(point.record),
+        y: point.value.value * factor,
+        ends: point.value.low.zip(point.value.high).map(|(low, high)| (low * factor, high * factor)),
+        hint: experiment.records.get(point.record).map_or_else(String::new, |record| record.path.clone()),
+    });
+    let dots = Line { subject: 0, joined: false, dot: 5, points: dots.collect() };
+    let line = |level: &Level| {
+        let ends = [at(level.first), at(level.last)];
+        let points = ends.map(|x| Point::new(x, level.value.value * factor)).to_vec();
+        Line { subject: 0, joined: true, dot: 0, points }
+    };
+    let marked = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
+    Chart {
+        title: name(series),
+        of: String::new(),
+        x: Axis::Steps((0..experiment.records.len()).map(|place| moment(experiment, place)).collect()),
+        y,
+        marks: marked.map(|(place, _)| Mark::Upright(at(place) - 0.5)).collect(),
+        series: std::iter::once(dots).chain(series.levels.iter().map(line)).collect(),
+    }
+}
+
+/// Each value of each series.
+fn data(finding: &HistoryFinding) -> Table {
+    let mut columns: Vec<Column> =
+        ["experiment", "record", "started", "metric", "unit", "cell", "arm"].map(Column::text).to_vec();
+    columns.extend(["value", "low", "high"].map(Column::number));
+    let mut table = Table::new(columns);
+    for experiment in &finding.experiments {
+        for series in &experiment.series {
+            for point in &series.points {
+                let path = experiment.records.get(point.record).map_or("", |record| record.path.as_str());
+                let (title, moment) = (title(experiment), moment(experiment, point.record));
+                let texts = [title.as_str(), path, &moment, &series.metric, &series.unit, &series.cell, &series.arm];
+                let Estimate { value, low, high } = point.value;
+                let numbers = [Some(value), low, high].map(Cell::number);
+                table.row(texts.map(Cell::from).into_iter().chain(numbers).collect());
+            }
+        }
+    }
+    table
+}
+
+fn title(experiment: &Experiment) -> String {
+    format!("iotoll {}", shell::command(&experiment.command_line))
+}
+
+/// "cycles_per_io", with its place: "iops (bs=4k, candidate)".
+fn name(series: &Series) -> String {
+    let place = [series.cell.as_str(), series.arm.as_str()];
+    let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
+    let change = if series.unit == CHANGE { "change of " } else { "" };
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+    format!("{change}{}{place}", series.metric)
+}
+
+/// When a record was made, to the minute.
+fn moment(experiment: &Experiment, record: usize) -> String {
+    const TO_THE_MINUTE: usize = "2026-11-26 23:39".len();
+    let time = experiment.records.get(record).and_then(|record| phrase::time(record.started_unix_seconds));
+    tied(&time.map_or_else(|| MISSING.to_owned(), |time| time.chars().take(TO_THE_MINUTE).collect()))
+}
+
+fn differs(experiment: &Experiment, record: usize) -> String {
+    experiment.records.get(record).map_or_else(String::new, |record| record.differs.join(", "))
+}
+
+fn percent(change: &Estimate) -> String {
+    tied(&Change { value: Some(change.value), low: change.low, high: change.high }.whole())
+}
+
+/// A value in the unit of its series, without an interval.
+fn bare(series: &Series, value: f64) -> String {
+    let found = Some(Estimate::bare(value));
+    tied(&limits::found(&LimitFinding { unit: series.unit.clone(), found, ..LimitFinding::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, Ink};
+
+    #[test]
+    fn a_change_is_said_with_its_time_and_what_else_changed() {
+        let table = Format::Table.render(&fixture::upgraded(), Ink::Plain, 160).replace('\u{a0}', " ");
+        insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn a_page_has_a_chart_of_each_series_and_csv_each_value() {
+        let finding = fixture::upgraded();
+        let page = Format::Html.render(&finding, Ink::Plain, 0);
+        assert_eq!(page.matches("<figure").count(), 2, "a series without levels has none");
+        let values: usize =
+            finding.experiments.iter().flat_map(|it| &it.series).map(|series| series.points.len()).sum();
+        assert_eq!(Format::Csv.render(&finding, Ink::Plain, 0).lines().count(), values + 1);
+    }
+}
