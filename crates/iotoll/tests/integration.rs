@@ -50,6 +50,7 @@ mod integration {
     mod services;
     mod serving;
     mod serving_begins_and_ends;
+    mod sessions;
     mod signals;
     mod sliced;
     mod surroundings;

@@ -87,6 +87,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         background_fraction: sums.background_fraction(),
         points: found.collect(),
         published: header.plan.published.clone(),
+        services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
         stored: None,
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),

@@ -4,6 +4,7 @@
 
 use super::record::RecorderCost;
 use crate::origin::Origin;
+use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,9 @@ pub struct FtqFinding {
     pub stall_count: u64,
     /// The probes.
     pub probes: Vec<ProbeFinding>,
+    /// Servers that iotoll started for it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub services: Vec<Service>,
     /// What changed against the recording that it was compared with (`--stored`).
     pub against: Option<PeriodChanges>,
     /// Whether the recording was completed.

@@ -105,6 +105,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         stalls: Vec::new(),
         stall_count: 0,
         probes: Vec::new(),
+        services: header.services.clone(),
         against: None,
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
         warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),

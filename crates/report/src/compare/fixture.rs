@@ -1,6 +1,7 @@
 //! Typical comparisons, for the tests of every format.
 
 mod booted;
+mod probes;
 mod reads;
 mod slices;
 mod stored;
@@ -59,6 +60,7 @@ pub fn options() -> CompareFinding {
         }
         cell.shift = shift();
         cell.slices = slices(0.031);
+        cell.probes = probes::probes();
     }
     finding.placement = vec![placed("baseline", 0.04), placed("candidate", 0.97)];
     finding.limits = vec![
@@ -400,6 +402,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     for cell in &mut finding.cells {
         cell.arm = text.to_owned();
         cell.cell = [(text.to_owned(), text.to_owned()), ("bs".to_owned(), "2".to_owned())].into();
+        cell.probes = probes::hostile(number, text);
         cell.shift =
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
@@ -482,6 +485,7 @@ fn cell(arm: &str, values: &[(&str, &str)]) -> CellFinding {
         metrics: BTreeMap::new(),
         shift: Vec::new(),
         slices: Vec::new(),
+        probes: Vec::new(),
     }
 }
 

@@ -309,6 +309,7 @@ fn recorded(readings: usize) -> FtqFinding {
         stalls: Vec::new(),
         stall_count: 0,
         probes: Vec::new(),
+        services: Vec::new(),
         against: None,
         outcome: Outcome::Completed,
         warnings: Vec::new(),
