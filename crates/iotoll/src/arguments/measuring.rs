@@ -26,7 +26,8 @@ pub struct MeterArguments {
 pub struct ProbeArguments {
     /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
     /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; NAME=PROBE gives one a name of yours; 'list' prints the
-    /// names that this machine has; 'none' leaves out those that ftq and blast read by default
+    /// names that this machine has; 'none' leaves out those that are read by default (ftq: dirty, writeback, worker.sleeps,
+    /// worker.off_cpu_time, worker.run_delay; blast: softirqs.net_rx, softirqs.net_tx)
     #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = value::probes)]
     probe: Vec<value::Probes>,
 }

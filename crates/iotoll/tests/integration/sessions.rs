@@ -8,7 +8,7 @@ use serde_json::Value;
 const SHORT: [(&str, &str, usize); 5] = [
     ("run --background 200ms", "jobs.fio", 2),
     ("cost --background 200ms --repeat 3", "-- true", 3),
-    ("compare --budget 500ms --slices off", "--aa -- true", 0),
+    ("compare --budget 1s --slices off", "--aa -- true", 0),
     ("ftq --duration 300ms", "--cpu", 1),
     ("blast --duration 400ms --rounds 2", "", 2),
 ];
@@ -44,7 +44,7 @@ fn shell_commands_run_around_every_verb() {
             prepares => prepares,
         };
         assert_eq!((log[0], log[log.len() - 1]), ("setup", "cleanup"), "{verb}: {log:?}");
-        assert_eq!(log.iter().filter(|line| *line == "prepare").count(), expected, "{verb}: {log:?}");
+        assert_eq!(log.iter().filter(|line| **line == "prepare").count(), expected, "{verb}: {log:?}");
         assert_eq!(log.len(), expected + 2, "{verb}: {log:?}");
         folder.assert_no_processes();
     });

@@ -7,6 +7,7 @@ mod slices;
 mod stored;
 
 pub use booted::booted;
+pub use probes::probed;
 use slices::slices;
 pub use stored::{stored, stored_sweep};
 
@@ -36,6 +37,7 @@ pub fn all() -> Vec<(&'static str, CompareFinding)> {
         ("stored", stored()),
         ("stored_sweep", stored_sweep()),
         ("booted", booted()),
+        ("probed", probed()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|<b>\n書き\u{7}")),
         ("hostile_numbers", hostile(1e300, "名")),
@@ -60,7 +62,6 @@ pub fn options() -> CompareFinding {
         }
         cell.shift = shift();
         cell.slices = slices(0.031);
-        cell.probes = probes::probes();
     }
     finding.placement = vec![placed("baseline", 0.04), placed("candidate", 0.97)];
     finding.limits = vec![

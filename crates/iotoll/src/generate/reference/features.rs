@@ -9,12 +9,13 @@ const VERBS: [&str; 6] = ["run", "cost", "compare", "ftq", "blast", "guest run"]
 /// The flags that are to work for each of them.
 const FLAGS: [&str; 7] = ["meters", "probe", "service", "place", "setup", "prepare", "cleanup"];
 /// Which verbs lack which of these flags, and why.
-const WITHOUT: [(&[&str], &[&str], &str); 4] = [
+const WITHOUT: [(&[&str], &[&str], &str); 5] = [
     (
-        &FLAGS,
+        &["meters", "service", "place", "setup", "prepare", "cleanup"],
         &["guest run"],
         "a guest counts instructions in a machine of its own: nothing that runs on this one is measured",
     ),
+    (&["probe"], &["guest run"], "its probes are the counters that prove the path of each [stack](stacks.md)"),
     (&["meters"], &["ftq"], "a recording counts what one worker does, not the cycles of the machine"),
     (
         &["place"],
