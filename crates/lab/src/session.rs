@@ -3,8 +3,8 @@
 //!
 //! It begins with the limit of open files and the calibration of the clock, then checks the placing, makes the folders of
 //! services, runs setup, starts the services, and decides the placing again, because servers are there now. It ends the
-//! services, runs cleanup, removes the folders, saves the end of the record, and keeps the files that were made if all went
-//! well. What fails on the way is in the outcome of the record.
+//! services, keeps the files that were made or removes them, runs cleanup, removes the folders, and saves the end of the record. What
+//! fails on the way is in the outcome of the record.
 
 use crate::around::Around;
 use crate::calibration::Calibration;
@@ -141,23 +141,25 @@ impl<'a> Session<'a> {
         Ok(Self { settings, placing, calibration, started, services, around, folders })
     }
 
-    /// Ends it. Files that were made stay if all went well.
+    /// Ends it. Files that were made stay if the measurement was completed; they go before cleanup, which may unmount what they are on.
     ///
     /// # Errors
     /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
     pub(crate) fn close<M: Measured>(mut self, measured: Result<M>, created: &Created) -> Result<M> {
-        let mut done = self.services.conclude(measured, M::outcome)?;
+        let mut measured = self.services.conclude(measured, M::outcome);
+        match measured.as_mut().map(M::outcome) {
+            Ok(Outcome::Completed) => created.keep(),
+            Ok(_) | Err(_) => created.undo(),
+        }
+        let mut done = measured?;
         if let Err(error) = self.around.end().and_then(|()| self.folders.close()) {
             note_failure(done.outcome(), &error);
         }
-        let saved = done.save_end(&self.settings.saver);
-        let outcome = done.outcome();
-        match saved {
-            // What was measured is on disk and is shown; only that it ended well is not there.
-            Err(error) if *outcome == Outcome::Completed => *outcome = Outcome::Failed(error.to_string()),
-            Err(_) => {}
-            Ok(()) if *outcome == Outcome::Completed => created.keep(),
-            Ok(()) => {}
+        // What was measured is on disk and is shown; only that it ended well is not there.
+        if let Err(error) = done.save_end(&self.settings.saver)
+            && *done.outcome() == Outcome::Completed
+        {
+            *done.outcome() = Outcome::Failed(error.to_string());
         }
         Ok(done)
     }

@@ -73,6 +73,26 @@ fn cleanup_runs_however_a_verb_ends() {
     });
 }
 
+/// Cleanup may unmount what a file is on: a file that has to go is gone by then, and one that stays is there.
+#[test]
+fn files_are_settled_before_cleanup() {
+    for (runtime, found) in [("300ms", "there"), ("50s", "gone")] {
+        let folder = Folder::new();
+        let words = format!(
+            "run --background 200ms --no-save --quiet --name=j --filename=made --size=1m --time_based --runtime={runtime}"
+        );
+        let look = "--cleanup=if test -e made; then echo there; else echo gone; fi >found";
+        let running = folder.iotoll(&words).word(look).start();
+        if found == "gone" {
+            assert!(eventually(|| running.has_threads("job j", 1)), "{words}");
+            running.signal(Signal::INT);
+        }
+        running.wait();
+        assert_eq!(String::from_utf8(folder.read("found")).unwrap().trim(), found, "{words}");
+        assert_eq!(folder.exists("made"), found == "there");
+    }
+}
+
 /// A setup or a prepare that fails ends the measurement, with the reason.
 #[test]
 fn a_shell_command_that_fails_is_named() {
