@@ -14,32 +14,29 @@ mod generate;
 pub mod guest;
 mod help;
 mod history;
+mod measuring;
 mod serve;
 mod shown;
 mod value;
 
-pub use blast::{BlastArguments, Target};
+pub use blast::{BlastArguments, Target, target as read_target};
 pub use documented::{JOB_OPTIONS, documented, job_options, offered};
 pub use earlier::Earlier;
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
 pub use history::HistoryArguments;
+pub use measuring::{AroundArguments, Measuring, MeterArguments, PlaceArguments, ProbeArguments, ServiceArguments};
 pub use serve::{ServeArguments, Storage};
 pub use shown::{Shown, is_dumb};
-pub use value::{Probes, Words};
+pub use value::Words;
 
 use crate::failure::BadInput;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use lab::meter::Selection;
-use model::experiment::{Around, Cache, EndSignal, Metric, Slices};
+use model::experiment::{Cache, EndSignal, Metric, Slices};
 use model::limit::Limit;
-use model::placement::Place;
-use model::plan::service::ServicePlan;
-use model::probe::Probe;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Measure what one I/O costs: CPU cycles of the whole machine, latency by stage, context switches.
 #[derive(Debug, Parser)]
@@ -112,53 +109,6 @@ pub struct Output {
     pub quiet: bool,
 }
 
-/// Meters, probes and conditions of the measurement.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct Measuring {
-    /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, thread,
-    /// pmu, all [default: the meters that do not disturb the workload]
-    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
-    pub meters: Selection,
-    /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
-    /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; 'list' prints the names that this machine has
-    #[arg(long = "probe", value_name = "NAME,…", value_parser = value::probes)]
-    probe: Vec<Probes>,
-    /// Measure the machine without the workload for this long, before and again after
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
-    pub background: Duration,
-    /// Pin the workload: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a CPU list
-    /// (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
-    pub place: Option<Place>,
-    /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands and
-    /// jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
-    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
-    pub service: Vec<ServicePlan>,
-}
-
-impl Measuring {
-    /// The defaults of all flags, with a background of this many seconds.
-    pub fn for_seconds(background: u64) -> Self {
-        let background = Duration::from_secs(background);
-        Self { meters: Selection::Default, probe: Vec::new(), background, place: None, service: Vec::new() }
-    }
-
-    /// The probes of all `--probe` flags.
-    pub fn probes(&self) -> Vec<Probe> {
-        let of = |probes: &Probes| match probes {
-            Probes::List => Vec::new(),
-            Probes::Of(probes) => probes.clone(),
-        };
-        self.probe.iter().flat_map(of).collect()
-    }
-
-    /// Whether the user asks for the list of probes instead of a measurement.
-    pub fn lists_probes(&self) -> bool {
-        self.probe.iter().any(|probes| matches!(probes, Probes::List))
-    }
-}
-
 /// `iotoll run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArguments {
@@ -204,8 +154,6 @@ pub struct CostArguments {
     /// Execute the command N times and derive the interval from the spread
     #[arg(long, help_heading = "Command", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
-    #[command(flatten)]
-    pub around: AroundArguments,
     /// Do not show what the command prints on standard output
     #[arg(long, help_heading = "Command")]
     pub no_output: bool,
@@ -218,28 +166,6 @@ pub struct CostArguments {
     /// The command and its arguments; fio and iperf3 report their I/O count themselves
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
-}
-
-/// Shell commands before and after the measurement.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Shell")]
-pub struct AroundArguments {
-    /// Run this shell command once, before anything else
-    #[arg(long, value_name = "COMMAND")]
-    pub setup: Option<String>,
-    /// Run this shell command before each execution of a command; it is not measured
-    #[arg(long, value_name = "COMMAND")]
-    pub prepare: Option<String>,
-    /// Run this shell command once, after everything else, also after a failure
-    #[arg(long, value_name = "COMMAND")]
-    pub cleanup: Option<String>,
-}
-
-impl AroundArguments {
-    /// The same as a part of the experiment.
-    pub fn around(&self) -> Around {
-        Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
-    }
 }
 
 /// `iotoll compare`.
@@ -276,17 +202,18 @@ pub struct CompareArguments {
     #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = value::cache)]
     pub cache: Option<Cache>,
     #[command(flatten)]
+    pub meters: MeterArguments,
+    #[command(flatten)]
+    pub probes: ProbeArguments,
+    #[command(flatten)]
+    pub place: PlaceArguments,
+    #[command(flatten)]
+    pub services: ServiceArguments,
+    #[command(flatten)]
     pub around: AroundArguments,
-    /// Pin all arms, as for run: same, apart, or a CPU list (0,2-3)
-    #[arg(long, help_heading = "Measurement", value_name = "same|apart|CPUS", value_parser = value::place)]
-    pub place: Option<Place>,
-    /// Start a server for the measurement and end it afterwards: 'server=iotoll serve --listen 127.0.0.1:{port}'. Options, commands
-    /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
-    #[arg(long, help_heading = "Measurement", value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
-    pub service: Vec<ServicePlan>,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "aa", "sweep", "target", "margin", "precision", "budget",
+        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
@@ -352,9 +279,6 @@ pub struct CompareArguments {
     /// Print what would be measured, and exit; with --format json as data
     #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
-    /// Use only these meters, as for run
-    #[arg(long, help_heading = "Measurement", value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
-    pub meters: Selection,
     #[command(flatten)]
     pub output: Output,
     /// The command of all arms; {NAME} in it is replaced by the value of a sweep

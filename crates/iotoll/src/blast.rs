@@ -1,18 +1,19 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{BlastArguments, Probes, Target};
+use crate::arguments::{BlastArguments, Target, read_target};
 use crate::compare::fresh_seed;
 use crate::failure::{self, BadInput};
+use crate::guardian::guardian;
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
-use crate::saving::{PAGE, Saving, both, write_page};
+use crate::saving::{Saving, both, note_folder, write_page};
+use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::{probes, stdout, stored};
 use lab::blast::{Allowed, Settings, resolve};
 use model::blast::plan::BATCH;
 use model::blast::{BlastFinding, BlastPlan, BlastRecord, Method, experiment};
 use model::kind::Recorded;
-use model::probe::Probe;
 use model::record::Outcome;
 use model::unit::Nanos;
 use std::path::Path;
@@ -26,42 +27,51 @@ const DEFAULT_PROBES: &str = "softirqs.net_rx,softirqs.net_tx";
 
 /// Runs the verb.
 pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.probe.iter().any(|probes| matches!(probes, Probes::List)) {
+    if arguments.probes.lists() {
         return probes::list();
     }
-    refuse_odd(arguments)?;
     if arguments.serve.is_some() {
         return serve(arguments);
     }
+    let services = Services::of(&arguments.services)?;
+    let around = services.around(&arguments.around)?;
+    let target = receiver(arguments, &services)?;
+    refuse_odd(arguments, target.as_ref())?;
     let inputs = Inputs::default();
-    let plan = match &arguments.target {
+    let plan = match &target {
         Some(Target::Experiment(file)) => {
             refuse_beside_a_file(file, words)?;
             let text = inputs.experiment_file(Path::new(file))?;
-            experiment::parse(file, &text, plan(arguments)).map_err(BadInput)?
+            experiment::parse(file, &text, plan(arguments, None)).map_err(BadInput)?
         }
-        _ => plan(arguments),
+        target => plan(arguments, target.as_ref()),
     };
     if let Some(why) = arguments.batch.and_then(|_| plan.refuses_batch()) {
         return Err(BadInput(format!("--{why}")).into());
     }
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
-    let target = match &arguments.target {
+    let target = match &target {
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
     let (stored, limits) = stored::reference::<BlastRecord>(&arguments.earlier, &plan)?;
-    let settings = Settings {
-        meters: arguments.meters.clone(),
-        probes: asked(arguments),
-        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
+    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
+    let guardian = guardian(words);
+    let saving = Saving::prepare(&arguments.output, "blast")?;
+    let session = lab::session::Settings {
+        meters: arguments.meters.meters.clone(),
+        probes: [arguments.probes.asked(), arguments.probes.defaults(DEFAULT_PROBES)].concat(),
+        interruption,
         command_line: inputs.command_line(words, limits),
-        target,
+        around,
+        services: services.settings(&guardian),
+        guardian,
+        saver: saving.saver(),
+        ..lab::session::Settings::default()
     };
-    crate::guardian::put_back();
-    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "blast")?;
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::blast::blast(&plan, &settings, &mut saving, &mut |progress| line.show_packets(&progress));
+    let settings = Settings { session, target };
+    let outcome = lab::blast::blast(&plan, &settings, &mut |event| line.show_packets(&event));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(stored.as_ref());
@@ -78,28 +88,26 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
 /// Writes the report beside the record, and says where they are.
 fn keep(saving: &Saving, finding: &BlastFinding, quiet: bool) -> anyhow::Result<()> {
     let Some(folder) = saving.folder() else { return Ok(()) };
-    if !quiet {
-        let folder = folder.display();
-        failure::complain(&format!("record and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
-    }
+    note_folder(folder, "", quiet);
     write_page(folder, finding)
 }
 
-fn asked(arguments: &BlastArguments) -> Vec<Probe> {
-    let of = |probes: &Probes| match probes {
-        Probes::List => Vec::new(),
-        Probes::Of(probes) => probes.clone(),
-    };
-    if arguments.probe.is_empty() {
-        return Probe::parse_list(DEFAULT_PROBES).unwrap_or_default();
+/// The target, with references to services replaced.
+fn receiver(arguments: &BlastArguments, services: &Services) -> anyhow::Result<Option<Target>> {
+    let Some(Target::OfService(text)) = &arguments.target else { return Ok(arguments.target.clone()) };
+    match read_target(&services.fill_in_one(text)?) {
+        Ok(Target::OfService(text)) => {
+            Err(BadInput(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")).into())
+        }
+        Ok(target) => Ok(Some(target)),
+        Err(why) => Err(BadInput(format!("'{text}': {why}")).into()),
     }
-    arguments.probe.iter().flat_map(of).collect()
 }
 
-fn plan(arguments: &BlastArguments) -> BlastPlan {
+fn plan(arguments: &BlastArguments, target: Option<&Target>) -> BlastPlan {
     let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     BlastPlan {
-        target: match &arguments.target {
+        target: match target {
             Some(Target::Receiver(host, port)) if host.contains(':') => Some(format!("[{host}]:{port}")),
             Some(Target::Receiver(host, port)) => Some(format!("{host}:{port}")),
             _ => None,
@@ -136,7 +144,7 @@ fn refuse_beside_a_file(file: &str, words: &[String]) -> anyhow::Result<()> {
 /// Shortest slice: in a shorter one, reading the clocks and the receiver would weigh too much.
 const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 
-fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
+fn refuse_odd(arguments: &BlastArguments, target: Option<&Target>) -> anyhow::Result<()> {
     let slice = arguments.duration / arguments.rounds;
     if slice < SHORTEST_SLICE {
         let message = format!(
@@ -150,7 +158,7 @@ fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
             "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
         return Err(BadInput(message.to_owned()).into());
     }
-    let is_remote = matches!(arguments.target, Some(Target::Receiver(..)));
+    let is_remote = matches!(target, Some(Target::Receiver(..)));
     if is_remote && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
         let message =
             "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
@@ -181,6 +189,7 @@ fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::probe::Probe;
 
     #[test]
     fn the_default_probes_are_probes() {

@@ -7,18 +7,17 @@ use crate::arguments::{CompareArguments, Words};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input::Inputs;
+use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::{self, PAGE, Saving};
+use crate::saving::{self, Saving};
 use crate::services;
 use crate::signals::{self, LaterSignals};
 use crate::stdout;
 use crate::stored;
 use lab::compare::Settings;
-use lab::guardian::Guardian;
 use lab::meter::Selection;
-use lab::service::{Addresses, ServiceSettings};
-use lab::store::Unfinished;
+use lab::service::Addresses;
 use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, Work, file};
@@ -31,13 +30,16 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the first arm when arms come from flags.
 const BASELINE: &str = "baseline";
 
 /// Runs the verb.
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if arguments.probes.lists() {
+        return probes::list();
+    }
     if let Some(folder) = &arguments.resume {
         return boots::resume(folder, arguments, words);
     }
@@ -56,14 +58,19 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
+        if !arguments.probes.asked().is_empty() {
+            let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
+            return Err(bad(why));
+        }
         return boots::start(experiment, arguments, words, inputs.command_line(words, Vec::new()));
     }
-    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "compare")?;
     let command_line = inputs.command_line(words, Vec::new());
-    let mut settings = settings(arguments, arguments.meters.clone(), words, command_line)?;
-    settings.measuring.services = services::settings(experiment.services.clone(), addresses, &settings.guardian);
+    let mut settings = settings(arguments, arguments.meters.meters.clone(), words, command_line)?;
+    let saving = Saving::prepare(&arguments.output, "compare")?;
+    settings.session.services = services::settings(experiment.services.clone(), addresses, &settings.session.guardian);
+    settings.session.saver = saving.saver();
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
+    let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     conclude(&record, stored.as_ref(), saving.folder(), arguments)
@@ -78,7 +85,7 @@ pub(crate) fn conclude(
     arguments: &CompareArguments,
 ) -> anyhow::Result<ExitCode> {
     let finding = record.study(stored);
-    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.output.quiet));
+    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, arguments.output.quiet));
     saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
     if let Outcome::Failed(why) = &finding.outcome {
         failure::complain(why);
@@ -93,29 +100,25 @@ pub(crate) fn settings(
     words: &[String],
     command_line: CommandLine,
 ) -> anyhow::Result<Settings> {
-    let measuring = lab::session::Settings {
+    let session = lab::session::Settings {
         meters,
-        probes: Vec::new(),
-        background: Duration::ZERO,
+        probes: arguments.probes.asked(),
         interruption: signals::interruption(LaterSignals::DoNotExit)?,
         command_line,
-        // The experiment has its own.
-        place: None,
-        services: ServiceSettings::default(),
-        unfinished: Unfinished::default(),
+        guardian: guardian(words),
+        ..lab::session::Settings::default()
     };
-    Ok(measuring_with(measuring, arguments.seed, guardian(words)))
+    Ok(settings_with(session, arguments.seed))
 }
 
 /// How to measure, with a new seed if the user gave none.
-pub(crate) fn measuring_with(measuring: lab::session::Settings, seed: Option<u64>, guardian: Guardian) -> Settings {
+pub(crate) fn settings_with(session: lab::session::Settings, seed: Option<u64>) -> Settings {
     Settings {
-        measuring,
+        session,
         seed: seed.unwrap_or_else(fresh_seed),
         // Not the path: another program may replace the file before the next round.
         program: "/proc/self/exe".into(),
         schedule: None,
-        guardian,
     }
 }
 
@@ -167,9 +170,9 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.around.around().or(draft.around);
-    draft.place = arguments.place.clone().or(draft.place);
+    draft.place = arguments.place.place.clone().or(draft.place);
     draft.limits.extend(arguments.fail_on.iter().cloned());
-    draft.services.extend(arguments.service.iter().cloned());
+    draft.services.extend(arguments.services.service.iter().cloned());
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),
@@ -268,16 +271,8 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
 }
 
 /// Writes the report beside the record in `folder`, and prints where.
-pub fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
+fn write_report(folder: &Path, finding: &CompareFinding, quiet: bool) -> anyhow::Result<()> {
     saving::write_page(folder, finding)?;
-    note_report(folder, note);
+    saving::note_folder(folder, "", quiet);
     Ok(())
-}
-
-/// Says where the report is, if the user wants notes.
-pub fn note_report(folder: &Path, note: bool) {
-    if note {
-        let folder = folder.display();
-        failure::complain(&format!("record and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
-    }
 }

@@ -2,17 +2,17 @@
 
 use crate::arguments::CostArguments;
 use crate::failure::{self, BadInput};
-use crate::guardian;
+use crate::guardian::guardian;
 use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::measurement;
-use crate::saving::{self, Keeping};
+use crate::saving::{self, Saving};
 use crate::services::Services;
-use crate::signals::{LaterSignals, LeftBehind};
+use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stored;
 use lab::cost::{CommandPlan, Count, Isolation, Printed};
-use model::experiment::Around;
+use lab::session::Settings;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
 use report::Format;
@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 /// Runs the verb.
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.measuring.lists_probes() {
+    let measuring = &arguments.measuring;
+    if measuring.probes.lists() {
         return probes::list();
     }
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
@@ -30,7 +31,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         )
         .into());
     };
-    if let Some(why) = arguments.measuring.place.as_ref().and_then(Place::refuses_command) {
+    if let Some(why) = measuring.place.place.as_ref().and_then(Place::refuses_command) {
         return Err(BadInput(why).into());
     }
     let count = match (arguments.count.clone(), arguments.ios, arguments.bytes) {
@@ -39,52 +40,46 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
-    let services = Services::of(&arguments.measuring.service)?;
+    let services = Services::of(&measuring.services)?;
     let command = services.fill_in(&arguments.command)?;
     let inputs = Inputs::default();
     inputs.note_command(&command);
-    let shell = |command: &Option<String>| services.fill_in_shell(command.as_ref());
-    let Around { setup, prepare, cleanup } = arguments.around.around();
-    let around = Around { setup: shell(&setup)?, prepare: shell(&prepare)?, cleanup: shell(&cleanup)? };
-    let plan = CommandPlan {
-        command: command.clone(),
-        count,
-        repeat: arguments.repeat,
-        printed,
-        custody: Isolation::Shared,
-        around,
-        guardian: guardian::guardian(words),
-    };
+    let around = services.around(&measuring.around)?;
+    let custody = Isolation::Shared;
+    let plan = CommandPlan { command: command.clone(), count, repeat: arguments.repeat, printed, custody };
     let source = Source::Cost { command, counted_by: String::new() };
     let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
-    let mut measurement =
-        measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), inputs.command_line(words, limits))?;
-    measurement.services = services.settings(&plan.guardian);
-    guardian::put_back();
-    let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
-    measurement.unfinished = keeping.unfinished();
+    let interruption = signals::interruption(LaterSignals::Exit(3, left.clone()))?;
+    let guardian = guardian(words);
+    let saving = Saving::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
+    let settings = Settings {
+        around,
+        services: services.settings(&guardian),
+        saver: saving.saver(),
+        ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
+    };
     left.unless({
-        let keeping = keeping.clone();
-        move || keeping.abandon()
+        let saving = saving.clone();
+        move || saving.abandon()
     });
     let line = ProgressLine::new(arguments.output.quiet);
     let mut print = |text: &str| {
         // The command's output is not iotoll's result, so it goes to standard error.
         let _ = std::io::stderr().write_all(text.as_bytes());
     };
-    let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
+    let outcome = lab::cost::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print);
     line.clear();
-    let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
+    let record = outcome.inspect_err(|_| saving.abandon()).map_err(mended)?;
     let for_people = !matches!(arguments.output.shown.format, Format::Json | Format::Csv);
     if let Some(why) = did_nothing(&record, &plan).filter(|_| for_people) {
-        keeping.abandon();
+        saving.abandon();
         failure::complain(&why);
-        return Ok(failed(&record, measurement.interruption.is_by_failure()).unwrap_or(ExitCode::SUCCESS));
+        return Ok(failed(&record, settings.interruption.is_by_failure()).unwrap_or(ExitCode::SUCCESS));
     }
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
-    let failed = failed(&record, measurement.interruption.is_by_failure());
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, &arguments.output)?;
+    let failed = failed(&record, settings.interruption.is_by_failure());
     Ok(failed.unwrap_or_else(|| failure::of_finding(&finding)))
 }
 

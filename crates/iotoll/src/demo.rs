@@ -3,16 +3,16 @@
 //! The scratch file is removed at the end. The record of the comparison stays, with a page of the comparison and the two cost sheets,
 //! unless the user gives `--no-save`.
 
-use crate::arguments::{DemoArguments, Measuring};
+use crate::arguments::DemoArguments;
 use crate::compare;
 use crate::failure;
 use crate::guardian::guardian;
 use crate::progress::ProgressLine;
-use crate::run::{measurement, undo};
+use crate::run::undo;
 use crate::saving::{self, Saving};
-use crate::signals::{LaterSignals, LeftBehind};
+use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
-use lab::guardian::{Guardian, OwnFolder};
+use lab::guardian::OwnFolder;
 use lab::workload::target::Created;
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftRules, Experiment};
@@ -25,6 +25,7 @@ use report::Format;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Two phases: the cost of the page cache, and the cost of a small write that bypasses it.
 const JOBS: &str = "\
@@ -90,15 +91,20 @@ fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
-    Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "demo")?.abandon();
+    Saving::prepare(&arguments.output, "demo")?.abandon();
     let left = LeftBehind::default();
-    let measuring = Measuring::for_seconds(1);
-    let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words.to_vec().into())?;
+    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
+    let measurement = lab::session::Settings {
+        background: Duration::from_secs(1),
+        interruption,
+        command_line: words.to_vec().into(),
+        guardian: guardian.clone(),
+        ..lab::session::Settings::default()
+    };
     // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
     let folder = make(Path::new(".")).or_else(|_| make(&std::env::temp_dir()))?;
-    let comparing = guardian.clone();
     let created = Arc::new(Created::guarded(guardian));
     left.unless({
         let (folder, created) = (folder.path().to_owned(), Arc::downgrade(&created));
@@ -118,7 +124,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let costs = model::study::study(&record);
     stdout::print(&costs, arguments.output.shown)?;
     let ended = match record.outcome {
-        Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement, comparing)?,
+        Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement)?,
         outcome => failure::of_outcome(&outcome),
     };
     folder.close()?;
@@ -130,14 +136,13 @@ fn compare_engines(
     arguments: &DemoArguments,
     costs: &RunFinding,
     scratch: &str,
-    measuring: lab::session::Settings,
-    guardian: Guardian,
+    measurement: lab::session::Settings,
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch)?;
-    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "demo")?;
-    let settings = compare::measuring_with(measuring, None, guardian);
+    let saving = Saving::prepare(&arguments.output, "demo")?;
+    let settings = compare::settings_with(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
+    let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     if arguments.output.shown.format == Format::Table {
@@ -146,7 +151,7 @@ fn compare_engines(
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
         saving::write_html(folder, &report::page_of_both(&finding, costs))?;
-        compare::note_report(folder, !arguments.output.quiet);
+        saving::note_folder(folder, "", arguments.output.quiet);
         Ok(())
     });
     saving::both(kept, stdout::print(&finding, arguments.output.shown))?;

@@ -1,14 +1,14 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
 use crate::arguments::FtqArguments;
-use crate::arguments::ftq::Probes;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::{files_and_options, undo};
-use crate::saving::{Saving, both, series, write_page};
+use crate::saving::{Saving, both, note_folder, series, write_page};
+use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use crate::stored;
@@ -18,7 +18,6 @@ use model::ftq::plan::{MOST_QUANTA, Worker};
 use model::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use model::kind::Recorded;
 use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, UnknownOptions, parse};
-use model::probe::Probe;
 use model::record::Outcome;
 use model::unit::Nanos;
 use std::path::Path;
@@ -37,10 +36,12 @@ const SIZE: &str = "1g";
 
 /// Runs the verb.
 pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.probe.iter().any(|probes| matches!(probes, Probes::List)) {
+    if arguments.probes.lists() {
         return probes::list();
     }
-    let plan = plan(arguments)?;
+    let services = Services::of(&arguments.services)?;
+    let plan = plan(arguments, &services)?;
+    let around = services.around(&arguments.around)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
@@ -48,19 +49,23 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let (stored, limits) = stored::reference::<FtqRecord>(&arguments.earlier, &plan)?;
     let inputs = Inputs::default();
     inputs.note_command(&arguments.command);
+    let access = direction(arguments)?;
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
-    let settings = Settings {
-        probes: asked(arguments),
-        optional_probes: optional(arguments),
-        count: arguments.count.clone(),
-        access: direction(arguments)?,
+    let saving = Saving::prepare(&arguments.output, "ftq")?;
+    let session = lab::session::Settings {
+        probes: arguments.probes.asked(),
         interruption,
-        guardian: guardian.clone(),
         command_line: inputs.command_line(words, limits),
+        around,
+        services: services.settings(&guardian),
+        guardian: guardian.clone(),
+        saver: saving.saver(),
+        ..lab::session::Settings::default()
     };
-    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "ftq")?;
+    let optional_probes = arguments.probes.defaults(DEFAULT_PROBES);
+    let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
     let created = Arc::new(Created::guarded(guardian));
     left.unless({
         let created = Arc::downgrade(&created);
@@ -68,7 +73,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         move || undo(&created, || ())
     });
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::ftq::record(&plan, &settings, &created, &mut saving, &mut |event| line.show_recording(&event));
+    let outcome = lab::ftq::record(&plan, &settings, &created, &mut |event| line.show_recording(&event));
     created.undo();
     drop(created);
     line.clear();
@@ -94,37 +99,12 @@ fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) 
             folder.display()
         );
     }
-    if !quiet {
-        let folder = folder.display();
-        failure::complain(&format!(
-            "record, report.html and {} in {folder}; to show it again: iotoll report {folder}",
-            series::PARQUET
-        ));
-    }
+    note_folder(folder, &format!(", {}", series::PARQUET), quiet);
     write_page(folder, finding)?;
     series::write(folder, record)
 }
 
-fn asked(arguments: &FtqArguments) -> Vec<Probe> {
-    let of = |probes: &Probes| match probes {
-        Probes::Of(probes) => probes.clone(),
-        Probes::List | Probes::None => Vec::new(),
-    };
-    arguments.probe.iter().flat_map(of).collect()
-}
-
-/// The default probes, but for names that the user gave.
-fn optional(arguments: &FtqArguments) -> Vec<Probe> {
-    if arguments.probe.iter().any(|probes| matches!(probes, Probes::None)) {
-        return Vec::new();
-    }
-    let asked = asked(arguments);
-    let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
-    let defaults = Probe::parse_list(DEFAULT_PROBES).unwrap_or_default();
-    defaults.into_iter().filter(|probe| !taken(probe)).collect()
-}
-
-fn plan(arguments: &FtqArguments) -> anyhow::Result<FtqPlan> {
+fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan> {
     let foreign = arguments.pid.is_some() || !arguments.command.is_empty();
     let most = Nanos(arguments.quantum.0.saturating_mul(MOST_QUANTA));
     let duration = match arguments.duration {
@@ -147,8 +127,8 @@ fn plan(arguments: &FtqArguments) -> anyhow::Result<FtqPlan> {
     let worker = match (arguments.pid, arguments.cpu) {
         (Some(process), _) => Worker::Process(process),
         (None, true) => Worker::Cpu,
-        (None, false) if !arguments.command.is_empty() => Worker::Command(arguments.command.clone()),
-        (None, false) => Worker::Job(Box::new(job(arguments, duration)?)),
+        (None, false) if !arguments.command.is_empty() => Worker::Command(services.fill_in(&arguments.command)?),
+        (None, false) => Worker::Job(Box::new(job(arguments, services, duration)?)),
     };
     if !matches!(worker, Worker::Job(_)) {
         refuse_job_options(arguments, foreign)?;
@@ -164,8 +144,10 @@ fn plan(arguments: &FtqArguments) -> anyhow::Result<FtqPlan> {
 }
 
 /// The job of the worker: fio's options, on the target.
-fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
-    let (files, options) = files_and_options(&arguments.job);
+fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow::Result<Plan> {
+    let words = services.fill_in(&arguments.job)?;
+    let (files, options) = files_and_options(&words);
+    let target = arguments.target.as_ref().map(|target| services.fill_in_one(target)).transpose()?;
     if let Some(file) = files.first() {
         let message = format!(
             "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"
@@ -174,7 +156,7 @@ fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
     }
     let given = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     let mut flags = vec!["--name=ftq".to_owned()];
-    match &arguments.target {
+    match &target {
         Some(uri) if ["nbd://", "nbd+unix://"].iter().any(|scheme| uri.starts_with(scheme)) => {
             flags.extend(["--ioengine=nbd".to_owned(), format!("--uri={uri}")]);
         }
@@ -186,7 +168,7 @@ fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
         }
     }
     let writes = given("rw").or(given("readwrite")).is_some_and(|rw| rw.contains("write") || rw.contains("rw"));
-    if let Some(file) = arguments.target.as_deref().filter(|_| writes && given("size").is_none())
+    if let Some(file) = target.as_deref().filter(|_| writes && given("size").is_none())
         && !file.contains("://")
         && !Path::new(file).exists()
     {
@@ -234,6 +216,7 @@ fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::probe::Probe;
 
     #[test]
     fn the_default_probes_are_probes() {

@@ -7,7 +7,7 @@ use crate::guardian::guardian;
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::{Saving, both, write_page};
+use crate::saving::{Saving, both, note_folder, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use crate::stored;
@@ -17,6 +17,7 @@ use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
+use lab::store::Saver;
 use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
 use model::kind::Recorded;
@@ -51,17 +52,15 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
     }
     let (stored, limits) = stored::reference::<GuestRecord>(&arguments.earlier, &plan)?;
     let settings = settings(arguments, words, inputs.command_line(words, limits))?;
-    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "guest")?;
+    let saving = Saving::prepare(&arguments.output, "guest")?;
+    let settings = Settings { saver: saving.saver(), ..settings };
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = run(&plan, &settings, &mut saving, &mut |event| line.show_guests(&event));
+    let outcome = run(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(stored.as_ref());
     let kept = saving.folder().map_or(Ok(()), |folder| {
-        if !arguments.output.quiet {
-            let folder = folder.display();
-            failure::complain(&format!("record and report.html in {folder}; to show it again: iotoll report {folder}"));
-        }
+        note_folder(folder, "", arguments.output.quiet);
         write_flame_graphs(folder, &finding)?;
         write_page(folder, &finding)
     });
@@ -101,6 +100,7 @@ fn settings(arguments: &GuestRunArguments, words: &[String], command_line: Comma
         timeout: Duration::from_secs_f64(arguments.hang_timeout),
         fresh: arguments.fresh,
         cache_limit: arguments.cache_limit,
+        saver: Saver::default(),
     })
 }
 
@@ -210,6 +210,7 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
         timeout: Duration::MAX,
         fresh: false,
         cache_limit: kept::LIMIT_BYTES,
+        saver: Saver::default(),
     };
     let line = ProgressLine::new(arguments.quiet);
     let look = Look { kernel, stack: &arguments.stack, parameters: &arguments.cmdline };

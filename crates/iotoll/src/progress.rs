@@ -57,7 +57,11 @@ impl ProgressLine {
     }
 
     /// Shows the progress of a blast of packets.
-    pub fn show_packets(&self, progress: &Packets) {
+    pub fn show_packets(&self, event: &lab::blast::Event) {
+        let progress = match event {
+            lab::blast::Event::Preparing(progress) => return self.draw(describe(progress)),
+            lab::blast::Event::Measured(progress) => progress,
+        };
         let Packets { rounds, of, point, delivered_per_second } = progress;
         let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
         self.draw(format!(

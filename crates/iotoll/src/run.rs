@@ -7,14 +7,14 @@ use crate::guardian::guardian;
 use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
-use crate::saving::{self, Keeping};
+use crate::saving::{self, Saving};
 use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use crate::stored;
-use lab::service::ServiceSettings;
+use lab::Interruption;
+use lab::guardian::Guardian;
 use lab::session::Settings as Measurement;
-use lab::store::Unfinished;
 use lab::workload::target::Created;
 use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
@@ -25,43 +25,49 @@ use std::sync::{Arc, Weak};
 
 /// Runs the verb.
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.measuring.lists_probes() {
+    let measuring = &arguments.measuring;
+    if measuring.probes.lists() {
         return probes::list();
     }
-    let services = Services::of(&arguments.measuring.service)?;
+    let services = Services::of(&measuring.services)?;
     let inputs = Inputs::default();
     let plan = plan(arguments, &services, &inputs)?;
-    let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
-    if let Some(why) = arguments.measuring.place.as_ref().and_then(|place| place.refuses_jobs(jobs)) {
+    let place = measuring.place.place.as_ref();
+    let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
+    if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
         return Err(BadInput(why).into());
     }
-    lab::placing::check(arguments.measuring.place.as_ref(), &[], plan.phases.iter().flat_map(|phase| &phase.jobs))?;
+    lab::placing::check(place, &[], jobs())?;
+    let around = services.around(&measuring.around)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
-    let mut measurement =
-        measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words, limits))?;
-    let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
-    measurement.unfinished = keeping.unfinished();
+    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
-    measurement.services = services.settings(&guardian);
+    let saving = Saving::prepare(&arguments.output, &title(&plan))?;
+    let settings = Measurement {
+        around,
+        services: services.settings(&guardian),
+        saver: saving.saver(),
+        ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
+    };
     let created = Arc::new(Created::guarded(guardian));
     left.unless({
         // If the measurement is ending anyway, no signal needs to undo it.
-        let (keeping, created) = (keeping.clone(), Arc::downgrade(&created));
-        move || undo(&created, || keeping.abandon())
+        let (saving, created) = (saving.clone(), Arc::downgrade(&created));
+        move || undo(&created, || saving.abandon())
     });
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
+    let outcome = lab::run::run(&plan, &settings, &created, &mut |progress| line.show(&progress));
     // Before the signal handler is dropped: removing large files takes a while.
     created.undo();
     drop(created);
     line.clear();
-    let record = outcome.inspect_err(|_| keeping.abandon())?;
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, &arguments.output)?;
     Ok(failure::of_finding(&finding))
 }
 
@@ -73,22 +79,23 @@ pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
     rest();
 }
 
-/// How to measure, from the command line.
+/// How to measure, from the flags that `run` and `cost` share.
 pub fn measurement(
     measuring: &Measuring,
-    later: LaterSignals,
+    interruption: Arc<Interruption>,
     command_line: CommandLine,
-) -> anyhow::Result<Measurement> {
-    Ok(Measurement {
-        meters: measuring.meters.clone(),
-        probes: measuring.probes(),
+    guardian: &Guardian,
+) -> Measurement {
+    Measurement {
+        meters: measuring.meters.meters.clone(),
+        probes: measuring.probes.asked(),
         background: measuring.background,
-        interruption: signals::interruption(later)?,
+        place: measuring.place.place.clone(),
+        interruption,
         command_line,
-        place: measuring.place.clone(),
-        services: ServiceSettings::default(),
-        unfinished: Unfinished::default(),
-    })
+        guardian: guardian.clone(),
+        ..Measurement::default()
+    }
 }
 
 fn title(plan: &Plan) -> String {

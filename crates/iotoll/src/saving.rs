@@ -1,17 +1,11 @@
 //! Saves records, each with `report.html` beside it.
 
-mod comparison;
-mod guests;
-mod packets;
-mod recording;
 pub mod series;
-
-pub use comparison::{OpenRecord, Saving};
 
 use crate::arguments::Output;
 use crate::failure::{self, BadInput};
 use crate::stdout;
-use lab::store::{RecordFolder, Saved, Unfinished};
+use lab::store::{RecordFolder, Saved, Saver};
 use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::record::Record;
@@ -23,61 +17,66 @@ use std::path::Path;
 /// The HTML report beside each record.
 pub const PAGE: &str = "report.html";
 
-/// Where a record will be saved; checked before the measurement.
+/// Where a record and its report are saved; checked before the measurement. Nowhere with `--no-save`.
 #[derive(Clone)]
-pub enum Keeping {
-    /// In this folder, which contains the unfinished record.
-    In(RecordFolder, Unfinished),
-    /// Nowhere.
-    Not,
-}
+pub struct Saving(Option<(RecordFolder, Saver)>);
 
-impl Keeping {
-    /// What the command line asks for.
+impl Saving {
+    /// Makes the folder that the command line asks for, and begins the record. Without `--out` its name is the time and `name`.
     pub fn prepare(output: &Output, name: &str) -> anyhow::Result<Self> {
         if output.no_save {
-            return Ok(Self::Not);
+            return Ok(Self(None));
         }
         let folder = lab::store::folder(output.out.as_deref(), name)?;
-        let unfinished = spare_page(&folder.path).and_then(|()| Ok(Unfinished::create(&folder.path)?));
-        let unfinished = unfinished.inspect_err(|_| folder.abandon())?;
-        Ok(Self::In(folder, unfinished))
+        let saver = spare_page(&folder.path).and_then(|()| Ok(Saver::create(&folder.path)?));
+        let saver = saver.inspect_err(|_| folder.abandon())?;
+        Ok(Self(Some((folder, saver))))
     }
 
-    /// The record to add to while measuring.
-    pub fn unfinished(&self) -> Unfinished {
-        match self {
-            Self::In(_, unfinished) => unfinished.clone(),
-            Self::Not => Unfinished::default(),
-        }
+    /// What saves the record while it grows.
+    pub fn saver(&self) -> Saver {
+        self.0.as_ref().map(|(_, saver)| saver.clone()).unwrap_or_default()
     }
 
-    /// Saves the record. `None` with `--no-save`.
-    fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
-        let Self::In(folder, unfinished) = self else { return Ok(None) };
-        Ok(Some(lab::store::save(&folder.path, unfinished, record)?))
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
     }
 
-    /// Writes the report beside a saved record, and prints where both are.
-    fn write_page(saved: Saved, finding: &RunFinding, note: bool) -> anyhow::Result<()> {
-        let written = write_page(&saved.folder, finding);
-        let beside = if written.is_ok() { format!(" and {PAGE} beside it") } else { String::new() };
-        let (path, folder) = (saved.path.display(), saved.folder.display());
-        // The record is not in the folder that the user named, so say where it is.
-        let why = saved.instead.map(|why| format!("{why}; saved elsewhere: "));
-        if note || why.is_some() {
-            let why = why.unwrap_or_default();
-            failure::complain(&format!("{why}record in {path}{beside}; to show it again: iotoll report {folder}"));
-        }
-        written
-    }
-
-    /// Removes the folder, if nothing was measured.
+    /// Removes what was made, if nothing was measured.
     pub fn abandon(&self) {
-        if let Self::In(folder, unfinished) = self {
-            unfinished.remove();
+        if let Some((folder, saver)) = &self.0 {
+            saver.remove();
             folder.abandon();
         }
+    }
+
+    /// Saves a complete record in place of the growing one. `None` with `--no-save`.
+    fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
+        let Some((folder, saver)) = &self.0 else { return Ok(None) };
+        Ok(Some(lab::store::save(&folder.path, saver, record)?))
+    }
+}
+
+/// Writes the report beside a record that may be saved elsewhere, and prints where both are.
+fn write_page_of(saved: Saved, finding: &RunFinding, note: bool) -> anyhow::Result<()> {
+    let written = write_page(&saved.folder, finding);
+    let beside = if written.is_ok() { format!(" and {PAGE} beside it") } else { String::new() };
+    let (path, folder) = (saved.path.display(), saved.folder.display());
+    // The record is not in the folder that the user named, so say where it is.
+    let why = saved.instead.map(|why| format!("{why}; saved elsewhere: "));
+    if note || why.is_some() {
+        let why = why.unwrap_or_default();
+        failure::complain(&format!("{why}record in {path}{beside}; to show it again: iotoll report {folder}"));
+    }
+    written
+}
+
+/// Says where the record and its report are, and other `files` beside them, unless the user wants `quiet`.
+pub fn note_folder(folder: &Path, files: &str, quiet: bool) {
+    if !quiet {
+        let folder = folder.display();
+        failure::complain(&format!("record{files} and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
     }
 }
 
@@ -86,14 +85,13 @@ impl Keeping {
 pub fn keep_and_print(
     record: &Record,
     stored: Option<&Stored<Record>>,
-    keeping: &Keeping,
+    saving: &Saving,
     output: &Output,
 ) -> anyhow::Result<RunFinding> {
     // First of all, so that no study that fails can lose it.
-    let saved = keeping.save(record);
+    let saved = saving.save(record);
     let finding = record.study(stored);
-    let kept =
-        saved.and_then(|saved| saved.map_or(Ok(()), |saved| Keeping::write_page(saved, &finding, !output.quiet)));
+    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, !output.quiet)));
     both(kept, stdout::print(&finding, output.shown))?;
     Ok(finding)
 }
@@ -107,7 +105,7 @@ pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Re
 }
 
 /// Refuses a folder that already contains a report.
-pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
+fn spare_page(folder: &Path) -> anyhow::Result<()> {
     let page = folder.join(PAGE);
     // A symbolic link that leads nowhere is one too.
     if std::fs::symlink_metadata(&page).is_ok() {

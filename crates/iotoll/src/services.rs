@@ -1,8 +1,10 @@
-//! `--service` of `run` and `cost`: servers from flags, and the texts that refer to them. `compare.rs` handles those of experiments.
+//! `--service`: servers from flags, and the texts that refer to them. `compare.rs` handles those of experiments, whose arms may have services of their own.
 
+use crate::arguments::{AroundArguments, ServiceArguments};
 use crate::failure::BadInput;
 use lab::guardian::Guardian;
 use lab::service::{Addresses, ServiceSettings};
+use model::experiment::Around;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 
 /// Services of a command line, with their reserved addresses.
@@ -13,7 +15,8 @@ pub struct Services {
 
 impl Services {
     /// Reserves their addresses, without starting anything.
-    pub fn of(plans: &[ServicePlan]) -> anyhow::Result<Self> {
+    pub fn of(arguments: &ServiceArguments) -> anyhow::Result<Self> {
+        let plans = &arguments.service;
         let addresses = addresses(plans)?;
         let services = resolve(plans, &[], &|name| addresses.of(name));
         let services = services.map_err(|why| BadInput(format!("--service: {why}")))?;
@@ -30,9 +33,11 @@ impl Services {
         Ok(self.names().fill_in(text).map_err(BadInput)?)
     }
 
-    /// Replaces references to services in a shell command, if there is one.
-    pub fn fill_in_shell(&self, command: Option<&String>) -> anyhow::Result<Option<String>> {
-        Ok(self.names().fill_in_shell(command).map_err(BadInput)?)
+    /// The shell commands around a measurement, with references to services replaced.
+    pub fn around(&self, arguments: &AroundArguments) -> anyhow::Result<Around> {
+        let shell = |command: Option<String>| self.names().fill_in_shell(command.as_ref()).map_err(BadInput);
+        let Around { setup, prepare, cleanup } = arguments.around();
+        Ok(Around { setup: shell(setup)?, prepare: shell(prepare)?, cleanup: shell(cleanup)? })
     }
 
     /// The settings that start them.

@@ -51,6 +51,7 @@ mod integration {
     mod services;
     mod serving;
     mod serving_begins_and_ends;
+    mod sessions;
     mod signals;
     mod sliced;
     mod surroundings;

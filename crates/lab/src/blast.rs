@@ -13,28 +13,25 @@ mod target;
 pub use receiver::serve;
 pub use target::{Allowed, resolve};
 
-use crate::calibration::Calibration;
 use crate::error::{Error, Result};
-use crate::host;
-use crate::interruption::Interruption;
-use crate::meter::{MeterSet, Selection};
-use crate::probe::ProbeSet;
+use crate::meter::MeterSet;
+use crate::progress;
+use crate::session::{self, Session, outcome_of};
 use crate::workload::shuffler::Shuffler;
+use crate::workload::target::Created;
 use drop_counters::DropCounters;
 use model::blast::plan::Point;
 use model::blast::record::{Counted, Delivery, End, Header, Receiver, Round, add};
 use model::blast::{BlastPlan, BlastRecord};
 use model::comparison::RoundRecord;
 use model::comparison::record::{SliceReading, SliceRecord, SliceWork};
-use model::envelope::{Envelope, Kind};
-use model::origin::CommandLine;
-use model::probe::Probe;
+use model::envelope::Kind;
+use model::experiment::Cell;
 use model::record::Outcome;
-use model::unit::{Bytes, Hertz, Nanos};
+use model::unit::{Bytes, Nanos};
 use receiver::{CountingReceiver, Counts};
 use remote::RemoteReceiver;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use submitters::Submitters;
 use sys::clock::monotonic_nanos;
@@ -51,35 +48,19 @@ const QUIET: Duration = Duration::from_millis(60);
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Meters that may run.
-    pub meters: Selection,
-    /// Probes that are read at the ends of each slice.
-    pub probes: Vec<Probe>,
-    /// A request to end and keep the rounds.
-    pub interruption: Arc<Interruption>,
-    /// The command line, for the record.
-    pub command_line: CommandLine,
+    /// What is the same for every verb. Its background is unused, because each round has its own; the CPUs are those of the plan.
+    pub session: session::Settings,
     /// Address of the receiver; `None` if iotoll starts one on loopback.
     pub target: Option<SocketAddr>,
 }
 
-/// Saves the record while it grows.
-pub trait Writer {
-    /// What is known before the first packet.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn header(&mut self, header: &Header) -> Result<()>;
-    /// A complete round.
-    ///
-    /// # Errors
-    /// As above.
-    fn round(&mut self, round: &Round) -> Result<()>;
-    /// How it ended.
-    ///
-    /// # Errors
-    /// As above.
-    fn end(&mut self, end: &End) -> Result<()>;
+/// What happens, for an observer.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Before the first packet.
+    Preparing(progress::Progress<'a>),
+    /// A point was measured.
+    Measured(Progress),
 }
 
 /// Progress of a measurement.
@@ -99,41 +80,47 @@ pub struct Progress {
 ///
 /// # Errors
 /// When nothing could be measured: no receiver, no socket, no meter's thread. What fails later is in the record.
-pub fn blast(
-    plan: &BlastPlan,
-    settings: &Settings,
-    writer: &mut dyn Writer,
-    observer: &mut dyn FnMut(Progress),
-) -> Result<BlastRecord> {
-    use sys::schedule::{Class, set_class};
-    let begun = Instant::now();
-    let calibration = Calibration::begin();
-    sys::process::raise_open_file_limit();
-    let started = host::now();
+pub fn blast(plan: &BlastPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<BlastRecord> {
     let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
     let allowed_cpus = refuse_cpus(wanted)?;
     refuse_memory(plan)?;
-    let probes = ProbeSet::open(&settings.probes)?;
-    let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
+    let session = Session::open(&settings.session, &[], &mut |service| {
+        observer(Event::Preparing(progress::Progress::Starting { service }));
+    })?;
+    let measured = measure(plan, settings, &session, allowed_cpus, observer);
+    let (record, end) = session.close(measured, &Created::default())?;
+    Ok(BlastRecord { end: Some(end), ..record })
+}
+
+fn measure(
+    plan: &BlastPlan,
+    settings: &Settings,
+    session: &Session,
+    allowed_cpus: usize,
+    observer: &mut dyn FnMut(Event),
+) -> Result<(BlastRecord, End)> {
+    use sys::schedule::{Class, set_class};
+    let begun = Instant::now();
+    let meters = session.meters()?;
     let receiving = Receiving::open(plan, settings.target)?;
-    std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
-    let (hertz, source) = (Hertz(calibration.end().0), calibration.end().1);
+    session.calibration.wait(CALIBRATION);
     let header = Header {
-        envelope: Envelope::new(Kind::Blast, started, settings.command_line.clone()),
+        envelope: session.envelope(Kind::Blast),
         plan: plan.clone(),
-        host: host::with_storage(Vec::new(), hertz.0, &source),
+        host: session.host(Vec::new()),
         meters: meters.statuses().to_vec(),
         probes: meters.probes().descriptors(),
         receiver: receiving.about(),
         allowed_cpus: Some(allowed_cpus),
+        services: session.services().to_vec(),
     };
-    writer.header(&header)?;
+    settings.session.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
     // comes later, and its time stamps show it.
     let real_time = set_class(Class::RealTime).is_ok();
     let mut measurement =
-        Measurement { plan, settings, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
-    let (rounds, outcome) = measurement.rounds(writer);
+        Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+    let (rounds, outcome) = measurement.rounds();
     if real_time {
         // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
@@ -145,16 +132,13 @@ pub fn blast(
         });
     }
     let outcome = match outcome {
-        Err(error) => Outcome::Failed(error.to_string()),
-        Ok(()) if settings.interruption.is_requested() => Outcome::Interrupted,
+        Err(error) => outcome_of(&error),
+        Ok(()) if session.interrupted() => Outcome::Interrupted,
         Ok(()) => Outcome::Completed,
     };
     let nanos = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let mut end = End { outcome, tsc_hertz: calibration.end().0, nanos, warnings: Vec::new() };
-    if let Err(error) = writer.end(&end) {
-        end.outcome = Outcome::Failed(error.to_string());
-    }
-    Ok(BlastRecord { header, rounds, end: Some(end) })
+    let end = End { outcome, tsc_hertz: session.clock().0, nanos, warnings: Vec::new() };
+    Ok((BlastRecord { header, rounds, end: None }, end))
 }
 
 /// Refuses CPUs on which this process may not run. Returns how many it may use.
@@ -243,23 +227,23 @@ impl Receiving {
 
 struct Measurement<'a> {
     plan: &'a BlastPlan,
-    settings: &'a Settings,
+    session: &'a Session<'a>,
     meters: MeterSet,
     receiving: Receiving,
     shuffler: Shuffler,
-    observer: &'a mut dyn FnMut(Progress),
+    observer: &'a mut dyn FnMut(Event),
 }
 
 impl Measurement<'_> {
     /// Measures all rounds. Returns the complete ones, and what ended them early.
-    fn rounds(&mut self, writer: &mut dyn Writer) -> (Vec<Round>, Result<()>) {
+    fn rounds(&mut self) -> (Vec<Round>, Result<()>) {
         let mut rounds = Vec::new();
         while rounds.len() < self.plan.rounds as usize {
-            let next = self
-                .round(rounds.len())
-                .and_then(|round| round.map(|round| writer.round(&round).map(|()| round)).transpose());
-            match next {
-                Ok(Some(round)) => rounds.push(round),
+            match self.round(rounds.len()) {
+                Ok(Some(round)) => match self.session.settings.saver.append_unsynced("round", &round) {
+                    Ok(()) => rounds.push(round),
+                    Err(error) => return (rounds, Err(error)),
+                },
                 Ok(None) => break,
                 Err(error) => return (rounds, Err(error)),
             }
@@ -269,6 +253,10 @@ impl Measurement<'_> {
 
     /// One round; `None` if it was interrupted.
     fn round(&mut self, number: usize) -> Result<Option<Round>> {
+        if self.session.interrupted() {
+            return Ok(None);
+        }
+        self.session.prepare(&Cell::default())?;
         let points = self.plan.points();
         let begin_nanos = Nanos(monotonic_nanos());
         let (mut slices, mut deliveries) = (Vec::new(), Vec::new());
@@ -277,15 +265,16 @@ impl Measurement<'_> {
                 None => self.background().map(|slice| (slice, None)),
                 Some((place, point)) => {
                     let (slice, delivery) = self.slice(place, point)?;
-                    if let (false, SliceReading::Slice { work, .. }) = (self.interrupted(), &slice.reading) {
+                    if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
                         let rounds = u32::try_from(number).unwrap_or(u32::MAX);
-                        (self.observer)(Progress { rounds, of: self.plan.rounds, point, delivered_per_second });
+                        let progress = Progress { rounds, of: self.plan.rounds, point, delivered_per_second };
+                        (self.observer)(Event::Measured(progress));
                     }
                     Some((slice, Some(delivery)))
                 }
             };
-            let Some((slice, delivery)) = measured.filter(|_| !self.interrupted()) else { return Ok(None) };
+            let Some((slice, delivery)) = measured.filter(|_| !self.session.interrupted()) else { return Ok(None) };
             slices.push(slice);
             deliveries.extend(delivery);
         }
@@ -297,12 +286,12 @@ impl Measurement<'_> {
     fn background(&mut self) -> Option<SliceRecord> {
         let length = (self.plan.slice.duration() / 2).max(SHORTEST_BACKGROUND);
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        self.settings.interruption.sleep(self.plan.warm_up.duration());
+        self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.boundary(nanos));
-        self.settings.interruption.sleep(length);
+        self.session.settings.interruption.sleep(length);
         let after = Box::new(self.meters.boundary(nanos));
         let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
-        (!self.interrupted()).then_some(SliceRecord { case: None, reading })
+        (!self.session.interrupted()).then_some(SliceRecord { case: None, reading })
     }
 
     /// A slice of a point, and what became of all its packets.
@@ -310,10 +299,10 @@ impl Measurement<'_> {
         let (drops, counts) = (self.receiving.drops()?, self.receiving.begin()?);
         let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
         submitters.go();
-        self.settings.interruption.sleep(self.plan.warm_up.duration());
+        self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.boundary(self.plan.slice));
         let first = Instantaneous::read(&mut self.receiving, &submitters)?;
-        self.settings.interruption.sleep(self.plan.slice.duration());
+        self.session.settings.interruption.sleep(self.plan.slice.duration());
         let after = Box::new(self.meters.boundary(self.plan.slice));
         let last = Instantaneous::read(&mut self.receiving, &submitters)?;
         let (sent, failed) = submitters.end();
@@ -367,10 +356,6 @@ impl Measurement<'_> {
             }
             latest = counts;
         }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.settings.interruption.is_requested()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rate of the time-stamp counter.
 
+use std::time::Duration;
 use sys::clock::Instant;
 
 /// The rate of the time-stamp counter, measured against the kernel's clock.
@@ -12,6 +13,12 @@ impl Calibration {
     /// Reads both clocks.
     pub fn begin() -> Self {
         Self { begun: Instant::now() }
+    }
+
+    /// Waits until it has taken at least this time.
+    pub(crate) fn wait(&self, shortest: Duration) {
+        let taken = Duration::from_nanos(Instant::now().nanos.saturating_sub(self.begun.nanos));
+        std::thread::sleep(shortest.saturating_sub(taken));
     }
 
     /// The rate since then, in hertz, and its source.

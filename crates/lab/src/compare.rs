@@ -22,21 +22,18 @@ mod work_counter;
 pub mod worker;
 mod worker_process;
 
-use crate::around::Around;
-use crate::calibration::Calibration;
 use crate::canary;
 use crate::cost::Surroundings;
 use crate::demand;
 use crate::error::{Error, Result};
-use crate::guardian::{Guardian, processes::Processes};
+use crate::guardian::processes::Processes;
 use crate::host;
+use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners, TaskScan};
-use crate::placing::{self, Placing};
+use crate::placing;
 use crate::preparation;
 use crate::progress;
-use crate::service::{Folders, Services};
-use crate::session;
-use crate::store::RecordFile;
+use crate::session::{self, Session, note_failure};
 use crate::wait_limit::WaitLimit;
 use crate::whereabouts::servers::Address;
 use crate::workload::job_copy::JobCopy;
@@ -47,7 +44,7 @@ use model::comparison::record::{
     CaseLatency, CommandTotal, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use model::comparison::study::{Progress, Standing};
-use model::envelope::{Envelope, Kind};
+use model::envelope::Kind;
 use model::experiment::{Experiment, Work};
 use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::Outcome;
@@ -64,50 +61,15 @@ use toggle::Toggles;
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Meters, signals, command line. Its background is unused: each round has its own.
-    pub measuring: session::Settings,
+    /// What is the same for every verb. Its background is unused, because each round has its own; its place, services and shell
+    /// commands are those of the experiment.
+    pub session: session::Settings,
     /// Seed of the order of slices.
     pub seed: u64,
     /// The executable of iotoll, for worker processes.
     pub program: PathBuf,
     /// How rounds are cut, if already decided; otherwise a rehearsal decides it.
     pub schedule: Option<Schedule>,
-    /// Undoes changes, files and processes if iotoll is killed.
-    pub guardian: Guardian,
-}
-
-/// Receives a record as it is measured.
-pub trait RecordWriter {
-    /// Writes the header, before the first round.
-    ///
-    /// # Errors
-    /// When it cannot be written: the measurement ends.
-    fn header(&mut self, header: &Header) -> Result<()>;
-    /// Writes a complete round.
-    ///
-    /// # Errors
-    /// As above.
-    fn round(&mut self, round: &RoundRecord) -> Result<()>;
-    /// Writes how the measurement ended.
-    ///
-    /// # Errors
-    /// As above.
-    fn end(&mut self, end: &End) -> Result<()>;
-}
-
-impl RecordWriter for RecordFile {
-    fn header(&mut self, header: &Header) -> Result<()> {
-        self.begin(&header.envelope)?;
-        self.append("header", header)
-    }
-
-    fn round(&mut self, round: &RoundRecord) -> Result<()> {
-        self.append("round", round)
-    }
-
-    fn end(&mut self, end: &End) -> Result<()> {
-        self.append("end", end)
-    }
 }
 
 /// Progress of an experiment.
@@ -138,106 +100,60 @@ const FEWEST_ROUNDS: usize = 2;
 ///
 /// # Errors
 /// When not one round could be measured. A later failure is in the record, with every round before it.
-pub fn compare(
-    mut experiment: Experiment,
-    settings: &Settings,
-    writer: &mut dyn RecordWriter,
-    observer: Observer,
-) -> Result<CompareRecord> {
+pub fn compare(experiment: Experiment, settings: &Settings, observer: Observer) -> Result<CompareRecord> {
     demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
-    let calibration = Calibration::begin();
-    sys::process::raise_open_file_limit();
-    let interruption = &settings.measuring.interruption;
-    let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
-    let servers = servers(&experiment);
-    let mut placing = Placing::resolve(experiment.place.as_ref(), &servers)?;
-    let folders = Folders::make(&settings.measuring.services)?;
-    let around = Around::begin(experiment.around.clone(), &settings.guardian, longest, interruption.clone())?;
-    let starting = &settings.measuring.services;
-    let mut services = Services::start(starting, experiment.place.as_ref(), longest, interruption, &mut |service| {
+    let surroundings = session::Settings {
+        place: experiment.place.clone(),
+        around: experiment.around.clone(),
+        longest_shell: Some(Duration::from_secs_f64(experiment.rules.hang_timeout())),
+        ..settings.session.clone()
+    };
+    let session = Session::open(&surroundings, &servers(&experiment), &mut |service| {
         observer(Stage::Preparing(progress::Progress::Starting { service }));
     })?;
-    if !services.started().is_empty() {
-        // Again, because it depends on where the servers are that run now.
-        placing = Placing::resolve(experiment.place.as_ref(), &servers)?;
-        experiment.services = services.started().to_vec();
-    }
-    let created = Created::guarded(settings.guardian.clone());
-    let beside = Beside { experiment: &experiment, settings, placing, around: &around, created: &created };
-    let measured = measure(&beside, &calibration, writer, observer);
-    let (mut record, mut end) = services.conclude(measured, |(_, end)| &mut end.outcome)?;
-    // Whatever is still there is taken away here, and said if it cannot be.
-    if let Err(error) = around.end().and_then(|()| folders.close()) {
-        end.outcome = besides(error, end.outcome);
-    }
-    if let Err(error) = writer.end(&end)
-        && end.outcome == Outcome::Completed
-    {
-        // The rounds are on disk and are shown; only that it ended well is not there.
-        end.outcome = Outcome::Failed(error.to_string());
-    }
-    // As with run: files that it made stay when it ended well.
-    if end.outcome == Outcome::Completed {
-        created.keep();
-    }
-    record.end = Some(end);
-    Ok(record)
-}
-
-/// What is there when rounds are measured: services run, and setup has run.
-struct Beside<'a> {
-    experiment: &'a Experiment,
-    settings: &'a Settings,
-    placing: Placing,
-    around: &'a Around,
-    created: &'a Created,
-}
-
-/// An outcome after which something could not be put back.
-fn besides(error: Error, outcome: Outcome) -> Outcome {
-    match outcome {
-        // Tried again, and failed in the same way.
-        Outcome::Failed(why) if why.contains(&error.to_string()) => Outcome::Failed(why),
-        Outcome::Failed(why) => Outcome::Failed(format!("{why}; besides: {error}")),
-        Outcome::Completed | Outcome::Interrupted => Outcome::Failed(error.to_string()),
-    }
+    let experiment = match session.services() {
+        [] => experiment,
+        started => Experiment { services: started.to_vec(), ..experiment },
+    };
+    let created = Created::guarded(settings.session.guardian.clone());
+    let measured = measure(&experiment, settings, &session, &created, observer);
+    let (record, end) = session.close(measured, &created)?;
+    Ok(CompareRecord { end: Some(end), ..record })
 }
 
 /// The rounds, and how they ended: what is not written yet.
 fn measure(
-    beside: &Beside,
-    calibration: &Calibration,
-    writer: &mut dyn RecordWriter,
+    experiment: &Experiment,
+    settings: &Settings,
+    session: &Session,
+    created: &Created,
     observer: Observer,
 ) -> Result<(CompareRecord, End)> {
-    let &Beside { experiment, settings, around, created, .. } = beside;
-    let interruption = &settings.measuring.interruption;
+    let interruption = &settings.session.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
     let mut warnings = Vec::new();
-    let targets = lay_out(experiment, settings, created, &mut warnings, observer)?;
+    let targets = lay_out(experiment, interruption, created, &mut warnings, observer)?;
     let cache = CacheKeeper::prepare(experiment, &targets, &mut |path, done, total| {
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_requested()
     })?;
-    let meters = MeterSet::open(settings.measuring.meters.clone())?;
+    let meters = session.meters()?;
     let limit = WaitLimit::new(longest, interruption.clone());
-    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.guardian, &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
-    let (hertz, source) = calibration.end();
     let mut runner = RoundRunner {
         meters,
         toggles,
         limit,
         shuffler: Shuffler::new(settings.seed),
         warnings,
-        clock: Hertz(hertz),
+        clock: session.clock(),
         targets,
         cache,
         longest_slice: None,
-        around,
+        session,
         neighbours: Neighbours::new(experiment.cases.len()),
-        placing: beside.placing.clone(),
-        processes: settings.guardian.processes()?,
+        processes: settings.session.guardian.processes()?,
         sliced: None,
         experiment,
         settings,
@@ -248,26 +164,27 @@ fn measure(
     }
     let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
     let header = Header {
-        envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
+        envelope: session.envelope(Kind::Compare),
         experiment: experiment.clone(),
         seed: settings.seed,
         schedule,
-        host: host::with_storage(host::storage::of_experiment(experiment), hertz, &source),
+        host: session.host(host::storage::of_experiment(experiment)),
         meters: runner.meters.statuses().to_vec(),
+        probes: runner.meters.probes().descriptors(),
         canaries,
         page_cache: runner.cache.setup(),
         work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
     };
-    writer.header(&header)?;
+    settings.session.saver.begin(&header.envelope, &header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
-    let (outcome, reason) = runner.rounds(schedule, &mut record, writer, observer)?;
+    let (outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
     let warnings = std::mem::take(&mut runner.warnings);
+    let mut end = End { outcome, reason, tsc_hertz: session.clock().0, canaries: canary::run(), warnings };
     // Switch off what is still on, and report it if that fails.
-    let outcome = match runner.toggles.switch_off() {
-        Ok(()) => outcome,
-        Err(error) => besides(error, outcome),
-    };
-    Ok((record, End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings }))
+    if let Err(error) = runner.toggles.switch_off() {
+        note_failure(&mut end.outcome, &error);
+    }
+    Ok((record, end))
 }
 
 /// Measures the rounds of an experiment.
@@ -283,9 +200,8 @@ struct RoundRunner<'a> {
     cache: CacheKeeper,
     /// Longest slice that does not read again what it has read into the page cache.
     longest_slice: Option<Duration>,
-    around: &'a Around,
+    session: &'a Session<'a>,
     neighbours: Neighbours,
-    placing: Placing,
     /// Workers and commands.
     processes: Processes,
     /// What commands that take turns need, if they do.
@@ -296,15 +212,15 @@ struct RoundRunner<'a> {
 
 impl RoundRunner<'_> {
     fn interrupted(&self) -> bool {
-        self.settings.measuring.interruption.is_requested()
+        self.settings.session.interruption.is_requested()
     }
 
     fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings {
             meters: &mut self.meters,
-            interruption: &self.settings.measuring.interruption,
+            interruption: &self.settings.session.interruption,
             warnings: &mut self.warnings,
-            cpus: self.placing.of(0),
+            cpus: self.session.placing.of(0),
             processes: &self.processes,
             windows: None,
         }
@@ -337,7 +253,6 @@ impl RoundRunner<'_> {
         &mut self,
         schedule: Schedule,
         record: &mut CompareRecord,
-        writer: &mut dyn RecordWriter,
         observer: Observer,
     ) -> Result<(Outcome, String)> {
         let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
@@ -346,7 +261,7 @@ impl RoundRunner<'_> {
         // Start of each round, in time that counts against the budget.
         let mut starts: Vec<Duration> = Vec::new();
         loop {
-            let interruption = &self.settings.measuring.interruption;
+            let interruption = &self.settings.session.interruption;
             let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
             starts.push(begun.elapsed().saturating_sub(self.cache.spent()));
             let before = begun.elapsed();
@@ -365,7 +280,7 @@ impl RoundRunner<'_> {
             let end_nanos = Nanos(monotonic_nanos());
             let round = RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu };
             progress.add(&round);
-            let kept = writer.round(&round);
+            let kept = self.settings.session.saver.append("round", &round);
             record.rounds.push(round);
             if let Err(error) = kept {
                 // The rounds so far are still shown, and the file contains what fitted.
@@ -475,7 +390,7 @@ type CaseTargets = Vec<Vec<Vec<Target>>>;
 /// Finds or makes every file before the measurement; caveats about files and plans go to `warnings`.
 fn lay_out(
     experiment: &Experiment,
-    settings: &Settings,
+    interruption: &Interruption,
     created: &Created,
     warnings: &mut Vec<Warning>,
     observer: Observer,
@@ -483,7 +398,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => preparation::prepare(phase, created, &settings.measuring.interruption, &mut |progress| {
+            Some(phase) => preparation::prepare(phase, created, interruption, &mut |progress| {
                 observer(Stage::Preparing(progress));
             })?,
             None => Vec::new(),

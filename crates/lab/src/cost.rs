@@ -16,26 +16,21 @@ pub(crate) use execution::{Executed, Prepared, Surroundings, execute, last_line,
 pub(crate) use output_parser::OutputParser;
 pub use output_parser::reports;
 
-use crate::around;
 use crate::error::{Error, Result};
-use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::network_namespace;
-use crate::placing::{self, Placing};
+use crate::placing;
 use crate::progress::{Observer, Progress};
-use crate::service::{Folders, LONGEST_FILL, Services};
-use crate::session::{Session, Settings};
-use model::experiment::{Around, Cell};
-use model::plan::service::Service;
+use crate::session::{Session, Settings, outcome_of};
+use crate::sheet::Sheet;
+use crate::workload::target::Created;
+use model::experiment::Cell;
 use model::probe::Probe;
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use model::warning::add_once;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
-
-/// A shell command around a measured one counts as hung after this time, and is killed.
-const LONGEST_SHELL: Duration = Duration::from_secs(3600);
 
 /// A command, and where its I/O count comes from.
 #[derive(Clone, Debug)]
@@ -50,10 +45,6 @@ pub struct CommandPlan {
     pub printed: Printed,
     /// What the command shares with iotoll, and how long it may live.
     pub custody: Isolation,
-    /// Shell commands before and after it, which are not measured.
-    pub around: Around,
-    /// Cleans up if iotoll is killed.
-    pub guardian: Guardian,
 }
 
 /// What a command shares with iotoll, and how long it may live.
@@ -115,93 +106,62 @@ pub fn cost(
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
-    let source = Source::Cost { command: plan.command.clone(), counted_by: output_parser::counted_by(plan) };
-    let place = settings.place.as_ref();
     let servers = placing::servers_named(&plan.command);
-    let placing = Placing::resolve(place, &servers)?;
-    let folders = Folders::make(&settings.services)?;
-    let around =
-        around::Around::begin(plan.around.clone(), &plan.guardian, LONGEST_SHELL, settings.interruption.clone())?;
-    let mut services =
-        Services::start(&settings.services, place, LONGEST_FILL, &settings.interruption, &mut |service| {
-            observer(Progress::Starting { service });
-        })?;
-    // Again, because it depends on where the servers are that run now.
-    let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
-    let measured = measure(plan, (settings, services.started()), source, &placing, &around, observer, print);
-    let mut record = services.conclude(measured, |record| &mut record.outcome)?;
-    if let Err(error) = around.end().and_then(|()| folders.close())
-        && record.outcome == Outcome::Completed
-    {
-        record.outcome = Outcome::Failed(error.to_string());
-    }
-    Ok(record)
+    let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
+    let measured = measure(plan, &session, observer, print);
+    session.close(measured, &Created::default())
 }
 
-/// The same beside services that run, after setup.
-fn measure(
-    plan: &CommandPlan,
-    (settings, services): (&Settings, &[Service]),
-    source: Source,
-    placing: &Placing,
-    around: &around::Around,
-    observer: Observer,
-    print: &mut dyn FnMut(&str),
-) -> Result<Record> {
-    let mut session = Session::open(settings, source, services)?;
+fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mut dyn FnMut(&str)) -> Result<Record> {
+    let counted_by = output_parser::counted_by(plan);
+    let mut sheet = Sheet::open(session, Source::Cost { command: plan.command.clone(), counted_by })?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
     }
-    session.watch_background(observer);
+    sheet.watch_background(observer);
     let mut phase = PhaseRecord::default();
     // Processes that the command leaves running stay, also if iotoll is killed.
     let unguarded = Processes::default();
     for number in 0..plan.repeat.max(1) as usize {
-        if session.interrupted() || session.record.outcome != Outcome::Completed {
+        if sheet.has_ended() {
             break;
         }
-        if let Err(error) = around.before_execution(&Cell::default()) {
-            if phase.executions.is_empty() {
-                return Err(error);
-            }
-            session.note_outcome(Outcome::Failed(error.to_string()));
-            break;
-        }
-        let windows = Some(session.unfinished_windows(0));
+        let windows = Some(sheet.growing_windows(0));
         let mut surroundings = Surroundings {
             windows,
-            meters: &mut session.meters,
+            meters: &mut sheet.meters,
             interruption: &session.settings.interruption,
-            warnings: &mut session.record.warnings,
-            cpus: placing.of(0),
+            warnings: &mut sheet.record.warnings,
+            cpus: session.placing.of(0),
             processes: &unguarded,
         };
-        let Executed { execution, failure, elsewhere } = match execute(plan, number, &mut surroundings, observer, print)
-        {
+        let prepared = session.prepare(&Cell::default());
+        let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer, print));
+        let Executed { execution, failure, elsewhere } = match executed {
             Ok(executed) => executed,
             Err(error) if phase.executions.is_empty() => return Err(error),
             // The cost of the executions before it is known.
             Err(error) => {
-                session.note_outcome(Outcome::Failed(error.to_string()));
+                sheet.note_outcome(outcome_of(&error));
                 break;
             }
         };
         let ours = of_our_network(plan, &session.settings.probes);
         if let Some(caveat) = network_namespace::caveat(&ours, &plan.command, elsewhere) {
-            add_once(&mut session.record.warnings, caveat);
+            add_once(&mut sheet.record.warnings, caveat);
         }
         if let Some(failure) = failure {
-            session.note_outcome(Outcome::Failed(failure));
+            sheet.note_outcome(Outcome::Failed(failure));
         }
-        session.keep_execution(0, &execution);
+        sheet.keep_execution(0, &execution);
         phase.executions.push(execution);
     }
     if phase.executions.is_empty() {
         return Err(Error::Interrupted("before the command was started".to_owned()));
     }
-    session.record.phases.push(phase);
-    session.watch_background(observer);
-    Ok(session.close())
+    sheet.record.phases.push(phase);
+    sheet.watch_background(observer);
+    Ok(sheet.close())
 }
 
 /// What counts in iotoll's own network namespace.

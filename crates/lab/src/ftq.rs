@@ -12,30 +12,28 @@ mod recorder;
 mod ring;
 mod subject;
 
-use crate::calibration::Calibration;
 use crate::demand;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::host;
-use crate::interruption::Interruption;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Progress;
+use crate::session::{self, Session};
 use crate::workload::target::Created;
 use amount::Counted;
 use cpus::Cpus;
-use model::envelope::{Envelope, Kind};
+use model::envelope::Kind;
+use model::experiment::Cell;
 use model::ftq::plan::Worker;
 use model::ftq::record::{Chunk, End, Header};
 use model::ftq::{FtqPlan, FtqRecord};
-use model::origin::CommandLine;
 use model::plan::Access;
 use model::probe::{Place, Probe};
 use model::record::Outcome;
 use model::storage::Storage;
-use model::unit::{Hertz, Nanos};
+use model::unit::Nanos;
 use model::warning::{Code, Warning};
 use recorder::{Recorder, Task};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use subject::Subject;
 
@@ -54,39 +52,14 @@ const CALIBRATION: Duration = Duration::from_millis(10);
 
 /// How to record.
 pub struct Settings {
-    /// Probes that the user asked for.
-    pub probes: Vec<Probe>,
-    /// Probes that are read if this machine has them.
+    /// What is the same for every verb. No meter runs, and the CPUs of worker and recorder are those of the plan.
+    pub session: session::Settings,
+    /// Probes that are read too, if this machine has them.
     pub optional_probes: Vec<Probe>,
     /// Counts the worker's amount by a probe.
     pub count: Option<Probe>,
     /// Which system calls of a foreign process count.
     pub access: Access,
-    /// A request to end and keep the readings.
-    pub interruption: Arc<Interruption>,
-    /// Kills a command that iotoll starts if iotoll is killed.
-    pub guardian: Guardian,
-    /// The command line, for the record.
-    pub command_line: CommandLine,
-}
-
-/// Saves a recording while it is made.
-pub trait Writer {
-    /// Saves what is known before the first reading.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn header(&mut self, header: &Header) -> Result<()>;
-    /// Saves readings.
-    ///
-    /// # Errors
-    /// When they cannot be written.
-    fn chunk(&mut self, chunk: &Chunk) -> Result<()>;
-    /// Saves the end.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn end(&mut self, end: &End) -> Result<()>;
 }
 
 /// Progress of a recording.
@@ -134,57 +107,68 @@ pub fn record(
     plan: &FtqPlan,
     settings: &Settings,
     created: &Created,
-    writer: &mut dyn Writer,
     observer: &mut dyn FnMut(Event),
 ) -> Result<FtqRecord> {
     if let Worker::Job(plan) = &plan.worker {
         demand::check(&plan.phases)?;
     }
-    let calibration = Calibration::begin();
-    let begun = Instant::now();
-    sys::process::raise_open_file_limit();
-    let started = host::now();
-    settings.probes.iter().chain(&settings.count).try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
+    let mut asked = settings.session.probes.iter().chain(&settings.count);
+    asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let cpus = Cpus::choose(plan)?;
+    let session = Session::open(&settings.session, &[], &mut |service| {
+        observer(Event::Preparing(Progress::Starting { service }));
+    })?;
+    let measured = measure(plan, settings, &session, cpus, created, observer);
+    let (record, end) = session.close(measured, created)?;
+    Ok(FtqRecord { end: Some(end), ..record })
+}
+
+fn measure(
+    plan: &FtqPlan,
+    settings: &Settings,
+    session: &Session,
+    cpus: Cpus,
+    created: &Created,
+    observer: &mut dyn FnMut(Event),
+) -> Result<(FtqRecord, End)> {
+    session.prepare(&Cell::default())?;
     let mut warnings = cautions(plan, cpus);
     let clock = || {
-        std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
-        Hertz(calibration.end().0)
+        session.calibration.wait(CALIBRATION);
+        session.clock()
     };
     let mut subject = {
         let surroundings = own::Surroundings {
             cpu: cpus.worker,
             created,
-            interruption: &settings.interruption,
+            interruption: &settings.session.interruption,
             clock: &clock,
             warnings: &mut warnings,
         };
-        open(plan, surroundings, &settings.guardian, &mut |progress| observer(Event::Preparing(progress)))?
+        open(plan, surroundings, &settings.session.guardian, &mut |progress| observer(Event::Preparing(progress)))?
     };
     let (probes, counted) = sources(settings, subject.as_mut())?;
-    let (hertz, source) = (clock().0, calibration.end().1);
+    session.calibration.wait(CALIBRATION);
     let header = Header {
-        envelope: Envelope::new(Kind::Ftq, started, settings.command_line.clone()),
+        envelope: session.envelope(Kind::Ftq),
         plan: FtqPlan { recorder_cpu: Some(cpus.recorder), worker_cpu: cpus.worker, ..plan.clone() },
-        host: host::with_storage(storage(plan), hertz, &source),
+        host: session.host(storage(plan)),
         worker: subject.words(),
         counted_by: counted.by,
         unit: counted.unit,
         probes: probes.descriptors(),
+        services: session.services().to_vec(),
     };
     let quanta = plan.duration.0 / plan.quantum.0.max(1);
     let task = Task { amount: counted.amount, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
     let recorder = Recorder::start(task, rows(plan.quantum))?;
-    writer.header(&header)?;
+    settings.session.saver.begin(&header.envelope, &header)?;
     // Saving takes CPU time of the recorder's CPU, not of the worker's. A recorder with real-time priority comes first.
     let own_cpu: Vec<u32> = if cpus.shared() { Vec::new() } else { vec![cpus.recorder] };
+    let settings = &settings.session;
     let recording =
-        Recording { header, recorder, subject, settings, writer, observer, warnings, chunks: Vec::new(), saving: None };
-    let record = near(&own_cpu, || recording.run())?;
-    if record.end.as_ref().is_some_and(|end| end.outcome == Outcome::Completed) {
-        created.keep();
-    }
-    Ok(record)
+        Recording { header, recorder, subject, settings, observer, warnings, chunks: Vec::new(), saving: None };
+    near(&own_cpu, || recording.run())
 }
 
 /// Refuses to read pressure more often than the kernel can bear: it weighs what was added since the last reading by the CPUs'
@@ -260,7 +244,7 @@ fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, 
         Some(probe) => amount::of_probe(probe, task)?,
         None => subject.counted(settings.access)?,
     };
-    let mut asked = settings.probes.clone();
+    let mut asked = settings.session.probes.clone();
     // The machine may lack any of these, and nobody has asked for them.
     asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
     Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
@@ -281,8 +265,7 @@ struct Recording<'a> {
     header: Header,
     recorder: Recorder,
     subject: Box<dyn Subject>,
-    settings: &'a Settings,
-    writer: &'a mut dyn Writer,
+    settings: &'a session::Settings,
     observer: &'a mut dyn FnMut(Event),
     warnings: Vec<Warning>,
     /// The readings, as they were saved.
@@ -293,7 +276,7 @@ struct Recording<'a> {
 
 impl Recording<'_> {
     /// Records to the end.
-    fn run(mut self) -> Result<FtqRecord> {
+    fn run(mut self) -> Result<(FtqRecord, End)> {
         self.subject.begin();
         self.recorder.begin();
         let mut pieces = Pieces::new(self.header.plan.seed);
@@ -328,13 +311,8 @@ impl Recording<'_> {
         if self.chunks.iter().all(|chunk| chunk.at.is_empty()) {
             return Err(nothing(outcome));
         }
-        let mut end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
-        if self.saving.is_none()
-            && let Err(error) = self.writer.end(&end)
-        {
-            end.outcome = Outcome::Failed(error.to_string());
-        }
-        Ok(FtqRecord { header: self.header, chunks: self.chunks, end: Some(end) })
+        let end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
+        Ok((FtqRecord { header: self.header, chunks: self.chunks, end: None }, end))
     }
 
     fn empty(&self) -> Chunk {
@@ -347,7 +325,7 @@ impl Recording<'_> {
             return;
         }
         if self.saving.is_none() {
-            self.saving = self.writer.chunk(&piece).err();
+            self.saving = self.settings.saver.append_unsynced("chunk", &piece).err();
         }
         self.chunks.push(piece);
     }
@@ -471,7 +449,7 @@ mod tests {
     #[test]
     fn a_look_counts_late_readings_and_the_rate_since_the_last() {
         let header = Header {
-            envelope: Envelope::default(),
+            envelope: model::envelope::Envelope::default(),
             plan: FtqPlan {
                 worker: Worker::Cpu,
                 quantum: Nanos(1_000_000),
@@ -485,6 +463,7 @@ mod tests {
             counted_by: String::new(),
             unit: "bytes".to_owned(),
             probes: Vec::new(),
+            services: Vec::new(),
         };
         let mut watch = Watch::new(&header);
         let chunk =

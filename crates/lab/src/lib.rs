@@ -32,6 +32,7 @@ pub mod progress;
 pub mod run;
 pub mod service;
 pub mod session;
+mod sheet;
 pub(crate) mod shell;
 pub(crate) mod starters;
 pub mod store;

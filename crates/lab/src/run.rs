@@ -5,20 +5,20 @@ use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
-use crate::placing::{self, Placing};
+use crate::placing;
 use crate::preparation::{self, invalidate, warn_of_holes, warn_of_unlinking};
 use crate::progress::{Observer, Progress, iops};
-use crate::service::{Folders, LONGEST_FILL, Services};
-use crate::session::{Session, Settings};
-use crate::store::UnfinishedWindows;
+use crate::session::{Session, Settings, outcome_of};
+use crate::sheet::Sheet;
+use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::WorkerPool;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
+use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
-use model::plan::service::Service;
 use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -31,64 +31,44 @@ use std::time::Duration;
 /// later is in the record, with everything measured before.
 pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
     demand::check(&plan.phases)?;
-    let place = settings.place.as_ref();
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
-    let placing = Placing::resolve(place, &servers)?;
-    let folders = Folders::make(&settings.services)?;
-    let mut services =
-        Services::start(&settings.services, place, LONGEST_FILL, &settings.interruption, &mut |service| {
-            observer(Progress::Starting { service });
-        })?;
-    // Again, because it depends on where the servers are that run now.
-    let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
-    let measured = measure(plan, settings, services.started(), &placing, created, observer);
-    let record = services.conclude(measured, |record| &mut record.outcome)?;
-    folders.close()?;
-    if record.outcome == Outcome::Completed {
-        created.keep();
-    }
-    Ok(record)
+    let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
+    let measured = measure(plan, &session, created, observer);
+    session.close(measured, created)
 }
 
-/// The same beside services that run.
-fn measure(
-    plan: &Plan,
-    settings: &Settings,
-    services: &[Service],
-    placing: &Placing,
-    created: &Created,
-    observer: Observer,
-) -> Result<Record> {
-    let mut session = Session::open(settings, Source::Run(plan.clone()), services)?;
-    session.record.warnings.extend(plan.warnings.iter().cloned());
-    let phases = prepare(plan, settings, created, observer)?;
-    warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut session.record.warnings);
+fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+    let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
+    sheet.record.warnings.extend(plan.warnings.iter().cloned());
+    let phases = lay_out(plan, session, created, observer)?;
+    warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
-    warn_of_unlinking(copies, created, &mut session.record.warnings);
-    session.watch_background(observer);
+    warn_of_unlinking(copies, created, &mut sheet.record.warnings);
+    sheet.watch_background(observer);
     for (number, (phase, copies)) in phases.iter().enumerate() {
-        if session.interrupted() || session.record.outcome != Outcome::Completed {
+        if sheet.has_ended() {
             break;
         }
         let running = (number, phases.len());
-        match measure_phase(phase, copies, placing, &mut session, running, observer) {
+        let prepared = session.prepare(&Cell::default());
+        match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, running, observer)) {
             Ok((execution, failure)) => {
-                session.keep_execution(number, &execution);
-                session.record.phases.push(PhaseRecord { executions: vec![execution] });
+                sheet.keep_execution(number, &execution);
+                sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
-                    session.note_outcome(Outcome::Failed(failure.to_string()));
+                    sheet.note_outcome(Outcome::Failed(failure.to_string()));
                 }
             }
-            Err(error) if session.record.phases.is_empty() => return Err(error),
+            Err(error) if sheet.record.phases.is_empty() => return Err(error),
             // The cost of the phases before it is known.
-            Err(error) => session.note_outcome(Outcome::Failed(error.to_string())),
+            Err(error) => sheet.note_outcome(outcome_of(&error)),
         }
     }
-    if session.record.phases.is_empty() {
+    if sheet.record.phases.is_empty() {
         return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
-    session.watch_background(observer);
-    Ok(session.close())
+    sheet.watch_background(observer);
+    Ok(sheet.close())
 }
 
 /// Measures one phase, the `number`th of `count`. Returns what its jobs did, and the first failure.
@@ -98,23 +78,22 @@ fn measure(
 fn measure_phase(
     phase: &Phase,
     copies: &[JobCopy],
-    placing: &Placing,
-    session: &mut Session,
+    sheet: &mut Sheet,
     (number, count): (usize, usize),
     observer: Observer,
 ) -> Result<(Execution, Option<Error>)> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(invalidate)?;
-    let pool = WorkerPool::start(copies, placing, session.clock())?;
-    let interruption = &session.settings.interruption;
+    let pool = WorkerPool::start(copies, &sheet.session.placing, sheet.session.clock())?;
+    let interruption = &sheet.session.settings.interruption;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
-    let windows = session.unfinished_windows(number);
+    let windows = sheet.growing_windows(number);
     let mut subject = Running { pool, interruption, observer, number, count, total, placement_watch, windows };
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
-    let mut stretch = watch(&mut session.meters, &mut subject);
+    let mut stretch = watch(&mut sheet.meters, &mut subject);
     subject.placement_watch.note_servers(&mut stretch.snapshots);
     let page_cache = cached.map(|before| CacheRecord {
         dropped: copies.iter().any(|copy| is_buffered(copy.plan) && copy.plan.invalidates()),
@@ -129,13 +108,13 @@ fn measure_phase(
     Ok((Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() }, failure))
 }
 
-type Prepared<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;
+type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;
 
 /// Every phase with its files.
-fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Prepared<'a>> {
+fn lay_out<'a>(plan: &'a Plan, session: &Session, created: &Created, observer: Observer) -> Result<LaidOut<'a>> {
     let mut phases = Vec::new();
     for phase in &plan.phases {
-        phases.push((phase, preparation::prepare(phase, created, &settings.interruption, observer)?));
+        phases.push((phase, preparation::prepare(phase, created, &session.settings.interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));
@@ -161,7 +140,7 @@ struct Running<'a> {
     count: usize,
     total: Option<Duration>,
     placement_watch: PlacementWatch,
-    windows: UnfinishedWindows,
+    windows: GrowingWindows,
 }
 
 impl Work for Running<'_> {

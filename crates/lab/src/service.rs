@@ -28,8 +28,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time for a fill command of `run` and `cost`; after that it counts as hung.
-pub(crate) const LONGEST_FILL: Duration = Duration::from_secs(3600);
 /// A client may see its connection close before the kernel reports that the server exited.
 const DEATH_IS_KNOWN: Duration = Duration::from_millis(200);
 /// Polling interval.

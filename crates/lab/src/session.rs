@@ -1,199 +1,245 @@
-//! A measurement from the first canary to the complete record: the common part of `run` and `cost`.
+//! What surrounds every measurement on this machine: [`Settings`] enter, a `Session` begins before the first reading and ends after the
+//! last, always in one order.
+//!
+//! It begins with the limit of open files and the calibration of the clock, then checks the placing, makes the folders of
+//! services, runs setup, starts the services, and decides the placing again, because servers are there now. It ends the
+//! services, keeps the files that were made or removes them, runs cleanup, removes the folders, and saves the end of the record. What
+//! fails on the way is in the outcome of the record.
 
+use crate::around::Around;
 use crate::calibration::Calibration;
-use crate::canary;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::guardian::Guardian;
 use crate::host;
 use crate::interruption::Interruption;
-use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
+use crate::meter::{MeterSet, Selection};
+use crate::placing::Placing;
 use crate::probe::ProbeSet;
-use crate::progress::{Observer, Progress};
-use crate::service::ServiceSettings;
-use crate::store::{Unfinished, UnfinishedWindows};
-use crate::watch::{Step, Subject, watch};
+use crate::service::{Folders, ServiceSettings, Services};
+use crate::store::Saver;
+use crate::whereabouts::servers::Address;
+use crate::workload::target::Created;
+use model::blast::record::End as BlastEnd;
+use model::comparison::record::End as CompareEnd;
 use model::envelope::{Envelope, Kind};
-use model::kind::cost::Part;
+use model::experiment;
+use model::ftq::record::End as FtqEnd;
 use model::origin::CommandLine;
 use model::placement::Place;
 use model::plan::service::Service;
 use model::probe::Probe;
-use model::record::{Done, Execution, Outcome, Record, Source, Stretch};
-use model::unit::{Hertz, Nanos};
+use model::record::{Host, Outcome, Record};
+use model::storage::Storage;
+use model::unit::Hertz;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How to measure.
-#[derive(Clone, Debug)]
+/// How to measure, whatever is measured.
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Meters that may run.
     pub meters: Selection,
     /// Probes that are read at the same time.
     pub probes: Vec<Probe>,
-    /// How long to measure the machine without the workload, before and again after.
+    /// How long to measure the machine without the workload, before and again after (`run` and `cost`).
     pub background: Duration,
     /// A request to end and keep the readings.
     pub interruption: Arc<Interruption>,
     /// The command line, for the record.
     pub command_line: CommandLine,
-    /// `--place`, if given.
+    /// The CPUs of the workload (`--place`).
     pub place: Option<Place>,
     /// Servers that are started for it.
     pub services: ServiceSettings,
-    /// Where the record is saved while it grows.
-    pub unfinished: Unfinished,
+    /// Shell commands before, during and after it.
+    pub around: experiment::Around,
+    /// Longest time of such a command, and of one that fills a service; after that it counts as hung. The default is
+    /// an hour.
+    pub longest_shell: Option<Duration>,
+    /// Undoes changes, files and processes if iotoll is killed.
+    pub guardian: Guardian,
+    /// Saves the record while it grows.
+    pub saver: Saver,
 }
 
-/// A measurement in progress: the common part of `run` and `cost`.
+/// What a measurement gives, before its end is saved.
+pub(crate) trait Measured {
+    /// How it ended.
+    fn outcome(&mut self) -> &mut Outcome;
+    /// Saves the last line of the record.
+    fn save_end(&self, saver: &Saver) -> Result<()>;
+}
+
+/// The complete record replaces the growing one.
+impl Measured for Record {
+    fn outcome(&mut self) -> &mut Outcome {
+        &mut self.outcome
+    }
+
+    fn save_end(&self, _: &Saver) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The last line of a record.
+pub(crate) trait End: Serialize {
+    fn outcome(&mut self) -> &mut Outcome;
+}
+
+macro_rules! ends {
+    ($($end:ty),*) => { $(impl End for $end {
+        fn outcome(&mut self) -> &mut Outcome {
+            &mut self.outcome
+        }
+    })* };
+}
+
+ends!(BlastEnd, CompareEnd, FtqEnd);
+
+impl<R, E: End> Measured for (R, E) {
+    fn outcome(&mut self) -> &mut Outcome {
+        self.1.outcome()
+    }
+
+    fn save_end(&self, saver: &Saver) -> Result<()> {
+        saver.append("end", &self.1)
+    }
+}
+
+/// The surroundings of a measurement. If it is dropped before it is closed, everything is put back all the same; the fields are in the
+/// order in which that happens.
 pub(crate) struct Session<'a> {
-    pub(crate) meters: MeterSet,
-    pub(crate) record: Record,
     pub(crate) settings: &'a Settings,
-    calibration: Calibration,
+    pub(crate) placing: Placing,
+    pub(crate) calibration: Calibration,
+    /// Seconds since 1970.
+    started: f64,
+    services: Services,
+    around: Around,
+    folders: Folders,
 }
 
 impl<'a> Session<'a> {
-    /// Opens the meters, and begins the record. `services` are those that run.
-    pub(crate) fn open(settings: &'a Settings, source: Source, services: &[Service]) -> Result<Self> {
-        let calibration = Calibration::begin();
+    /// Begins. `servers` are those that the workload talks to, as far as they are known.
+    ///
+    /// # Errors
+    /// When something cannot be set up or started; all is put back then.
+    pub(crate) fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
+        const LONGEST_SHELL: Duration = Duration::from_secs(3600);
         sys::process::raise_open_file_limit();
-        let probes = ProbeSet::open(&settings.probes)?;
-        let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
-        let record = Record {
-            envelope: Envelope::new(Kind::Cost, host::now(), settings.command_line.clone()),
-            source,
-            host: host::with_storage(Vec::new(), 0.0, "not measured yet"),
-            meters: meters.statuses().to_vec(),
-            probes: meters.probes().descriptors(),
-            canaries: vec![canary::run()],
-            background: Vec::new(),
-            phases: Vec::new(),
-            outcome: Outcome::Completed,
-            warnings: Vec::new(),
-            place: settings.place.clone(),
-            services: services.to_vec(),
-        };
-        let mut begun = record.clone();
-        (begun.host.tsc_hertz, begun.host.tsc_source) = calibration.end();
-        settings.unfinished.begin(&begun);
-        Ok(Self { meters, record, settings, calibration })
+        let (calibration, started) = (Calibration::begin(), host::now());
+        let (place, interruption) = (settings.place.as_ref(), &settings.interruption);
+        let longest = settings.longest_shell.unwrap_or(LONGEST_SHELL);
+        let mut placing = Placing::resolve(place, servers)?;
+        let folders = Folders::make(&settings.services)?;
+        let around = Around::begin(settings.around.clone(), &settings.guardian, longest, interruption.clone())?;
+        let services = Services::start(&settings.services, place, longest, interruption, starting)?;
+        if !services.started().is_empty() {
+            placing = Placing::resolve(place, servers)?;
+        }
+        Ok(Self { settings, placing, calibration, started, services, around, folders })
     }
 
-    /// Rate of the time-stamp counter over the session so far.
-    pub(crate) fn clock(&self) -> Hertz {
-        Hertz(self.calibration.end().0)
+    /// Ends it. Files that were made stay if the measurement was completed; they go before cleanup, which may unmount what they are on.
+    ///
+    /// # Errors
+    /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
+    pub(crate) fn close<M: Measured>(mut self, measured: Result<M>, created: &Created) -> Result<M> {
+        let mut measured = self.services.conclude(measured, M::outcome);
+        match measured.as_mut().map(M::outcome) {
+            Ok(Outcome::Completed) => created.keep(),
+            Ok(_) | Err(_) => created.undo(),
+        }
+        let mut done = measured?;
+        if let Err(error) = self.around.end().and_then(|()| self.folders.close()) {
+            note_failure(done.outcome(), &error);
+        }
+        // What was measured is on disk and is shown; only that it ended well is not there.
+        if let Err(error) = done.save_end(&self.settings.saver)
+            && *done.outcome() == Outcome::Completed
+        {
+            *done.outcome() = Outcome::Failed(error.to_string());
+        }
+        Ok(done)
+    }
+
+    /// Opens the meters, with the probes that are read beside them.
+    ///
+    /// # Errors
+    /// Refused, when a probe cannot be read; or no reader of meters can be started.
+    pub(crate) fn meters(&self) -> Result<MeterSet> {
+        let probes = ProbeSet::open(&self.settings.probes)?;
+        Ok(MeterSet::open(self.settings.meters.clone())?.beside(probes))
+    }
+
+    /// Runs prepare, with the values of this point of a sweep.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub(crate) fn prepare(&self, cell: &experiment::Cell) -> Result<()> {
+        self.around.before_execution(cell)
+    }
+
+    /// The services, with the CPUs that they are pinned to.
+    pub(crate) fn services(&self) -> &[Service] {
+        self.services.started()
     }
 
     pub(crate) fn interrupted(&self) -> bool {
         self.settings.interruption.is_requested()
     }
 
-    /// Measures the machine without the workload.
-    pub(crate) fn watch_background(&mut self, observer: Observer) {
-        if self.interrupted() {
-            return;
-        }
-        let mut idle = Idle {
-            total: self.settings.background,
-            deadline: std::time::Instant::now(),
-            interruption: &self.settings.interruption,
-            observer,
-            before: None,
+    /// The first line of a record.
+    pub(crate) fn envelope(&self, kind: Kind) -> Envelope {
+        Envelope::new(kind, self.started, self.settings.command_line.clone())
+    }
+
+    /// Rate of the time-stamp counter since the session began.
+    pub(crate) fn clock(&self) -> Hertz {
+        Hertz(self.calibration.end().0)
+    }
+
+    /// The machine, with what holds the files of the workload.
+    pub(crate) fn host(&self, storage: Vec<Storage>) -> Host {
+        let (hertz, source) = self.calibration.end();
+        host::with_storage(storage, hertz, &source)
+    }
+}
+
+/// The outcome of a measurement that this error ends early.
+pub(crate) fn outcome_of(error: &Error) -> Outcome {
+    match error {
+        Error::Interrupted(_) => Outcome::Interrupted,
+        error => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// Notes a failure that comes after others.
+pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
+    let error = error.to_string();
+    *outcome = match std::mem::replace(outcome, Outcome::Completed) {
+        // Tried again, and failed in the same way.
+        Outcome::Failed(why) if why.contains(&error) => Outcome::Failed(why),
+        Outcome::Failed(why) => Outcome::Failed(format!("{why}; besides: {error}")),
+        Outcome::Completed | Outcome::Interrupted => Outcome::Failed(error),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_failure_does_not_hide_the_first() {
+        let failed = |why: &str| Outcome::Failed(why.to_owned());
+        let noted = |mut outcome: Outcome, why: &str| {
+            note_failure(&mut outcome, &Error::Failed(why.to_owned()));
+            outcome
         };
-        let mut stretch = watch(&mut self.meters, &mut idle);
-        stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
-        self.keep(Some(&stretch), None);
-        self.record.background.push(stretch);
-    }
-
-    /// Saves an execution of a phase at once, so that it is not lost if iotoll is killed.
-    pub(crate) fn keep_execution(&mut self, phase: usize, execution: &Execution) {
-        if self.record.host.storage.is_empty() {
-            self.note_storage();
-        }
-        self.keep(None, Some((phase, execution)));
-    }
-
-    /// Saves the windows of the next execution of a phase while it runs, likewise.
-    pub(crate) fn unfinished_windows(&self, phase: usize) -> UnfinishedWindows {
-        UnfinishedWindows::new(&self.settings.unfinished, phase, self.calibration)
-    }
-
-    fn keep(&self, background: Option<&Stretch>, execution: Option<(usize, &Execution)>) {
-        self.settings.unfinished.add(|| Part {
-            background: background.cloned(),
-            execution: execution.map(|(phase, execution)| (phase, execution.clone())),
-            tsc_hertz: self.clock().0,
-            storage: self.record.host.storage.clone(),
-            warnings: self.record.warnings.clone(),
-        });
-    }
-
-    /// Notes the outcome; the first one that is not Completed stays.
-    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
-        if self.record.outcome == Outcome::Completed {
-            self.record.outcome = outcome;
-        }
-    }
-
-    /// Notes what holds the files: after the workload, when all of them exist, and before anything is unmounted.
-    fn note_storage(&mut self) {
-        self.record.host.storage = match &self.record.source {
-            Source::Run(plan) => host::storage::of_plan(plan),
-            Source::Cost { command, .. } => host::storage::of_command(command),
-        };
-    }
-
-    /// Completes the record.
-    pub(crate) fn close(mut self) -> Record {
-        self.note_storage();
-        self.record.canaries.push(canary::run());
-        (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.calibration.end();
-        if self.interrupted() {
-            self.note_outcome(Outcome::Interrupted);
-        }
-        self.record
-    }
-}
-
-/// A workload that does nothing for a while.
-struct Idle<'a> {
-    total: Duration,
-    deadline: std::time::Instant,
-    interruption: &'a Interruption,
-    observer: Observer<'a>,
-    /// All tasks at the start of the first window.
-    before: Option<TaskScan>,
-}
-
-impl Work for Idle<'_> {
-    fn done(&self) -> Option<Done> {
-        NoWork.done()
-    }
-    fn thread_nanos(&self) -> Option<Nanos> {
-        NoWork.thread_nanos()
-    }
-}
-
-impl Subject for Idle<'_> {
-    fn begin(&mut self) {
-        self.deadline = std::time::Instant::now() + self.total.saturating_sub(self.settle());
-        self.before = Some(TaskScan::now());
-    }
-
-    fn wait(&mut self, timeout: Duration) -> bool {
-        let left = self.deadline.saturating_duration_since(std::time::Instant::now());
-        std::thread::sleep(timeout.min(left));
-        left <= timeout || self.interruption.is_requested()
-    }
-
-    fn settle(&self) -> Duration {
-        /// A program that starts at the same time (`iotoll … | jq`), or the workload's last writes, take about this
-        /// long; but most of the time must be left for measuring.
-        const TRANSIENT: Duration = Duration::from_millis(300);
-        TRANSIENT.min(self.total / 3)
-    }
-
-    fn step(&mut self, step: Step) {
-        (self.observer)(Progress::Background { elapsed: step.elapsed, total: self.total });
+        assert_eq!(noted(Outcome::Completed, "b"), failed("b"));
+        assert_eq!(noted(Outcome::Interrupted, "b"), failed("b"));
+        assert_eq!(noted(failed("a"), "b"), failed("a; besides: b"));
+        assert_eq!(noted(failed("a; besides: b"), "b"), failed("a; besides: b"));
     }
 }

@@ -1,11 +1,12 @@
 //! Records on disk: saved before they are studied, so that a failing study cannot lose a record.
 
 mod file;
-mod unfinished;
+mod saver;
 
-pub use file::{RecordFile, kind_at, load, load_earlier, load_to_show};
-pub use unfinished::Unfinished;
-pub(crate) use unfinished::UnfinishedWindows;
+pub(crate) use file::RecordFile;
+pub use file::{kind_at, load, load_earlier, load_to_show};
+pub(crate) use saver::GrowingWindows;
+pub use saver::Saver;
 
 use crate::error::{Error, Result};
 use model::record::Record;
@@ -167,18 +168,18 @@ pub struct Saved {
     pub instead: Option<Error>,
 }
 
-/// Saves a record in place of the unfinished one; a reader finds either. If the folder has been removed or cannot be written to any more, the
+/// Saves a record in place of the growing one; a reader finds either. If the folder has been removed or cannot be written to any more, the
 /// record is saved in a new temporary folder, because the measurement cannot be repeated.
 ///
 /// # Errors
 /// When it cannot be written there either: no space, no permission.
-pub fn save(folder: &Path, unfinished: &Unfinished, record: &Record) -> Result<Saved> {
-    let failure = match save_in(folder, unfinished, record) {
+pub fn save(folder: &Path, saver: &Saver, record: &Record) -> Result<Saved> {
+    let failure = match save_in(folder, saver, record) {
         Ok(path) => return Ok(Saved { folder: folder.to_owned(), path, instead: None }),
         Err(error) => Error::record(&folder.join(RECORD), "saving the record", error),
     };
     let Ok(another) = tempfile::Builder::new().prefix("iotoll-run-").tempdir() else { return Err(failure) };
-    match save_in(another.path(), &Unfinished::default(), record) {
+    match save_in(another.path(), &Saver::default(), record) {
         Ok(path) => Ok(Saved { folder: another.keep(), path, instead: Some(failure) }),
         Err(_) => Err(failure),
     }
@@ -189,10 +190,10 @@ fn partial(folder: &Path) -> PathBuf {
     folder.join(format!("{RECORD}.{}.partial", std::process::id()))
 }
 
-fn save_in(folder: &Path, unfinished: &Unfinished, record: &Record) -> io::Result<PathBuf> {
+fn save_in(folder: &Path, saver: &Saver, record: &Record) -> io::Result<PathBuf> {
     let path = folder.join(RECORD);
     let partial = partial(folder);
-    let written = write(&partial, record).and_then(|()| match unfinished.lies_at(&path) {
+    let written = write(&partial, record).and_then(|()| match saver.lies_at(&path) {
         true => fs::rename(&partial, &path),
         false => rename_to_new(&partial, &path),
     });

@@ -11,7 +11,7 @@ pub(crate) mod page_cache;
 mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
-mod probes;
+pub(crate) mod probes;
 pub mod regimes;
 mod series;
 pub(crate) mod windows;

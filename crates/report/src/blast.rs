@@ -15,7 +15,7 @@ use crate::document::{
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::{self, tied};
-use crate::{limits, machine, provenance, stored};
+use crate::{limits, machine, provenance, services, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::stats::Estimate;
@@ -366,7 +366,7 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         ),
         Fact::new("Cycles", cycles),
     ];
-    [facts, host, vec![made_by]].concat()
+    [facts, services::facts(&finding.services).collect(), host, vec![made_by]].concat()
 }
 
 /// A remark in small print.

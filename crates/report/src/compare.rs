@@ -12,6 +12,7 @@ mod curves;
 mod environment;
 mod figures;
 mod notes;
+mod probes;
 mod published;
 mod section;
 mod shift;
@@ -38,6 +39,7 @@ const FEW: usize = 3;
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding), along(finding)];
+    sections.push(Section::new("", probes::blocks(finding)));
     sections.extend(section::sections(finding));
     sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));
     sections.push(of_cells(finding, "Every slice over time", |finding, cell| {

@@ -33,6 +33,7 @@ fn bare(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::compare::{document, fixture};
+    use model::comparison::finding::{CellFinding, ProbeComparison};
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<Vec<String>> {
@@ -50,7 +51,10 @@ mod tests {
     fn a_line_for_each_cell_arm_and_metric() {
         for (name, finding) in fixture::all() {
             let rows = read(&csv(&document(&finding)));
-            let expected: usize = finding.cells.iter().map(|cell| cell.metrics.len()).sum();
+            let values =
+                |probe: &ProbeComparison| [probe.per_io, probe.per_second, probe.mean].into_iter().flatten().count();
+            let of_cell = |cell: &CellFinding| cell.metrics.len() + cell.probes.iter().map(values).sum::<usize>();
+            let expected: usize = finding.cells.iter().map(of_cell).sum();
             assert_eq!(rows.len(), expected + 1, "{name}");
         }
     }

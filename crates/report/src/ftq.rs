@@ -13,7 +13,7 @@ mod words;
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Note, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
-use crate::{limits, provenance};
+use crate::{limits, provenance, services};
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Level, PeriodChanges};
 
@@ -179,7 +179,7 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
         Fact::new("Quantum", readings),
         Fact::new("Recorder", recorder(finding)),
     ];
-    [facts, host, vec![made_by]].concat()
+    [facts, services::facts(&finding.services).collect(), host, vec![made_by]].concat()
 }
 
 /// What the recorder itself cost.

@@ -1,8 +1,26 @@
-//! The list of a machine's probes, one paragraph each.
+//! Probes: how their values are shown, and the list of those that a machine has.
 
 use crate::document::{Block, Body, Document, Fact, Section};
+use crate::number::{BYTES, COUNT, NANOS, Units};
 use crate::{Ink, terminal};
 use model::probe::Listed;
+
+/// The units of bytes and times fit the size. Other units follow the name.
+pub(crate) fn units(unit: &str) -> Units {
+    match unit {
+        "bytes" => BYTES,
+        "ns" => NANOS,
+        _ => COUNT,
+    }
+}
+
+/// The name, followed by its unit, unless the name contains it or the values show it.
+pub(crate) fn label(name: &str, unit: &str) -> String {
+    match unit {
+        unit if ["", "bytes", "ns", "events"].contains(&unit) || name.contains(unit) => name.to_owned(),
+        unit => format!("{name} ({unit})"),
+    }
+}
 
 /// The list, for a terminal of this width.
 pub fn list(listed: &[Listed], columns: usize) -> String {

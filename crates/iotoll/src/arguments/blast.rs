@@ -1,8 +1,7 @@
 //! `iotoll blast`: the command line.
 
-use super::{Earlier, Output, value};
+use super::{AroundArguments, Earlier, MeterArguments, Output, ProbeArguments, ServiceArguments, value};
 use clap::Args;
-use lab::meter::Selection;
 use model::blast::Method;
 use model::blast::notation;
 use model::blast::plan::{LONGEST_PAYLOAD, MOST_BATCHED};
@@ -12,13 +11,13 @@ use std::time::Duration;
 /// `iotoll blast`.
 #[derive(Args, Clone, Debug)]
 pub struct BlastArguments {
-    /// Address of the receiver [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
+    /// Address of the receiver, which may be a service: 127.0.0.1:{NAME.port} [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
     /// with kind = "blast"
     #[arg(value_name = "HOST:PORT|EXPERIMENT", value_parser = target)]
     pub target: Option<Target>,
     /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
     #[arg(long, help_heading = "Receiving", value_name = "HOST:PORT", value_parser = listening, conflicts_with_all = ["target", "payload", "submitters", "method", "batch",
-        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "out", "no_save", "format"])]
+        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "meters", "probe", "service", "setup", "prepare", "cleanup", "out", "no_save", "format"])]
     pub serve: Option<SocketAddr>,
     /// Bytes of payload in each packet, 0 to 65507
     #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
@@ -56,16 +55,17 @@ pub struct BlastArguments {
     /// Send to a public address: only to a machine and over a network that are yours
     #[arg(long, help_heading = "Sending")]
     pub target_is_mine: bool,
-    /// Read these kernel counters too, and report their increase per delivered packet; 'list' prints the names that this machine
-    /// has [default: softirqs.net_rx,softirqs.net_tx]
-    #[arg(long = "probe", help_heading = "Measurement", value_name = "NAME,…", value_parser = value::probes)]
-    pub probe: Vec<super::Probes>,
-    /// Use only these meters, as for run
-    #[arg(long, help_heading = "Measurement", value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
-    pub meters: Selection,
     /// Seed of the order of slices [default: a new one each time; it is in the record]
     #[arg(long, help_heading = "Measurement", value_name = "N")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub meters: MeterArguments,
+    #[command(flatten)]
+    pub probes: ProbeArguments,
+    #[command(flatten)]
+    pub services: ServiceArguments,
+    #[command(flatten)]
+    pub around: AroundArguments,
     #[command(flatten)]
     pub earlier: Earlier,
     #[command(flatten)]
@@ -79,6 +79,8 @@ pub enum Target {
     Receiver(String, u16),
     /// An experiment file.
     Experiment(String),
+    /// A receiver whose address refers to a service, in braces.
+    OfService(String),
 }
 
 /// Numbers of submitters, ascending.
@@ -110,7 +112,11 @@ fn address(text: &str) -> Option<(&str, u16)> {
     Some((host, port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
 }
 
-fn target(text: &str) -> Result<Target, String> {
+/// Reads the receiver or the file.
+pub fn target(text: &str) -> Result<Target, String> {
+    if text.contains('{') {
+        return Ok(Target::OfService(text.to_owned()));
+    }
     if std::path::Path::new(text).extension().is_some_and(|extension| extension == "toml") {
         return Ok(Target::Experiment(text.to_owned()));
     }
@@ -168,6 +174,7 @@ mod tests {
         assert_eq!(target("192.168.1.7:5001"), receiver("192.168.1.7", 5001));
         assert_eq!(target("there.local:1"), receiver("there.local", 1));
         assert_eq!(target("[fd00::7]:5001"), receiver("fd00::7", 5001));
+        assert_eq!(target("127.0.0.1:{a.port}"), Ok(Target::OfService("127.0.0.1:{a.port}".to_owned())));
         assert_eq!(target("queues.toml"), Ok(Target::Experiment("queues.toml".to_owned())));
         for text in ["192.168.1.7", "fd00::7", "fd00::7:5001", "there:0", "there:65536", ":5001", "[]:5001", "[a:5001"]
         {

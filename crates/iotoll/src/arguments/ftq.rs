@@ -1,6 +1,6 @@
 //! `iotoll ftq`: the command line.
 
-use super::{Earlier, Output};
+use super::{AroundArguments, Earlier, Output, ProbeArguments, ServiceArguments};
 use clap::Args;
 use model::ftq::plan;
 use model::probe::Probe;
@@ -28,10 +28,6 @@ pub struct FtqArguments {
     /// Length of the recording [default: 27s; with --pid or a command until it ends, at most 1h]
     #[arg(long, help_heading = "Recording", value_name = "TIME", value_parser = duration)]
     pub duration: Option<Nanos>,
-    /// Read these kernel counters and gauges too, as for run, and worker.sleeps, worker.off_cpu_time…; NAME=PROBE gives one a
-    /// name of yours; 'list' prints the names that this machine has; 'none' leaves out the probes that are read by default
-    #[arg(long = "probe", help_heading = "Recording", value_name = "[NAME=]PROBE,…", value_parser = probes)]
-    pub probe: Vec<Probes>,
     /// Count what the worker does by this probe, a counter, instead of the bytes of its I/O
     #[arg(long, help_heading = "Recording", value_name = "PROBE", value_parser = Probe::parse)]
     pub count: Option<Probe>,
@@ -51,31 +47,18 @@ pub struct FtqArguments {
     #[arg(long, help_heading = "Job", value_name = "N", default_value_t = 1, hide_default_value = true)]
     pub seed: u64,
     #[command(flatten)]
+    pub probes: ProbeArguments,
+    #[command(flatten)]
+    pub services: ServiceArguments,
+    #[command(flatten)]
+    pub around: AroundArguments,
+    #[command(flatten)]
     pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
     /// Start this command, watch it, and end it with the recording
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
-}
-
-/// The argument of `--probe`.
-#[derive(Clone, Debug)]
-pub enum Probes {
-    /// List the probes of this machine.
-    List,
-    /// Not those that are read by default.
-    None,
-    /// These too.
-    Of(Vec<Probe>),
-}
-
-fn probes(text: &str) -> Result<Probes, String> {
-    match text {
-        "list" => Ok(Probes::List),
-        "none" => Ok(Probes::None),
-        names => Probe::parse_list(names).map(Probes::Of),
-    }
 }
 
 /// A quantum above this shows no more than a run's windows.

@@ -136,12 +136,18 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
 pub enum Probes {
     /// List the probes of this machine.
     List,
-    /// Read these beside the meters.
+    /// Not those that are read by default.
+    None,
+    /// These too.
     Of(Vec<Probe>),
 }
 
 pub(super) fn probes(text: &str) -> Result<Probes, String> {
-    if text == "list" { Ok(Probes::List) } else { Probe::parse_list(text).map(Probes::Of) }
+    match text {
+        "list" => Ok(Probes::List),
+        "none" => Ok(Probes::None),
+        names => Probe::parse_list(names).map(Probes::Of),
+    }
 }
 
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.

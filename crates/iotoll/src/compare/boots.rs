@@ -4,10 +4,10 @@ use super::{conclude, settings};
 use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
-use crate::saving::OpenRecord;
+use crate::saving::Saving;
 use crate::stored;
-use lab::compare::{RecordWriter, Settings, boots};
-use lab::store::RecordFile;
+use lab::compare::{Settings, boots};
+use lab::store::Saver;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};
 use model::experiment::{Begun, Experiment};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 struct Course<'a> {
     /// Absolute: the user may resume from another directory.
     folder: PathBuf,
-    file: RecordFile,
+    saver: Saver,
     header: Header,
     boots: Vec<BootRecord>,
     arguments: &'a CompareArguments,
@@ -50,12 +50,14 @@ pub fn start(
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
     }
-    let settings = settings(arguments, arguments.meters.clone(), words, command_line)?;
-    let mut place = OpenRecord::prepare(arguments.output.out.as_deref(), "compare")?;
-    let header = boots::begin(experiment, &settings).and_then(|header| place.file.header(&header).map(|()| header));
-    let header = header.inspect_err(|_| place.abandon())?;
-    let folder = std::path::absolute(&place.folder.path)?;
-    let mut course = Course { folder, file: place.file, header, boots: Vec::new(), arguments, settings };
+    let settings = settings(arguments, arguments.meters.meters.clone(), words, command_line)?;
+    let saving = Saving::prepare(&arguments.output, "compare")?;
+    let saver = saving.saver();
+    let header = boots::begin(experiment, &settings)
+        .and_then(|header| saver.begin(&header.envelope, &header).map(|()| header))
+        .inspect_err(|_| saving.abandon())?;
+    let folder = std::path::absolute(saving.folder().unwrap_or(Path::new(".")))?;
+    let mut course = Course { folder, saver, header, boots: Vec::new(), arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),
         Ready::Other(_) | Ready::SameBoot => course.await_boot(),
@@ -70,7 +72,7 @@ fn begun(arguments: &CompareArguments) -> anyhow::Result<Begun> {
         let shown = directory.display();
         return Err(lost(format!("'{shown}' is not UTF-8 text, which a record cannot store; rename it")).into());
     }
-    Ok(Begun { directory, meters: arguments.meters.clone(), stored: arguments.stored.clone() })
+    Ok(Begun { directory, meters: arguments.meters.meters.clone(), stored: arguments.stored.clone() })
 }
 
 /// Continues the experiment at `path` (a folder, or the record in it), in the directory and with the flags of its
@@ -81,9 +83,9 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
         let why = "the experiment was defined when it was started; leave it out";
         return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
     }
-    let (file, record) = boots::resume(path)?;
+    let (saver, record) = boots::resume(path)?;
     let refused = |why: String| Err(BadInput(format!("{shown}: {why}")).into());
-    let record_file = std::path::absolute(file.path())?;
+    let record_file = std::path::absolute(saver.path().unwrap_or_default())?;
     let folder = record_file.parent().unwrap_or(&record_file).to_owned();
     let (header, boots) = (record.header, record.boots);
     let begun = header.experiment.boots.as_ref().and_then(|plan| plan.begun.as_ref());
@@ -97,9 +99,9 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     }
     // Needed only after the last boot; checked now so that an error shows at once.
     stored::load::<CompareRecord>(stored_path(&header), &header.experiment)?;
-    let meters = begun.map_or_else(|| arguments.meters.clone(), |begun| begun.meters.clone());
+    let meters = begun.map_or_else(|| arguments.meters.meters.clone(), |begun| begun.meters.clone());
     let settings = settings(arguments, meters, words, words.to_vec().into())?;
-    let mut course = Course { folder, file, header, boots, arguments, settings };
+    let mut course = Course { folder, saver, header, boots, arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),
         Ready::Other(booted) => {
@@ -163,7 +165,7 @@ impl Course<'_> {
                 boots::measure(&self.header, &self.boots, arm, &self.settings, &mut |stage| line.show_stage(&stage));
             line.clear();
             let (boot, round) = measured?;
-            boots::add(&mut self.file, &boot, &round)?;
+            boots::add(&self.saver, &boot, &round)?;
             self.boots.push(boot);
             self.say(&format!("boot {} of {all} measured: arm '{}'", self.boots.len(), self.name(arm)));
             if self.next().is_some() {
@@ -207,7 +209,7 @@ impl Course<'_> {
 
     /// All boots are measured: writes the end and the report.
     fn conclude(&mut self) -> anyhow::Result<ExitCode> {
-        self.file.end(&boots::end(&self.header))?;
+        self.saver.append("end", &boots::end(&self.header))?;
         let record: CompareRecord = lab::store::load(&self.folder)?;
         let stored = stored::load(stored_path(&record.header), &record.header.experiment)?;
         conclude(&record, stored.as_ref(), Some(&self.folder), self.arguments)

@@ -2,6 +2,7 @@
 
 mod caveats;
 mod commands;
+mod features;
 mod json_keys;
 mod options;
 mod stacks;
@@ -25,6 +26,7 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
         page("exit-codes.md", exit_codes()),
         page("caveats.md", caveats::page(&kinds::schema::<model::warning::Code>())),
         page("stacks.md", stacks::page()),
+        page("features.md", features::page()),
     ];
     for row in &KINDS {
         let (schema, heading) = ((row.schema)(), Heading::of(row.kind));

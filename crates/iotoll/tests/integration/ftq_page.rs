@@ -52,6 +52,7 @@ fn record() -> String {
             probe("sleeps", "sleeps", probe::Kind::Counter),
             probe("net.ib0.tx_bytes", "bytes", probe::Kind::Counter),
         ],
+        services: Vec::new(),
     };
     let envelope = Envelope::new(Kind::Ftq, 1.7956e9, vec!["iotoll".to_owned(), "ftq".to_owned()]);
     let mut lines = format!("{}\n{}\n", json!({"envelope": envelope}), json!({"header": header}));

@@ -3,14 +3,15 @@
 //! An experiment continues from its record: the measured boots show which one is next. A boot is the unit of the
 //! intervals, so everything measured in one boot is one part of a round.
 
-use super::{Observer, RecordWriter, Settings, compare, whole};
+use super::{Observer, Settings, compare, whole};
 use crate::calibration::Calibration;
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::MeterSet;
+use crate::session;
 use crate::shell;
-use crate::store::RecordFile;
+use crate::store::{RecordFile, Saver};
 use crate::wait_limit::WaitLimit;
 use crate::workload::shuffler::Shuffler;
 use model::comparison::CompareRecord;
@@ -29,12 +30,12 @@ use std::time::Duration;
 /// When the meters cannot be opened.
 pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     let calibration = Calibration::begin();
-    let meters = MeterSet::open(settings.measuring.meters.clone())?;
+    let meters = MeterSet::open(settings.session.meters.clone())?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let storage = host::storage::of_experiment(&experiment);
     Ok(Header {
-        envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
+        envelope: Envelope::new(Kind::Compare, host::now(), settings.session.command_line.clone()),
         experiment,
         seed: settings.seed,
         schedule: Schedule::Boots,
@@ -43,16 +44,17 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         canaries,
         page_cache: None,
         work_counter: None,
+        probes: Vec::new(),
     })
 }
 
-/// Continues the experiment at `path`, its folder or its record. Returns the file and the record.
+/// Continues the experiment at `path`, its folder or its record. Returns what saves it, and the record.
 ///
 /// # Errors
 /// When there is none, it is complete, or no arm of it is a boot.
-pub fn resume(path: &Path) -> Result<(RecordFile, CompareRecord)> {
+pub fn resume(path: &Path) -> Result<(Saver, CompareRecord)> {
     let shown = path.display();
-    RecordFile::resume(path, |record: &CompareRecord| {
+    let (file, record) = RecordFile::resume(path, |record: &CompareRecord| {
         let refused = |why: String| Err(Error::Refused(format!("{shown}: {why}")));
         if record.end.is_some() {
             return refused(format!("this experiment is complete; to show it: iotoll report {shown}"));
@@ -66,15 +68,16 @@ pub fn resume(path: &Path) -> Result<(RecordFile, CompareRecord)> {
         // Apply the limits of an experiment file also to a header that was edited.
         let checked = plan.check().and_then(|()| experiment.rules.check());
         checked.or_else(|why| refused(format!("its header was changed: {why}; start a new experiment")))
-    })
+    })?;
+    Ok((file.into(), record))
 }
 
 /// Adds a boot to a record.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn add(file: &mut RecordFile, boot: &BootRecord, round: &RoundRecord) -> Result<()> {
-    file.append("boot", &BootLine { boot, round })
+pub fn add(saver: &Saver, boot: &BootRecord, round: &RoundRecord) -> Result<()> {
+    saver.append("boot", &BootLine { boot, round })
 }
 
 /// The arm of each boot, from the first to the last: each round contains every arm once, in an order drawn from the
@@ -98,7 +101,7 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
             &format!("arm '{}': when", arm.name),
             &when.command,
             &limit,
-            &settings.guardian.passing_processes()?,
+            &settings.session.guardian.passing_processes()?,
         )?;
         if when.holds(ended.success, &ended.printed) {
             booted.push(place);
@@ -114,7 +117,7 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
 pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, settings: &Settings) -> Result<()> {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let variables = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
-    let processes = settings.guardian.passing_processes()?;
+    let processes = settings.session.guardian.passing_processes()?;
     let ended = shell::run("hook", &format!("export {variables}; {hook}"), &limit(experiment, settings), &processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
 }
@@ -139,9 +142,11 @@ pub fn measure(
         seed: header.seed.wrapping_add(measured.len() as u64 + 1),
         // As in the first boot, so that all arms are cut alike.
         schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None, None))),
+        // A boot is saved only when it is complete.
+        session: session::Settings { saver: Saver::default(), ..settings.session.clone() },
         ..settings.clone()
     };
-    let record = compare(alone, &settings, &mut Unsaved, observer)?;
+    let record = compare(alone, &settings, observer)?;
     let end = record.end.ok_or_else(|| Error::Failed("this boot was not measured completely".to_owned()))?;
     match end.outcome {
         Outcome::Completed => {}
@@ -195,22 +200,5 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
 
 fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
     let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
-    WaitLimit::new(longest, settings.measuring.interruption.clone())
-}
-
-/// A boot is saved only when it is complete.
-struct Unsaved;
-
-impl RecordWriter for Unsaved {
-    fn header(&mut self, _: &Header) -> Result<()> {
-        Ok(())
-    }
-
-    fn round(&mut self, _: &RoundRecord) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: &End) -> Result<()> {
-        Ok(())
-    }
+    WaitLimit::new(longest, settings.session.interruption.clone())
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::network_namespace;
 use crate::shell::short;
 use model::comparison::record::{SliceReading, SliceRecord};
-use model::experiment::{Around, Cell, Work};
+use model::experiment::{Cell, Work};
 use model::warning::add_once;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ impl RoundRunner<'_> {
     /// Measures one round; `None` if it was interrupted.
     pub(super) fn round_of_executions(&mut self) -> Result<Option<Measured>> {
         self.round_of_turns(|runner, case| {
-            runner.around.before_execution(&runner.cell(case))?;
+            runner.session.prepare(&runner.cell(case))?;
             Ok((runner.execution(case)?, None))
         })
     }
@@ -37,9 +37,6 @@ impl RoundRunner<'_> {
             repeat: 1,
             printed: Printed::Nowhere,
             custody: Isolation::Alone { longest: self.limit.longest },
-            // Its commands run before each turn, not as a part of it.
-            around: Around::default(),
-            guardian: self.settings.guardian.clone(),
         }
     }
 
@@ -68,8 +65,10 @@ impl RoundRunner<'_> {
         let settings = self.experiment.arms.iter().flat_map(|arm| &arm.settings);
         let of_network = settings.filter(|setting| setting.path.starts_with("/proc/sys/net"));
         let counter = self.experiment.commands.count.iter().filter(|name| name.starts_with("net:"));
-        let ours: BTreeSet<String> =
-            of_network.map(ToString::to_string).chain(counter.map(|name| format!("--count {name}"))).collect();
+        let probes = self.settings.session.probes.iter().map(|probe| &probe.descriptor.name);
+        let probes = probes.filter(|name| name.starts_with("net.")).map(|name| format!("--probe {name}"));
+        let counter = counter.map(|name| format!("--count {name}"));
+        let ours: BTreeSet<String> = of_network.map(ToString::to_string).chain(counter).chain(probes).collect();
         let ours: Vec<String> = ours.into_iter().collect();
         if let Some(caveat) = network_namespace::caveat(&ours, command, elsewhere) {
             add_once(&mut self.warnings, caveat);

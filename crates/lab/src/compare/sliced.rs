@@ -84,11 +84,11 @@ impl RoundRunner<'_> {
         if let Some(why) = CommandRules::hindrance(arms, prepared) {
             return self.executions(asked, &why);
         }
-        let freezer = Freezer::open(&self.settings.guardian)?;
+        let freezer = Freezer::open(&self.settings.session.guardian)?;
         let mut places = Vec::new();
         let most = (0..self.experiment.cells.len()).map(|cell| self.commands_of(cell).len()).max().unwrap_or(0);
         for number in 0..most {
-            places.push(freezer.place(&format!("command{number}"), self.settings.guardian.processes()?));
+            places.push(freezer.place(&format!("command{number}"), self.settings.session.guardian.processes()?));
         }
         let rehearsed = match self.rehearse_commands(&mut places)? {
             Rehearsed::Sliceable(rehearsal) => rehearsal,
@@ -160,10 +160,10 @@ impl RoundRunner<'_> {
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
-        let cpus = cpu.map_or_else(|| self.placing.of(0).to_vec(), |cpu| vec![cpu]);
+        let cpus = cpu.map_or_else(|| self.session.placing.of(0).to_vec(), |cpu| vec![cpu]);
         for (cases, place) in self.shuffler.shuffled(commands) {
             let Some(&first) = cases.first() else { continue };
-            self.around.before_execution(&self.cell(first))?;
+            self.session.prepare(&self.cell(first))?;
             let (name, plan) = (self.name(first), self.command_plan(first));
             let cpus = cpus.as_slice();
             let alone = cases.len() == 1;

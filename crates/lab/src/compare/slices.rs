@@ -172,7 +172,7 @@ impl RoundRunner<'_> {
 
     /// Sleeps for the length of a slice, or until an interruption: a round with a shortened slice does not count.
     pub(super) fn sleep(&self, length: Duration) {
-        self.settings.measuring.interruption.sleep(length);
+        self.settings.session.interruption.sleep(length);
     }
 
     /// A worker process for each case, started together, all ready.
@@ -208,7 +208,7 @@ impl RoundRunner<'_> {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
-        let (scheduler, placing) = (std::process::id(), self.placing.clone());
+        let (scheduler, placing) = (std::process::id(), self.session.placing.clone());
         let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
         WorkerProcess::start(&self.settings.program, &self.name(case), &assignment, self.limit.clone(), &self.processes)
     }

@@ -9,7 +9,7 @@ use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::progress::Observer;
 use crate::shell::scratch;
-use crate::store::UnfinishedWindows;
+use crate::store::GrowingWindows;
 use crate::watch::watch;
 use model::record::{Direction, Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -34,7 +34,7 @@ pub(crate) struct Surroundings<'a> {
     /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
     /// Saves its windows while it runs.
-    pub(crate) windows: Option<UnfinishedWindows>,
+    pub(crate) windows: Option<GrowingWindows>,
 }
 
 /// An execution, and why it counts as failed.

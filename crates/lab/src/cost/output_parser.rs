@@ -147,15 +147,7 @@ mod tests {
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];
-        CommandPlan {
-            command,
-            count,
-            repeat: 1,
-            printed: Printed::Nowhere,
-            custody: Isolation::Shared,
-            around: Default::default(),
-            guardian: crate::guardian::Guardian::default(),
-        }
+        CommandPlan { command, count, repeat: 1, printed: Printed::Nowhere, custody: Isolation::Shared }
     }
 
     #[test]

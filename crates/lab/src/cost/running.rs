@@ -9,7 +9,7 @@ use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
 use crate::progress::{Observer, Progress, iops};
-use crate::store::UnfinishedWindows;
+use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject};
 use crate::whereabouts::{PlacementWatch, Workload};
 use model::placement::Whereabouts;
@@ -53,7 +53,7 @@ pub(super) struct Running<'a> {
     /// identifies it before.
     pub processes: Option<&'a Processes>,
     /// Saves its windows while it runs.
-    pub windows: Option<UnfinishedWindows>,
+    pub windows: Option<GrowingWindows>,
 }
 
 /// Why its end is unknown.
@@ -329,15 +329,7 @@ mod tests {
 
     fn plan() -> CommandPlan {
         let command = vec!["prog".to_owned()];
-        CommandPlan {
-            command,
-            count: Count::Program,
-            repeat: 1,
-            printed: Printed::Nowhere,
-            custody: Isolation::Shared,
-            around: Default::default(),
-            guardian: crate::guardian::Guardian::default(),
-        }
+        CommandPlan { command, count: Count::Program, repeat: 1, printed: Printed::Nowhere, custody: Isolation::Shared }
     }
 
     /// The result of `program` if `lose` is done to it.

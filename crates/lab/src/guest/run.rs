@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::host;
 use crate::interruption::Interruption;
+use crate::session::outcome_of;
+use crate::store::Saver;
 use model::envelope::{Envelope, Kind};
 use model::guest::GuestPlan;
 use model::guest::plan::Point;
@@ -47,6 +49,8 @@ pub struct Settings {
     pub fresh: bool,
     /// Limit for all saved guests, in bytes.
     pub cache_limit: u64,
+    /// Saves the record guest by guest.
+    pub saver: Saver,
 }
 
 impl Settings {
@@ -65,25 +69,6 @@ pub enum Event {
     Measured(usize, usize),
 }
 
-/// A record that is being written.
-pub trait Writer {
-    /// The header, before the first guest.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn header(&mut self, header: &Header) -> Result<()>;
-    /// What one guest counted.
-    ///
-    /// # Errors
-    /// As above.
-    fn measured(&mut self, measured: &Measured) -> Result<()>;
-    /// How it ended.
-    ///
-    /// # Errors
-    /// As above.
-    fn end(&mut self, end: &End) -> Result<()>;
-}
-
 /// A guest that is booted once: a stack of a kernel with parameters, perturbed.
 struct Guest {
     image: Image,
@@ -99,31 +84,25 @@ struct Guest {
 ///
 /// # Errors
 /// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(
-    plan: &GuestPlan,
-    settings: &Settings,
-    writer: &mut dyn Writer,
-    observer: &mut dyn FnMut(Event),
-) -> Result<GuestRecord> {
+pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<GuestRecord> {
     let begun = Instant::now();
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(plan, settings), measured: Vec::new(), end: None };
-    writer.header(&record.header)?;
+    settings.saver.begin(&record.header.envelope, &record.header)?;
     let mut warnings = Vec::new();
     let outcome = prepared.measure(plan, settings, observer, &mut |measured, caveat| {
         caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
-        writer.measured(&measured)?;
+        settings.saver.append("measured", &measured)?;
         record.measured.push(measured);
         Ok(())
     });
     let outcome = match outcome {
         Ok(()) => Outcome::Completed,
         Err(error) if record.measured.is_empty() => return Err(error),
-        Err(Error::Interrupted(_)) => Outcome::Interrupted,
-        Err(error) => Outcome::Failed(error.to_string()),
+        Err(error) => outcome_of(&error),
     };
     let end = End { outcome, warnings, seconds: begun.elapsed().as_secs_f64() };
-    writer.end(&end)?;
+    settings.saver.append("end", &end)?;
     record.end = Some(end);
     Ok(record)
 }

@@ -119,9 +119,10 @@ impl Created {
         self.made().created.contains_key(path)
     }
 
-    /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`.
+    /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`. Devices are released.
     pub fn keep(&self) {
         let mut made = self.made();
+        made.devices.clear();
         made.lengthened.clear();
         let unlinked = std::mem::take(&mut made.unlinked);
         made.folders.clear();
@@ -129,10 +130,11 @@ impl Created {
         remove(std::mem::take(&mut made.created));
     }
 
-    /// Undoes the changes, as on drop, except for files that belong to another process now.
+    /// Undoes the changes, as on drop, except for files that belong to another process now. Devices are released.
     pub fn undo(&self) {
         // The run has failed already, so an error here is not reported.
         let mut made = self.made();
+        made.devices.clear();
         for (path, (lengthened, _held)) in std::mem::take(&mut made.lengthened) {
             let _ = lengthened.undo(&path);
         }

@@ -7,6 +7,7 @@ use super::record::{Counted, Receiver};
 use crate::comparison::finding::ScalabilityFinding;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
+use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
@@ -49,6 +50,9 @@ pub struct BlastFinding {
     pub background_fraction: Option<f64>,
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
+    /// Servers that iotoll started for it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub services: Vec<Service>,
     /// Published figures, to stand beside the points.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub published: Vec<PublishedPackets>,

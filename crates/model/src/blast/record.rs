@@ -3,6 +3,7 @@
 use super::plan::BlastPlan;
 use crate::comparison::RoundRecord;
 use crate::envelope::Envelope;
+use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, MeterStatus, Outcome};
 use crate::unit::Nanos;
@@ -39,6 +40,9 @@ pub struct Header {
     /// CPUs that the sending process may use.
     #[serde(default)]
     pub allowed_cpus: Option<usize>,
+    /// Servers that it started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 /// Who receives.

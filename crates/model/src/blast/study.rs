@@ -89,6 +89,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         background_fraction: sums.background_fraction(),
         points: found.collect(),
         published: header.plan.published.clone(),
+        services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
         stored: None,
         limits: Vec::new(),

@@ -101,6 +101,7 @@ fn record() -> BlastRecord {
             receive_buffer: None,
         },
         allowed_cpus: None,
+        services: Vec::new(),
     };
     let end = End { outcome: Outcome::Completed, tsc_hertz: CLOCK, nanos: Nanos(6 * SLICE), warnings: Vec::new() };
     BlastRecord { header, rounds, end: Some(end) }

@@ -11,8 +11,9 @@ use crate::origin::Origin;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
 use crate::plan::service::Service;
+use crate::probe::Kind;
 use crate::record::{Canaries, Host, Outcome};
-use crate::stats::Verdict;
+use crate::stats::{Estimate, Verdict};
 use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -242,6 +243,52 @@ pub struct CellFinding {
     pub shift: Vec<ShiftPoint>,
     /// All used slices of both arms, in order of time.
     pub slices: Vec<SlicePoint>,
+    /// The probes (`--probe`); empty if none were requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeComparison>,
+}
+
+/// A probe while either arm ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProbeComparison {
+    /// Name of the probe, as typed.
+    pub name: String,
+    /// What it reads, in words.
+    pub meaning: String,
+    /// Its unit; empty if unknown.
+    pub unit: String,
+    /// `counter` (only grows) or `gauge`.
+    pub kind: Kind,
+    /// Counters: growth per I/O, net of the background; `null` if the number of I/Os is unknown.
+    pub per_io: Option<BothArms>,
+    /// Counters: growth per second, including the background.
+    pub per_second: Option<BothArms>,
+    /// Gauges: mean over time.
+    pub mean: Option<BothArms>,
+    /// Why values are missing; `null` if none are.
+    pub reason: Option<String>,
+}
+
+impl ProbeComparison {
+    /// Removes every change.
+    pub(crate) fn withhold(&mut self) {
+        for arms in [&mut self.per_io, &mut self.per_second, &mut self.mean].into_iter().flatten() {
+            arms.change = None;
+        }
+    }
+}
+
+/// A value in both arms, in the probe's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BothArms {
+    /// The baseline's value.
+    pub baseline: Estimate,
+    /// The arm's value.
+    pub candidate: Estimate,
+    /// The change, as a fraction: candidate ÷ baseline − 1; `null` if a value is 0 or less, or there are too few rounds.
+    pub change: Option<Interval>,
 }
 
 /// A metric of a comparison.

@@ -8,6 +8,7 @@ use crate::experiment::{Experiment, WorkCounter};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::page_cache::CachedPages;
+use crate::probe::Descriptor;
 use crate::reading::Reading;
 use crate::record::{Canaries, Done, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
 use crate::unit::{Bytes, Nanos};
@@ -53,6 +54,9 @@ pub struct Header {
     /// What counts the I/Os of commands that take turns in slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_counter: Option<WorkCounter>,
+    /// The probes that are read at both ends of each slice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Descriptor>,
 }
 
 /// The page cache condition, established before the first round and maintained through all rounds.

@@ -5,6 +5,7 @@ mod change;
 mod course;
 mod page_cache;
 mod placement;
+mod probes;
 pub(crate) mod regimes;
 pub(crate) mod round_sums;
 mod slice_readings;
@@ -250,6 +251,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
                 metrics: found.iter().map(finding).collect(),
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, &sums, baseline, candidate),
+                probes: probes::comparisons(record, &sums, baseline, candidate),
             })
         })
         .collect();

@@ -5,6 +5,7 @@
 use super::record::RecorderCost;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
+use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,9 @@ pub struct FtqFinding {
     pub stall_count: u64,
     /// The probes.
     pub probes: Vec<ProbeFinding>,
+    /// Servers that iotoll started for it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub services: Vec<Service>,
     /// What changed against the recording that it was compared with (`--stored`).
     pub against: Option<PeriodChanges>,
     /// The limits of `--fail-on`.

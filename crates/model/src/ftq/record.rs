@@ -2,6 +2,7 @@
 
 use super::plan::FtqPlan;
 use crate::envelope::Envelope;
+use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, Outcome};
 use crate::unit::Nanos;
@@ -37,6 +38,9 @@ pub struct Header {
     pub unit: String,
     /// The probes, in the order of [`Chunk::probes`].
     pub probes: Vec<Descriptor>,
+    /// Servers that it started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 /// Consecutive readings, by column. A reading is a row; every column has as many rows as `at`.
@@ -130,6 +134,7 @@ pub(crate) mod tests {
             counted_by: "bytes written".to_owned(),
             unit: "bytes".to_owned(),
             probes: descriptors,
+            services: Vec::new(),
         };
         let chunk = Chunk { at: at.into_iter().map(Nanos).collect(), amount, probes: columns };
         let (outcome, warnings, recorder) = (Outcome::Completed, Vec::new(), RecorderCost::default());

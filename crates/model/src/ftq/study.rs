@@ -108,6 +108,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         stalls: Vec::new(),
         stall_count: 0,
         probes: Vec::new(),
+        services: header.services.clone(),
         against: None,
         limits: Vec::new(),
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),

@@ -20,9 +20,9 @@ pub(super) fn study(asked: &[Descriptor], executions: &[Execution], background: 
 
 /// One probe, and the index of its readings.
 #[derive(Clone, Copy)]
-struct Probe<'a> {
-    place: usize,
-    descriptor: &'a Descriptor,
+pub(crate) struct Probe<'a> {
+    pub place: usize,
+    pub descriptor: &'a Descriptor,
 }
 
 impl Probe<'_> {
@@ -30,7 +30,7 @@ impl Probe<'_> {
         let Descriptor { name, meaning, unit, kind, .. } = self.descriptor.clone();
         let mut found = ProbeFinding { name, meaning, unit, kind, ..ProbeFinding::default() };
         let stretches = || background.iter().chain(executions.iter().map(|execution| &execution.stretch));
-        if let Some(reason) = stretches().find_map(|stretch| self.went_backwards(stretch)) {
+        if let Some(reason) = stretches().find_map(|stretch| self.went_backwards(&stretch.snapshots)) {
             found.reason = Some(reason);
             return found;
         }
@@ -74,43 +74,43 @@ impl Probe<'_> {
     }
 
     /// The reason why a counter is unusable: it decreased.
-    fn went_backwards(self, stretch: &Stretch) -> Option<String> {
+    pub fn went_backwards<'s>(self, snapshots: impl IntoIterator<Item = &'s Snapshot>) -> Option<String> {
         if self.descriptor.kind == Kind::Gauge {
             return None;
         }
-        let readings: Vec<f64> =
-            stretch.snapshots.iter().filter_map(|snapshot| Some(self.reading(snapshot)?.1)).collect();
+        let readings: Vec<f64> = snapshots.into_iter().filter_map(|snapshot| Some(self.reading(snapshot)?.1)).collect();
         let (before, after) = readings.iter().zip(readings.iter().skip(1)).find(|(before, after)| after < before)?;
         Some(format!("it decreased from {before} to {after}: it was reset, or a 32-bit counter wrapped"))
     }
 
-    /// The change between snapshots: a counter's growth, or a gauge's level times the seconds.
-    fn windows(self, stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
+    /// The change between two snapshots: a counter's growth, or a gauge's level times the seconds. The capacity of the window is its
+    /// length.
+    pub fn between(self, before: &Snapshot, after: &Snapshot) -> Option<Window> {
+        let ((begin, first), (end, last)) = (self.reading(before)?, self.reading(after)?);
+        let seconds = end.since(begin).seconds();
+        let counted = match self.descriptor.kind {
+            Kind::Counter => last - first,
+            Kind::Gauge => (first + last) / 2.0 * seconds,
+        };
+        let done = before.done.zip(after.done).map(|(before, after)| Done {
+            ios: after.ios.saturating_sub(before.ios),
+            bytes: after.bytes.since(before.bytes),
+        });
+        (seconds > 0.0).then_some(Window { begin, end, cycles: counted, capacity_seconds: seconds, done })
+    }
+
+    /// The change in each window.
+    pub fn windows(self, stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
         let snapshots = &stretch.snapshots;
         // If a meter that disturbs the load runs in some windows, only the quiet windows show the load.
         let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
         let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
         let window = |(before, after): (&Snapshot, &Snapshot)| {
-            let ((begin, first), (end, last)) = (self.reading(before)?, self.reading(after)?);
-            let seconds = end.since(begin).seconds();
-            let counted = match self.descriptor.kind {
-                Kind::Counter => last - first,
-                Kind::Gauge => (first + last) / 2.0 * seconds,
-            };
-            let done = before.done.zip(after.done).map(|(before, after)| Done {
-                ios: after.ios.saturating_sub(before.ios),
-                bytes: after.bytes.since(before.bytes),
-            });
+            let window = self.between(before, after)?;
             let within = interval.is_none_or(|io| {
-                begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
+                window.begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
             });
-            (counts(before.mode) && within && seconds > 0.0).then_some(Window {
-                begin,
-                end,
-                cycles: counted,
-                capacity_seconds: seconds,
-                done,
-            })
+            (counts(before.mode) && within).then_some(window)
         };
         snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
     }

@@ -83,6 +83,7 @@ pub fn one() -> BlastFinding {
         background_fraction: Some(0.008),
         points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
         published: Vec::new(),
+        services: Vec::new(),
         usl: BTreeMap::new(),
         stored: None,
         limits: Vec::new(),

@@ -1,9 +1,9 @@
 //! All numbers of a comparison in raw units: one row for each cell, arm and metric.
 
-use super::contents;
+use super::{contents, probes};
 use crate::document::{Cell, Column, Table};
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, MetricFinding};
+use model::comparison::finding::{BothArms, CellFinding, MetricFinding, ProbeComparison};
 use model::experiment::Metric;
 
 /// The columns after those of the axes.
@@ -48,6 +48,13 @@ pub fn table(finding: &CompareFinding) -> Table {
             let Some(found) = contents::metric(cell, metric) else { continue };
             let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
             table.row(values.chain(fields(finding, cell, metric, found)).collect());
+        }
+        for probe in &cell.probes {
+            for (value, arms) in probes::values(probe) {
+                let Some(arms) = arms else { continue };
+                let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
+                table.row(values.chain(of_probe(finding, cell, probe, (value, arms))).collect());
+            }
         }
     }
     table
@@ -95,6 +102,30 @@ fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &
         number(total.and_then(|total| total.low)),
         number(total.and_then(|total| total.high)),
     ]
+}
+
+/// A value of a probe. The columns that only metrics have stay empty.
+fn of_probe(
+    finding: &CompareFinding,
+    cell: &CellFinding,
+    probe: &ProbeComparison,
+    (value, arms): (&str, BothArms),
+) -> impl Iterator<Item = Cell> {
+    let change = arms.change;
+    let known = [
+        ("arm", Cell::from(&cell.arm)),
+        ("metric", Cell::from(format!("probe {} {value}", probe.name))),
+        ("unit", Cell::from(&probe.unit)),
+        ("baseline", Cell::number(Some(arms.baseline.value))),
+        ("candidate", Cell::number(Some(arms.candidate.value))),
+        ("change", Cell::number(change.map(|change| change.change))),
+        ("low", Cell::number(change.map(|change| change.low))),
+        ("high", Cell::number(change.map(|change| change.high))),
+        ("rounds", Cell::from(finding.rounds.to_string())),
+        ("seed", Cell::from(finding.seed.to_string())),
+    ];
+    let of = move |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, cell)| cell.clone());
+    COLUMNS.into_iter().map(move |name| of(name).unwrap_or_else(|| Cell::from("")))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Typical comparisons, for the tests of every format.
 
 mod booted;
+mod probes;
 mod reads;
 mod slices;
 mod stored;
 
 pub use booted::booted;
+pub use probes::probed;
 use slices::slices;
 pub use stored::{stored, stored_sweep};
 
@@ -36,6 +38,7 @@ pub fn all() -> Vec<(&'static str, CompareFinding)> {
         ("stored", stored()),
         ("stored_sweep", stored_sweep()),
         ("booted", booted()),
+        ("probed", probed()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|<b>\n書き\u{7}")),
         ("hostile_numbers", hostile(1e300, "名")),
@@ -401,6 +404,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     for cell in &mut finding.cells {
         cell.arm = text.to_owned();
         cell.cell = [(text.to_owned(), text.to_owned()), ("bs".to_owned(), "2".to_owned())].into();
+        cell.probes = probes::hostile(number, text);
         cell.shift =
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
@@ -483,6 +487,7 @@ fn cell(arm: &str, values: &[(&str, &str)]) -> CellFinding {
         metrics: BTreeMap::new(),
         shift: Vec::new(),
         slices: Vec::new(),
+        probes: Vec::new(),
     }
 }
 

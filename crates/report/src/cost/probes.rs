@@ -2,7 +2,8 @@
 //! value.
 
 use crate::document::{Audience, Axis, Block, Body, Cell, Chart, Column, Point, Section, Series, Table};
-use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
+use crate::number::{self, MISSING, Units};
+use crate::probes;
 use model::finding::{PhaseFinding, ProbeFinding};
 use model::probe::Kind;
 
@@ -75,20 +76,12 @@ fn cells(probe: &ProbeFinding) -> Vec<Cell> {
     }
 }
 
-/// The units of bytes and times fit the size. Other units follow the name, unless the name contains them.
 fn units(probe: &ProbeFinding) -> Units {
-    match probe.unit.as_str() {
-        "bytes" => BYTES,
-        "ns" => NANOS,
-        _ => COUNT,
-    }
+    probes::units(&probe.unit)
 }
 
 fn label(probe: &ProbeFinding) -> String {
-    match probe.unit.as_str() {
-        unit if ["", "bytes", "ns", "events"].contains(&unit) || probe.name.contains(unit) => probe.name.clone(),
-        unit => format!("{} ({unit})", probe.name),
-    }
+    probes::label(&probe.name, &probe.unit)
 }
 
 fn chart(probe: &ProbeFinding) -> Option<Chart> {

@@ -310,6 +310,7 @@ fn recorded(readings: usize) -> FtqFinding {
         stalls: Vec::new(),
         stall_count: 0,
         probes: Vec::new(),
+        services: Vec::new(),
         against: None,
         limits: Vec::new(),
         outcome: Outcome::Completed,

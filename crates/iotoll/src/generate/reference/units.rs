@@ -1,7 +1,7 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 13] = [
+const TYPES: [(&str, &str); 15] = [
     ("MoveFinding", "instructions per I/O"),
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),
@@ -13,6 +13,8 @@ const TYPES: [(&str, &str); 13] = [
     ("AgainstStored", "unit of the metric"),
     ("Published", "unit of the metric"),
     ("ProbeFinding", "unit of the probe"),
+    ("ProbeComparison", "unit of the probe"),
+    ("BothArms", "unit of the probe"),
     ("CrossoverFinding", "unit of the axis"),
     ("Estimate", "unit of its key"),
 ];
@@ -126,6 +128,7 @@ const KEYS: [(&str, &str, &str); 45] = [
     ("Label", "elsewhere", "unit of the probe"),
     ("Label", "times_chance", "ratio"),
     ("Label", "false_alarm", "0 to 1"),
+    ("BothArms", "change", "fraction"),
     ("ProbeFinding", "lost_at_seconds", "s"),
     ("PeriodChanges", "appeared", "s"),
     ("PeriodChanges", "went", "s"),

@@ -1,7 +1,8 @@
 //! Records that are incomplete, damaged or missing.
 
 use super::*;
-use crate::compare::{RecordWriter, boots};
+use crate::compare::boots;
+use crate::store::Saver;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
 use model::experiment::draft::Surroundings;
@@ -47,6 +48,7 @@ fn header(experiment: Experiment) -> Header {
         canaries: canaries(),
         page_cache: None,
         work_counter: None,
+        probes: Vec::new(),
     }
 }
 
@@ -68,10 +70,10 @@ fn boot(arm: usize) -> (BootRecord, RoundRecord) {
 /// A folder with a record of one boot.
 fn begun() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = RecordFile::create(folder.path()).unwrap();
-    file.header(&header(experiment(true))).unwrap();
+    let saver = Saver::create(folder.path()).unwrap();
+    saver.begin(&Envelope::new(Kind::Compare, 0.0, Vec::new()), &header(experiment(true))).unwrap();
     let (boot, round) = boot(0);
-    boots::add(&mut file, &boot, &round).unwrap();
+    boots::add(&saver, &boot, &round).unwrap();
     folder
 }
 
@@ -101,11 +103,11 @@ fn resuming_keeps_only_what_was_read() {
         fs::write(folder.path().join(RECORD), [kept, tail].concat()).unwrap();
         let shown = String::from_utf8_lossy(tail);
         assert_eq!(arms(&load::<CompareRecord>(folder.path()).unwrap()), [0], "{shown}");
-        let (mut file, record) = boots::resume(folder.path()).unwrap();
+        let (saver, record) = boots::resume(folder.path()).unwrap();
         assert_eq!(arms(&record), [0], "{shown}");
         assert_eq!(text(folder.path()), whole, "{shown}");
         let (next, round) = boot(1);
-        boots::add(&mut file, &next, &round).unwrap();
+        boots::add(&saver, &next, &round).unwrap();
         let record = load::<CompareRecord>(folder.path()).unwrap();
         assert_eq!((arms(&record), record.rounds.len()), (vec![0, 1], 1), "{shown}");
     }
@@ -118,7 +120,7 @@ fn a_folder_and_its_file_are_the_same_record() {
     for path in [folder.path(), &file] {
         assert_eq!(arms(&load::<CompareRecord>(path).unwrap()), [0]);
         let (resumed, record) = boots::resume(path).unwrap();
-        assert_eq!((resumed.path(), arms(&record)), (file.as_path(), vec![0]));
+        assert_eq!((resumed.path(), arms(&record)), (Some(file.clone()), vec![0]));
     }
 }
 
@@ -230,9 +232,9 @@ fn a_run_without_its_measurement_is_not_a_record() {
 #[test]
 fn a_record_that_ends_early_says_where() {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = RecordFile::create(folder.path()).unwrap();
-    file.header(&header(experiment(false))).unwrap();
-    file.round(&boot(0).1).unwrap();
+    let saver = Saver::create(folder.path()).unwrap();
+    saver.begin(&Envelope::new(Kind::Compare, 0.0, Vec::new()), &header(experiment(false))).unwrap();
+    saver.append("round", &boot(0).1).unwrap();
     let whole = String::from_utf8(text(folder.path())).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
     let show = |text: String| {

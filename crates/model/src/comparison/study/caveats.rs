@@ -7,6 +7,7 @@ use crate::comparison::finding::EnvironmentStep;
 use crate::comparison::record::SliceReading;
 use crate::direction::directed;
 use crate::experiment::{Case, Cell};
+use crate::probe::shortfalls;
 use crate::record::Lost;
 use crate::stats::stopping::FEWEST_ROUNDS;
 use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, loss_unknown, lost_packets};
@@ -33,6 +34,7 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
     ];
     warnings.extend(found.into_iter().flatten());
     warnings.extend(packets_lost(record));
+    warnings.extend(shortfalls(&record.header.probes));
     gravest_first(&mut warnings);
     warnings
 }

@@ -5,7 +5,7 @@
 //! answer uses only the last regime, if it has enough rounds, and otherwise there is none.
 
 use super::round_sums::{CaseSums, ComparisonSums, RoundSums};
-use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
+use crate::comparison::finding::{CellFinding, MetricFinding, ProbeComparison, RoundsRegime};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::stats::regimes;
@@ -202,6 +202,7 @@ fn median(values: &[f64]) -> Option<f64> {
 pub(super) fn withhold(cells: &mut [CellFinding], reason: &str) {
     for cell in cells {
         cell.shift.clear();
+        cell.probes.iter_mut().for_each(ProbeComparison::withhold);
         for found in cell.metrics.values_mut().filter(|found| found.change.is_some()) {
             *found = MetricFinding::unknown(reason);
         }

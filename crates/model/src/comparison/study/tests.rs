@@ -119,6 +119,7 @@ pub(in crate::comparison) fn record(
         canaries: canaries(),
         page_cache: None,
         work_counter: None,
+        probes: Vec::new(),
     };
     let rounds = (0..rounds).map(|round| {
         let begin_nanos = Nanos(machine.now);

@@ -189,6 +189,7 @@ pub fn recorded(amounts: &[f64], probes: Vec<ProbeSeries>, random: &mut Random) 
         counted_by: "bytes written".to_owned(),
         unit: "bytes".to_owned(),
         probes: probes.into_iter().map(|probe| probe.descriptor).collect(),
+        services: Vec::new(),
     };
     let end = End { outcome: Outcome::Completed, warnings: Vec::new(), recorder: RecorderCost::default(), ios: None };
     FtqRecord { header, chunks: vec![chunk], end: Some(end) }

@@ -1,35 +1,41 @@
-//! The record of `run` or `cost` while it is measured, so that a kill does not lose what was measured before.
+//! Saves a record line by line while it is measured, so that a kill does not lose what was measured before.
 
 use super::RecordFile;
 use crate::calibration::Calibration;
 use crate::error::Result;
 use crate::watch::Step;
+use model::envelope::Envelope;
 use model::kind::cost::{Part, Windows};
 use model::record::{Record, Snapshot};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A record that grows while it is measured, and that the complete one replaces. Clones share it. The default is not saved.
+/// A record that grows while it is measured. Clones share it. The default saves nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Unfinished(Option<Arc<Mutex<Growing>>>);
+pub struct Saver(Option<Arc<Mutex<Growing>>>);
 
 #[derive(Debug)]
 struct Growing {
     file: RecordFile,
-    /// It began, and every part so far was written: a record with a gap would give wrong answers.
+    /// It began, and every line so far was written. One of `run` or `cost` with a gap would give wrong answers.
     whole: bool,
 }
 
-impl Unfinished {
+impl From<RecordFile> for Saver {
+    fn from(file: RecordFile) -> Self {
+        Self(Some(Arc::new(Mutex::new(Growing { file, whole: false }))))
+    }
+}
+
+impl Saver {
     /// Makes its file in `folder`, which must not contain a record.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn create(folder: &Path) -> Result<Self> {
-        let file = RecordFile::create(folder)?;
-        Ok(Self(Some(Arc::new(Mutex::new(Growing { file, whole: false })))))
+        RecordFile::create(folder).map(Self::from)
     }
 
     /// Removes it: nothing was measured.
@@ -39,9 +45,41 @@ impl Unfinished {
         }
     }
 
-    /// Writes what is known at the beginning. Without space there is no unfinished record; saving the complete one
-    /// reports the error. The kernel decides when to write it to disk, because a sync would disturb what is measured.
-    pub(crate) fn begin(&self, record: &Record) {
+    /// The path of its file, if it saves.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.growing().map(|growing| growing.file.path().to_owned())
+    }
+
+    /// Writes the envelope and the header to disk.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn begin(&self, envelope: &Envelope, header: &impl Serialize) -> Result<()> {
+        if let Some(mut growing) = self.growing() {
+            growing.file.begin(envelope)?;
+        }
+        self.append("header", header)
+    }
+
+    /// Writes a line to disk.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&self, key: &str, line: &impl Serialize) -> Result<()> {
+        self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line))
+    }
+
+    /// Writes a line. The kernel decides when it comes to the disk, because a sync would disturb what is measured.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
+        self.growing().map_or(Ok(()), |mut growing| growing.file.append_unsynced(key, line))
+    }
+
+    /// Begins a record that the complete one will replace. Without space there is no growing record; saving the complete one
+    /// reports the error.
+    pub(crate) fn begin_growing(&self, record: &Record) {
         let Some(mut growing) = self.growing() else { return };
         let begun = growing.file.begin_unsynced(&record.envelope);
         growing.whole = begun.and_then(|()| growing.file.append_unsynced("begun", record)).is_ok();
@@ -50,12 +88,12 @@ impl Unfinished {
         }
     }
 
-    /// Adds what was measured, if there is a record to add it to.
-    pub(crate) fn add(&self, part: impl FnOnce() -> Part) {
-        self.append("part", part);
+    /// Adds what was measured to such a record, if there is one.
+    pub(crate) fn add_part(&self, part: impl FnOnce() -> Part) {
+        self.grow("part", part);
     }
 
-    fn append<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
+    fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
         growing.whole = growing.file.append_unsynced(key, &line()).is_ok();
     }
@@ -72,8 +110,8 @@ impl Unfinished {
 
 /// Saves the windows of an execution while it runs.
 #[derive(Debug)]
-pub(crate) struct UnfinishedWindows {
-    unfinished: Unfinished,
+pub(crate) struct GrowingWindows {
+    saver: Saver,
     phase: usize,
     calibration: Calibration,
     /// Not written yet.
@@ -83,17 +121,16 @@ pub(crate) struct UnfinishedWindows {
     written: Duration,
 }
 
-impl UnfinishedWindows {
+impl GrowingWindows {
     /// Those of a phase.
-    pub(crate) fn new(unfinished: &Unfinished, phase: usize, calibration: Calibration) -> Self {
-        let unfinished = unfinished.clone();
-        Self { unfinished, phase, calibration, snapshots: Vec::new(), begun: false, written: Duration::ZERO }
+    pub(crate) fn new(saver: &Saver, phase: usize, calibration: Calibration) -> Self {
+        Self { saver: saver.clone(), phase, calibration, snapshots: Vec::new(), begun: false, written: Duration::ZERO }
     }
 
     /// Keeps a window that has ended. Not each is written at once: formatting them takes time on a CPU of the workload.
     pub(crate) fn keep(&mut self, step: &Step) {
         const PAUSE: Duration = Duration::from_secs(1);
-        if self.unfinished.0.is_none() {
+        if self.saver.0.is_none() {
             return;
         }
         let (before, after) = step.window;
@@ -105,7 +142,7 @@ impl UnfinishedWindows {
         if step.elapsed.saturating_sub(self.written) >= PAUSE {
             self.written = step.elapsed;
             let (phase, snapshots) = (self.phase, std::mem::take(&mut self.snapshots));
-            self.unfinished.append("windows", || Windows { phase, snapshots, tsc_hertz: self.calibration.end().0 });
+            self.saver.grow("windows", || Windows { phase, snapshots, tsc_hertz: self.calibration.end().0 });
         }
     }
 }
@@ -119,15 +156,15 @@ mod tests {
     fn only_its_own_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
-        let unfinished = Unfinished::create(folder.path()).unwrap();
-        assert!(unfinished.lies_at(&path) && Unfinished::create(folder.path()).is_err());
+        let saver = Saver::create(folder.path()).unwrap();
+        assert!(saver.lies_at(&path) && Saver::create(folder.path()).is_err());
         fs::rename(&path, folder.path().join("moved")).unwrap();
         fs::write(&path, "another").unwrap();
-        unfinished.remove();
-        assert!(!unfinished.lies_at(&path) && path.exists());
+        saver.remove();
+        assert!(!saver.lies_at(&path) && path.exists());
         fs::rename(folder.path().join("moved"), &path).unwrap();
-        unfinished.remove();
+        saver.remove();
         assert!(!path.exists());
-        Unfinished::default().remove();
+        Saver::default().remove();
     }
 }

@@ -1,0 +1,122 @@
+//! What several verbs that measure on this machine take: meters, probes, a place, services, shell commands around. Each flag has its
+//! one text here; `features.rs` of the reference says which verb has which.
+
+use super::value;
+use clap::Args;
+use lab::meter::Selection;
+use model::experiment::Around;
+use model::placement::Place;
+use model::plan::service::ServicePlan;
+use model::probe::Probe;
+use std::time::Duration;
+
+/// Meters.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct MeterArguments {
+    /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, thread,
+    /// pmu, all [default: the meters that do not disturb the workload]
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
+    pub meters: Selection,
+}
+
+/// Probes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct ProbeArguments {
+    /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
+    /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; NAME=PROBE gives one a name of yours; 'list' prints the
+    /// names that this machine has; 'none' leaves out those that are read by default (ftq: dirty, writeback, worker.sleeps,
+    /// worker.off_cpu_time, worker.run_delay; blast: softirqs.net_rx, softirqs.net_tx)
+    #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = value::probes)]
+    probe: Vec<value::Probes>,
+}
+
+impl ProbeArguments {
+    /// The probes of all flags.
+    pub fn asked(&self) -> Vec<Probe> {
+        let of = |probes: &value::Probes| match probes {
+            value::Probes::List | value::Probes::None => Vec::new(),
+            value::Probes::Of(probes) => probes.clone(),
+        };
+        self.probe.iter().flat_map(of).collect()
+    }
+
+    /// The probes that a verb reads by default, but for names that the user gave; none with 'none'.
+    pub fn defaults(&self, names: &str) -> Vec<Probe> {
+        if self.probe.iter().any(|probes| matches!(probes, value::Probes::None)) {
+            return Vec::new();
+        }
+        let asked = self.asked();
+        let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
+        let defaults = Probe::parse_list(names).unwrap_or_default();
+        defaults.into_iter().filter(|probe| !taken(probe)).collect()
+    }
+
+    /// Whether the user asks for the list of probes instead of a measurement.
+    pub fn lists(&self) -> bool {
+        self.probe.iter().any(|probes| matches!(probes, value::Probes::List))
+    }
+}
+
+/// The CPUs of the workload.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct PlaceArguments {
+    /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
+    /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
+    pub place: Option<Place>,
+}
+
+/// Servers.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct ServiceArguments {
+    /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands
+    /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
+    pub service: Vec<ServicePlan>,
+}
+
+/// Shell commands before, during and after the measurement.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Shell")]
+pub struct AroundArguments {
+    /// Run this shell command once, before anything else
+    #[arg(long, value_name = "COMMAND")]
+    pub setup: Option<String>,
+    /// Run this shell command, unmeasured, before each phase (run), execution of a command (cost, compare), recording (ftq) or
+    /// round (blast)
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run this shell command once, after everything else, also after a failure or an interruption
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
+}
+
+impl AroundArguments {
+    /// The same as a part of the plan.
+    pub fn around(&self) -> Around {
+        Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
+    }
+}
+
+/// What `run` and `cost` take.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct Measuring {
+    #[command(flatten)]
+    pub meters: MeterArguments,
+    #[command(flatten)]
+    pub probes: ProbeArguments,
+    /// Measure the machine without the workload for this long, before and again after
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
+    pub background: Duration,
+    #[command(flatten)]
+    pub place: PlaceArguments,
+    #[command(flatten)]
+    pub services: ServiceArguments,
+    #[command(flatten)]
+    pub around: AroundArguments,
+}
