@@ -13,9 +13,10 @@ pub(crate) fn block(limits: &[LimitFinding], noun: &str) -> Option<Block> {
     let arms = limits.iter().any(|limit| limit.arm != first.arm);
     let measured = limits.iter().any(|limit| limit.found.is_some());
     let mut heads = vec![Column::rows("limit")];
-    heads.extend(arms.then(|| Column::text("arm")));
-    heads.extend(places.then(|| Column::text(noun)));
-    heads.extend(measured.then(|| Column::number("measured")));
+    // On a narrow page the state stays.
+    heads.extend(arms.then(|| Column::text("arm").spare(2)));
+    heads.extend(places.then(|| Column::text(noun).spare(3)));
+    heads.extend(measured.then(|| Column::number("measured").spare(1)));
     heads.push(Column::verdict("state"));
     let mut table = Table::new(heads);
     let mut add = |limit: &LimitFinding, place: &str, counted: bool| {
