@@ -50,7 +50,8 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let (stored, limits) = stored::reference::<BlastRecord>(&arguments.earlier, &plan)?;
+    let limits = stored::limits::<BlastRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let settings = Settings {
         meters: arguments.meters.clone(),
         probes: asked(arguments),

@@ -56,7 +56,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         guardian: guardian::guardian(words),
     };
     let source = Source::Cost { command, counted_by: String::new() };
-    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &source)?;
+    let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
     let mut measurement =

@@ -41,11 +41,12 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         return probes::list();
     }
     let plan = plan(arguments)?;
+    let limits = stored::limits::<FtqRecord>(&arguments.earlier, &plan)?;
     if arguments.parse_only {
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<FtqRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let inputs = Inputs::default();
     inputs.note_command(&arguments.command);
     let left = LeftBehind::default();

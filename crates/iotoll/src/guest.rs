@@ -45,11 +45,12 @@ pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<Exi
 fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
+    let limits = stored::limits::<GuestRecord>(&arguments.earlier, &plan)?;
     if arguments.parse_only {
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<GuestRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let settings = settings(arguments, words, inputs.command_line(words, limits))?;
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "guest")?;
     let line = ProgressLine::new(arguments.output.quiet);

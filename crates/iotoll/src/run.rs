@@ -36,11 +36,13 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         return Err(BadInput(why).into());
     }
     lab::placing::check(arguments.measuring.place.as_ref(), &[], plan.phases.iter().flat_map(|phase| &phase.jobs))?;
+    let source = Source::Run(plan.clone());
+    let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &Source::Run(plan.clone()))?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     let mut measurement =
         measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words, limits))?;
