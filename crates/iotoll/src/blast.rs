@@ -54,7 +54,8 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let (stored, limits) = stored::reference::<BlastRecord>(&arguments.earlier, &plan)?;
+    let limits = stored::limits::<BlastRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     let guardian = guardian(words);
     let saving = Saving::prepare(&arguments.output, "blast")?;

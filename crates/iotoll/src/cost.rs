@@ -48,7 +48,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let custody = Isolation::Shared;
     let plan = CommandPlan { command: command.clone(), count, repeat: arguments.repeat, printed, custody };
     let source = Source::Cost { command, counted_by: String::new() };
-    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &source)?;
+    let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
     let interruption = signals::interruption(LaterSignals::Exit(3, left.clone()))?;

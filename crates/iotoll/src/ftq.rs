@@ -41,12 +41,13 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     let services = Services::of(&arguments.services)?;
     let plan = plan(arguments, &services)?;
+    let limits = stored::limits::<FtqRecord>(&arguments.earlier, &plan)?;
     let around = services.around(&arguments.around)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<FtqRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let inputs = Inputs::default();
     inputs.note_command(&arguments.command);
     let access = direction(arguments)?;

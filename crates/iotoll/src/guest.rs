@@ -46,11 +46,12 @@ pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<Exi
 fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
+    let limits = stored::limits::<GuestRecord>(&arguments.earlier, &plan)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<GuestRecord>(&arguments.earlier, &plan)?;
+    let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let settings = settings(arguments, words, inputs.command_line(words, limits))?;
     let saving = Saving::prepare(&arguments.output, "guest")?;
     let settings = Settings { saver: saving.saver(), ..settings };

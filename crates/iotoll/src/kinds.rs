@@ -85,7 +85,8 @@ where
     R::Finding: Finding + 'static,
 {
     let (mut record, cut_off): (R, _) = lab::store::load_to_show(path)?;
-    let (stored, limits) = stored::reference(earlier, record.plan())?;
+    let limits = stored::limits::<R>(earlier, record.plan())?;
+    let stored = stored::load(earlier.stored.as_deref(), record.plan())?;
     let is_judged = !limits.is_empty();
     if is_judged {
         *record.limits_mut() = limits;

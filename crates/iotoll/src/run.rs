@@ -39,11 +39,13 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     lab::placing::check(place, &[], jobs())?;
     let around = services.around(&measuring.around)?;
+    let source = Source::Run(plan.clone());
+    let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (stored, limits) = stored::reference::<Record>(&arguments.earlier, &Source::Run(plan.clone()))?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);

@@ -8,15 +8,10 @@ use model::limit::Limit;
 use model::stored::Stored;
 use std::path::Path;
 
-/// The earlier record of a measurement of `plan`, and its limits.
-pub fn reference<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<(Option<Stored<R>>, Vec<Limit>)> {
-    let limits = limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some())?;
-    Ok((load(earlier.stored.as_deref(), plan)?, limits))
-}
-
 /// The limits of a measurement of `plan`.
-pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> anyhow::Result<Vec<Limit>> {
-    Ok(kind::limits::<R>(texts, plan, stored).map_err(|why| BadInput(format!("--fail-on {why}")))?)
+pub fn limits<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<Vec<Limit>> {
+    let limits = kind::limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some());
+    Ok(limits.map_err(|why| BadInput(format!("--fail-on {why}")))?)
 }
 
 /// The record at `path`, if one was given and a measurement of `plan` can be compared with it.

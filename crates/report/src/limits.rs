@@ -1,10 +1,15 @@
 //! The limits of `--fail-on`: a table of their states, and a sentence for the one that fails a build.
 
-use crate::change::Change;
 use crate::document::{Block, Body, Cell, Column, Section, Table, Tone};
 use crate::number::{self, COUNT, MISSING, NANOS, Scale};
 use crate::phrase::tied;
 use model::limit::{CHANGE, LimitFinding, LimitState};
+use model::thousands::separated;
+
+/// Exact counts from here on are shown with all digits.
+const WHOLE: f64 = 100.0;
+/// And from here on not.
+const LONG: f64 = 1e12;
 
 /// Each limit at each place with its state. Of several places, those where a limit is kept are only counted, by this `noun`.
 pub(crate) fn block(limits: &[LimitFinding], noun: &str) -> Option<Block> {
@@ -13,9 +18,10 @@ pub(crate) fn block(limits: &[LimitFinding], noun: &str) -> Option<Block> {
     let arms = limits.iter().any(|limit| limit.arm != first.arm);
     let measured = limits.iter().any(|limit| limit.found.is_some());
     let mut heads = vec![Column::rows("limit")];
-    heads.extend(arms.then(|| Column::text("arm")));
-    heads.extend(places.then(|| Column::text(noun)));
-    heads.extend(measured.then(|| Column::number("measured")));
+    // On a narrow page the state stays.
+    heads.extend(arms.then(|| Column::text("arm").spare(2)));
+    heads.extend(places.then(|| Column::text(noun).spare(3)));
+    heads.extend(measured.then(|| Column::number("measured").spare(1)));
     heads.push(Column::verdict("state"));
     let mut table = Table::new(heads);
     let mut add = |limit: &LimitFinding, place: &str, counted: bool| {
@@ -73,16 +79,17 @@ fn state(state: LimitState) -> (&'static str, Tone) {
 pub(crate) fn found(limit: &LimitFinding) -> String {
     let Some(found) = limit.found.filter(|found| found.value.is_finite()) else { return MISSING.to_owned() };
     let ends = found.low.zip(found.high).filter(|(low, high)| low != high);
-    if limit.unit == CHANGE {
-        let change = Change { value: Some(found.value), low: found.low, high: found.high };
-        return if ends.is_some() { change.whole() } else { change.percent() };
-    }
     let (text, unit): (Box<dyn Fn(f64) -> String>, &str) = match limit.unit.as_str() {
+        CHANGE => (Box::new(change_of(found.value)), "%"),
         "fraction" => (Box::new(number::percent), ""),
         unit @ ("ns" | "s") => {
             let factor = if unit == "s" { 1e9 } else { 1.0 };
             let scale = Scale::of(NANOS, found.value * factor);
             (Box::new(move |value: f64| scale.cell(value * factor)), scale.unit)
+        }
+        // An exact count may be beyond its limit by little.
+        unit if ends.is_none() && (WHOLE..LONG).contains(&found.value) => {
+            (Box::new(|value: f64| separated(&format!("{value:.0}"))), unit)
         }
         unit => {
             let scale = Scale::of(COUNT, found.value);
@@ -92,6 +99,15 @@ pub(crate) fn found(limit: &LimitFinding) -> String {
     let interval = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high))).unwrap_or_default();
     let gap = if unit.is_empty() { "" } else { " " };
     format!("{}{interval}{gap}{unit}", text(found.value))
+}
+
+/// Formats changes in percent with their sign: with a digit more than elsewhere, because a small one may be beyond its limit by little.
+fn change_of(value: f64) -> impl Fn(f64) -> String {
+    let decimals = if value.abs() < 0.1 { 2 } else { 1 };
+    move |change: f64| match change * 100.0 {
+        percent if percent.abs() < number::TOO_LARGE => format!("{percent:+.decimals$}").replace("-0.00", "+0.00"),
+        percent => format!("{percent:+.2e}"),
+    }
 }
 
 /// For tests: limits that no study gives.
@@ -129,9 +145,14 @@ mod tests {
             ),
             (
                 limit("cycles_per_io > +3%", CHANGE, [0.05, 0.02, 0.08], Undecided),
-                "cycles_per_io > +3% is undecided: +5.0 % [2.0, 8.0]",
+                "cycles_per_io > +3% is undecided: +5.00 [+2.00, +8.00] %",
             ),
             (limit("latency_p99 > 200us", "ns", [250_000.0; 3], Exceeded), "latency_p99 > 200us is exceeded: 250 µs"),
+            (
+                limit("instructions_per_io > 2247", "instructions/I/O", [2248.0; 3], Exceeded),
+                "instructions_per_io > 2247 is exceeded: 2,248 instructions/I/O",
+            ),
+            (limit("iops < -30%", CHANGE, [-0.314; 3], Exceeded), "iops < -30% is exceeded: -31.4 %"),
             (
                 limit("longest_stall_seconds > 1ms", "s", [0.002; 3], Exceeded),
                 "longest_stall_seconds > 1ms is exceeded: 2.00 ms",
@@ -155,7 +176,7 @@ mod tests {
             arm: "k2".to_owned(),
             ..limit("instructions_per_io > +1%", CHANGE, [0.02; 3], Exceeded)
         };
-        assert_eq!(sentence(&there), "instructions_per_io > +1% is exceeded: +2.0 % (k2, bs=4k)");
+        assert_eq!(sentence(&there), "instructions_per_io > +1% is exceeded: +2.00 % (k2, bs=4k)");
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn a_limit_that_nothing_can_tell_is_refused_before_the_measurement() {
         (null, "iops < -5%", &["'iops < -5%'", "--stored", "or limit the value"]),
         (null, "latency_p99 > 200", &["expected a limit", "'latency_p99 > 200us'"]),
         ("ftq --cpu", "late_share > +1%", &["expected a limit", "'late_share > 1%'"]),
-        ("ftq --cpu", "iops < 1", &["'iops' is not a metric", "longest_stall_seconds (s)"]),
+        ("ftq --cpu --parse-only", "iops < 1", &["'iops' is not a metric", "longest_stall_seconds (s)"]),
         ("blast", "packets_per_second < -3%", &["--stored"]),
         (guest, "instructions_per_io > +0.5%", &["--stored", "several kernels"]),
         (guest, "cycles_per_io > 3k", &["'cycles_per_io' is not a metric", "instructions_per_io (instructions/I/O)"]),

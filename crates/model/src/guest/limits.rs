@@ -68,18 +68,16 @@ fn exact(estimate: Estimate, single: bool) -> Estimate {
 
 /// What distinguishes a point from others of its arm.
 fn cell(finding: &GuestFinding, point: &PointFinding) -> String {
-    let differ = |of: fn(&PointFinding) -> &str| finding.points.iter().any(|other| of(other) != of(point));
     let compared = |name: &str| finding.compared.as_deref() == Some(name);
-    let mut parts = Vec::new();
-    let fixed: [(&str, fn(&PointFinding) -> &str); 4] = [
-        ("job", |point| &point.job),
-        ("kernel", |point| &point.kernel),
-        ("stack", |point| &point.stack),
-        ("parameters", |point| &point.parameters),
-    ];
-    parts.extend(fixed.iter().filter(|(name, of)| !compared(name) && differ(*of)).map(|(_, of)| of(point).to_owned()));
-    let swept = point.cell.iter().filter(|(name, _)| !compared(name));
-    parts.extend(swept.map(|(name, value)| format!("{name}={value}")));
-    parts.retain(|part| !part.is_empty());
-    parts.join(" ")
+    let shared = |place: usize| finding.points.iter().all(|other| fixed(other).get(place) == fixed(point).get(place));
+    let own = fixed(point).into_iter().enumerate().filter(|(place, (name, _))| !compared(name) && !shared(*place));
+    let own = own.map(|(_, (_, value))| value.to_owned()).filter(|value| !value.is_empty());
+    let swept = point.cell.iter().filter(|(name, _)| !compared(name)).map(|(name, value)| format!("{name}={value}"));
+    own.chain(swept).collect::<Vec<_>>().join(" ")
+}
+
+/// What every point has, by the names of what can be compared.
+fn fixed(point: &PointFinding) -> [(&'static str, &str); 4] {
+    let PointFinding { job, kernel, stack, parameters, .. } = point;
+    [("job", job), ("kernel", kernel), ("stack", stack), ("parameters", parameters)]
 }
