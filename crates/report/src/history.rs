@@ -8,12 +8,11 @@ use crate::document::{
     Align, Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
     Series as Line, Table, Tone,
 };
-use crate::limits;
-use crate::number::{COUNT, MISSING, NANOS};
+use crate::number::{COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::phrase::{self, tied};
 use crate::shell;
 use model::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
-use model::limit::{CHANGE, LimitFinding};
+use model::limit::CHANGE;
 use model::stats::Estimate;
 
 /// Charts of an experiment: those of series that changed, and as many others as make these.
@@ -56,8 +55,8 @@ fn headline(experiment: &Experiment) -> Vec<Sentence> {
         sentences.push(Sentence { detail: (!differs.is_empty()).then_some(differs), ..Sentence::plain(text) });
     }
     if sentences.is_empty() {
-        let (series, records) = (plural(experiment.series.len(), "series"), plural(experiment.records.len(), "record"));
-        sentences.push(Sentence::plain(format!("{}: no change in {series} of {records}", title(experiment))));
+        let (series, records) = (plural(experiment.series.len(), "metric"), plural(experiment.records.len(), "record"));
+        sentences.push(Sentence::plain(format!("{}: no change of {series} in {records}", title(experiment))));
     }
     let outside = experiment.series.iter().filter(|series| series.expected.is_some_and(|it| it.is_last_outside));
     let outside: Vec<String> = outside.map(name).collect();
@@ -88,6 +87,7 @@ fn section(experiment: &Experiment) -> Section {
         Column::text("since"),
         Column::number("before"),
         Column::number("after"),
+        Column::text("unit"),
         Column::number("change"),
         Column::text("what else changed").spare(1),
     ]);
@@ -128,34 +128,63 @@ fn facts(experiment: &Experiment) -> Vec<Fact> {
 fn levels(experiment: &Experiment) -> Table {
     let mut columns = vec![Column::rows("Levels")];
     columns.extend(["records", "level", "95 % interval", "last", "expected"].map(Column::number));
-    columns.push(Column { align: Align::Left, ..Column::text("") });
+    columns.extend(["unit", ""].map(Column::text));
     let mut table = Table::new(columns);
     for series in &experiment.series {
         let Some(last) = series.points.last() else { continue };
         let Some(level) = series.levels.last() else {
-            table.note(
-                Cell::from(name(series)),
-                format!("last {}; no level, because not all values are positive", bare(series, last.value.value)),
+            let value = Units::of(series, last.value.value);
+            let text = format!(
+                "last {} {}; no level, because not all values are positive",
+                value.cell(last.value.value),
+                value.unit
             );
+            table.note(Cell::from(name(series)), text);
             continue;
         };
-        let range = |low: f64, high: f64| format!("[{}, {}]", bare(series, low), bare(series, high));
-        let ends =
-            level.value.low.zip(level.value.high).map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
+        let units = Units::of(series, level.value.value);
+        let range = |low: f64, high: f64| format!("[{}, {}]", units.cell(low), units.cell(high));
+        let ends = level.value.low.zip(level.value.high);
+        let ends = ends.map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
         let expected = series.expected.map_or_else(|| MISSING.to_owned(), |it| range(it.low, it.high));
         let outside = series.expected.is_some_and(|it| it.is_last_outside);
         let word = if outside { Cell::new(Tone::Notice, "outside") } else { Cell::from("") };
-        let cells = [
-            name(series),
-            level.records.to_string(),
-            bare(series, level.value.value),
-            ends,
-            bare(series, last.value.value),
-            expected,
-        ];
+        let (count, value, last) =
+            (level.records.to_string(), units.cell(level.value.value), units.cell(last.value.value));
+        let cells = [name(series), count, value, ends, last, expected, units.unit];
         table.row(cells.map(Cell::from).into_iter().chain([word]).collect());
     }
     table
+}
+
+/// How the values of a series are written: in one unit for all.
+struct Units {
+    scale: Option<Scale>,
+    factor: f64,
+    unit: String,
+}
+
+impl Units {
+    /// In a unit that fits a value.
+    fn of(series: &Series, value: f64) -> Self {
+        let (units, factor, rest) = match series.unit.as_str() {
+            CHANGE | "fraction" => return Self { scale: None, factor: 100.0, unit: "%".to_owned() },
+            "ns" => (NANOS, 1.0, ""),
+            "s" => (NANOS, 1e9, ""),
+            unit => match unit.strip_prefix("cycles") {
+                Some(rest) => (CYCLES, 1.0, rest),
+                None => (COUNT, 1.0, unit),
+            },
+        };
+        let scale = Scale::of(units, value * factor);
+        let gap = if units == COUNT && !scale.unit.is_empty() { " " } else { "" };
+        Self { scale: Some(scale), factor, unit: format!("{}{gap}{rest}", scale.unit) }
+    }
+
+    fn cell(&self, value: f64) -> String {
+        let value = value * self.factor;
+        self.scale.map_or_else(|| format!("{value:.1}"), |scale| scale.cell(value))
+    }
 }
 
 fn charts(experiment: &Experiment) -> Vec<Chart> {
@@ -246,12 +275,6 @@ fn differs(experiment: &Experiment, record: usize) -> String {
 
 fn percent(change: &Estimate) -> String {
     tied(&Change { value: Some(change.value), low: change.low, high: change.high }.whole())
-}
-
-/// A value in the unit of its series, without an interval.
-fn bare(series: &Series, value: f64) -> String {
-    let found = Some(Estimate::bare(value));
-    tied(&limits::found(&LimitFinding { unit: series.unit.clone(), found, ..LimitFinding::default() }))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn state(state: LimitState) -> (&'static str, Tone) {
 }
 
 /// What was measured, in the limit's own notation. A value that is exact has no interval.
-pub(crate) fn found(limit: &LimitFinding) -> String {
+fn found(limit: &LimitFinding) -> String {
     let Some(found) = limit.found.filter(|found| found.value.is_finite()) else { return MISSING.to_owned() };
     let ends = found.low.zip(found.high).filter(|(low, high)| low != high);
     let (text, unit): (Box<dyn Fn(f64) -> String>, &str) = match limit.unit.as_str() {

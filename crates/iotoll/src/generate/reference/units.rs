@@ -85,7 +85,7 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 45] = [
+const KEYS: [(&str, &str, &str); 46] = [
     ("LimitFinding", "found", "its `unit`"),
     ("CarryingUnit", "number", "count"),
     ("CarryingUnit", "of", "count"),
