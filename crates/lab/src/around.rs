@@ -4,12 +4,9 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::undo::Undo;
 use crate::guardian::{Guardian, UndoGuard};
-use crate::interruption::Interruption;
 use crate::shell;
 use crate::wait_limit::WaitLimit;
 use model::experiment::{Around as Plan, Cell};
-use std::sync::Arc;
-use std::time::Duration;
 
 /// A measurement whose setup has run. Its cleanup runs at the end, on drop, or when this process is killed.
 pub(crate) struct Around {
@@ -21,22 +18,22 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Runs setup. A command that takes longer than `longest` is killed.
+    /// Runs setup. A command that takes longer than the limit is killed.
     ///
     /// # Errors
     /// When setup fails; cleanup has run by then.
-    pub fn begin(plan: Plan, guardian: &Guardian, longest: Duration, interruption: Arc<Interruption>) -> Result<Self> {
+    pub fn begin(plan: Plan, guardian: &Guardian, limit: WaitLimit) -> Result<Self> {
         let guarded = match plan.cleanup.clone().filter(|_| !guardian.is_absent()) {
             Some(command) => {
                 let directory = std::env::current_dir()
                     .map_err(|error| Error::instrument("reading the working directory", error))?;
-                guardian.arm(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() })?
+                guardian.arm(Undo::Run { command, directory, longest_seconds: limit.longest.as_secs_f64() })?
             }
             None => UndoGuard::default(),
         };
         let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
         let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
-        let around = Self { plan, limit: WaitLimit::new(longest, interruption), processes, guarded };
+        let around = Self { plan, limit, processes, guarded };
         match &around.plan.setup {
             Some(setup) => around.run("setup", setup, &around.limit).map(|()| around),
             None => Ok(around),
@@ -85,8 +82,11 @@ impl Drop for Around {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
-    const LONG: Duration = Duration::from_secs(60);
+    fn limit() -> WaitLimit {
+        WaitLimit::new(None, Arc::default())
+    }
 
     #[test]
     fn cleanup_runs_at_the_end_and_when_setup_fails() {
@@ -94,14 +94,14 @@ mod tests {
         let mark = folder.path().join("mark");
         let append = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
         let plan = Plan { setup: append("setup"), prepare: append("prepare{n}"), cleanup: append("cleanup") };
-        let around = Around::begin(plan.clone(), &Guardian::default(), LONG, Arc::default()).unwrap();
+        let around = Around::begin(plan.clone(), &Guardian::default(), limit()).unwrap();
         around.before_execution(&Cell::default()).unwrap();
         around.before_execution(&Cell { values: [("n".to_owned(), "4".to_owned())].into() }).unwrap();
         around.end().unwrap();
         let log = || std::fs::read_to_string(&mark).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(log(), ["setup", "prepare{n}", "prepare4", "cleanup"]);
         let broken = Plan { setup: Some("echo no such thing >&2; exit 3".to_owned()), ..plan };
-        let error = Around::begin(broken, &Guardian::default(), LONG, Arc::default()).err().unwrap().to_string();
+        let error = Around::begin(broken, &Guardian::default(), limit()).err().unwrap().to_string();
         assert!(error.contains("setup") && error.contains("no such thing"), "{error}");
         assert_eq!(log().last().unwrap(), "cleanup");
         assert_eq!(log().len(), 5);

@@ -94,7 +94,7 @@ impl Services {
     pub fn start(
         settings: &ServiceSettings,
         place: Option<&Place>,
-        longest_fill: Duration,
+        fill_limit: &WaitLimit,
         interruption: &Arc<Interruption>,
         observe: &mut dyn FnMut(&str),
     ) -> Result<Self> {
@@ -109,11 +109,12 @@ impl Services {
             observe(&service.name);
             services.wait_until_ready(number, service, interruption)?;
         }
-        let limit = WaitLimit::new(longest_fill, interruption.clone());
         for (number, service) in services.started.iter().enumerate() {
             let Some(running) = services.running.get(number) else { continue };
             observe(&service.name);
-            running.fill(service, settings, &limit).map_err(|error| services.death(POLL_INTERVAL).unwrap_or(error))?;
+            running
+                .fill(service, settings, fill_limit)
+                .map_err(|error| services.death(POLL_INTERVAL).unwrap_or(error))?;
         }
         for running in &mut services.running {
             running.watch(interruption)?;

@@ -17,6 +17,7 @@ use crate::placing::Placing;
 use crate::probe::ProbeSet;
 use crate::service::{Folders, ServiceSettings, Services};
 use crate::store::Saver;
+use crate::wait_limit::WaitLimit;
 use crate::whereabouts::servers::Address;
 use crate::workload::target::Created;
 use model::blast::record::End as BlastEnd;
@@ -54,8 +55,7 @@ pub struct Settings {
     pub services: ServiceSettings,
     /// Shell commands before, during and after it.
     pub around: experiment::Around,
-    /// Longest time of such a command, and of one that fills a service; after that it counts as hung. The default is
-    /// an hour.
+    /// Longest time of such a command, and of one that fills a service, for verbs with `--hang-timeout`; after that it counts as hung.
     pub longest_shell: Option<Duration>,
     /// Undoes changes, files and processes if iotoll is killed.
     pub guardian: Guardian,
@@ -126,15 +126,14 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When something cannot be set up or started; all is put back then.
     pub(crate) fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
-        const LONGEST_SHELL: Duration = Duration::from_secs(3600);
         sys::process::raise_open_file_limit();
         let (calibration, started) = (Calibration::begin(), host::now());
         let (place, interruption) = (settings.place.as_ref(), &settings.interruption);
-        let longest = settings.longest_shell.unwrap_or(LONGEST_SHELL);
+        let limit = WaitLimit::new(settings.longest_shell, interruption.clone());
         let mut placing = Placing::resolve(place, servers)?;
         let folders = Folders::make(&settings.services)?;
-        let around = Around::begin(settings.around.clone(), &settings.guardian, longest, interruption.clone())?;
-        let services = Services::start(&settings.services, place, longest, interruption, starting)?;
+        let around = Around::begin(settings.around.clone(), &settings.guardian, limit.clone())?;
+        let services = Services::start(&settings.services, place, &limit, interruption, starting)?;
         if !services.started().is_empty() {
             placing = Placing::resolve(place, servers)?;
         }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct WaitLimit {
     /// Longest time.
     pub longest: Duration,
+    /// The user can choose it.
+    has_flag: bool,
     /// After a request, wait only a little longer.
     interruption: Arc<Interruption>,
     /// An interruption does not shorten the wait, because the process restores something.
@@ -20,8 +22,14 @@ impl WaitLimit {
     /// How long a worker may continue after an interruption: enough to finish what it has in flight on most devices.
     const GRACE: Duration = Duration::from_secs(1);
 
-    pub fn new(longest: Duration, interruption: Arc<Interruption>) -> Self {
-        Self { longest, interruption, to_the_end: false }
+    /// The longest time for verbs without a flag for it.
+    const LONGEST: Duration = Duration::from_secs(3600);
+
+    /// The time that `--hang-timeout` gives, or an hour for verbs that do not have it.
+    pub fn new(longest: impl Into<Option<Duration>>, interruption: Arc<Interruption>) -> Self {
+        let longest = longest.into();
+        let has_flag = longest.is_some();
+        Self { longest: longest.unwrap_or(Self::LONGEST), has_flag, interruption, to_the_end: false }
     }
 
     /// The same for a command that restores something.
@@ -32,9 +40,9 @@ impl WaitLimit {
     /// Lets an interrupting user know that this process group runs to its end, as long as the result lives.
     pub fn note(&self, doing: &str, group: u32) -> Option<Awaited<'_>> {
         let text = || {
+            let flag = if self.has_flag { " (--hang-timeout)" } else { "" };
             format!(
-                "still waiting for {doing}, which restores the system; it is killed after {:.0} s (--hang-timeout); \
-                 to end it now: kill -- -{group}",
+                "still waiting for {doing}, which restores the system; it is killed after {:.0} s{flag}; to end it now: kill -- -{group}",
                 self.longest.as_secs_f64()
             )
         };
@@ -49,7 +57,8 @@ impl WaitLimit {
         }
         let seconds = self.longest.as_secs_f64();
         (elapsed > self.longest).then(|| {
-            Error::Failed(format!("still not finished after {seconds:.0} s of {doing}; --hang-timeout sets this limit"))
+            let flag = if self.has_flag { "; --hang-timeout sets this limit" } else { "" };
+            Error::Failed(format!("still not finished after {seconds:.0} s of {doing}{flag}"))
         })
     }
 }

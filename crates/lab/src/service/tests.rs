@@ -16,7 +16,7 @@ fn settings(plans: &[ServicePlan]) -> ServiceSettings {
 }
 
 fn start(settings: &ServiceSettings, interruption: &Arc<Interruption>) -> Result<Services> {
-    Services::start(settings, None, Duration::from_secs(60), interruption, &mut |_| {})
+    Services::start(settings, None, &WaitLimit::new(None, interruption.clone()), interruption, &mut |_| {})
 }
 
 fn refusal(plan: ServicePlan) -> String {
