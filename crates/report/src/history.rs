@@ -5,7 +5,7 @@ pub(crate) mod fixture;
 
 use crate::change::Change;
 use crate::document::{
-    Align, Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
+    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
     Series as Line, Table, Tone,
 };
 use crate::number::{COUNT, CYCLES, MISSING, NANOS, Scale};
@@ -93,16 +93,15 @@ fn section(experiment: &Experiment) -> Section {
     ]);
     for (series, change) in changes(experiment) {
         let level = |is_wanted: &dyn Fn(&&Level) -> bool| series.levels.iter().rfind(|it| is_wanted(it));
+        let (before, after) =
+            (level(&|level| level.first < change.record), level(&|level| level.first == change.record));
+        let units = Units::of(series, after.map_or(1.0, |level| level.value.value));
         let value =
-            |level: Option<&Level>| level.map_or_else(|| MISSING.to_owned(), |level| bare(series, level.value.value));
-        table.row(vec![
-            Cell::from(name(series)),
-            Cell::from(moment(experiment, change.record)),
-            Cell::from(value(level(&|level| level.first < change.record))),
-            Cell::from(value(level(&|level| level.first == change.record))),
-            Cell::from(percent(&change.change)),
-            Cell::from(differs(experiment, change.record)),
-        ]);
+            |level: Option<&Level>| level.map_or_else(|| MISSING.to_owned(), |level| units.cell(level.value.value));
+        let (moment, differs) = (moment(experiment, change.record), differs(experiment, change.record));
+        let (before, after) = (value(before), value(after));
+        let texts = [name(series), moment, before, after, units.unit.clone(), percent(&change.change), differs];
+        table.row(texts.map(Cell::from).to_vec());
     }
     if !table.rows.is_empty() {
         blocks.push(Block::new("Changes", Body::Table(table)));

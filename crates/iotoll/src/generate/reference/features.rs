@@ -7,7 +7,7 @@ use clap::Command;
 /// The verbs that measure.
 const VERBS: [&str; 6] = ["run", "cost", "compare", "ftq", "blast", "guest run"];
 /// The flags that are to work for each of them.
-const FLAGS: [&str; 7] = ["meters", "probe", "service", "place", "setup", "prepare", "cleanup"];
+const FLAGS: [&str; 9] = ["meters", "probe", "service", "place", "setup", "prepare", "cleanup", "stored", "fail-on"];
 /// Which verbs lack which of these flags, and why.
 const WITHOUT: [(&[&str], &[&str], &str); 5] = [
     (
