@@ -32,6 +32,7 @@ mod integration {
     mod generated;
     mod guardian;
     mod guests;
+    mod history;
     mod injected;
     mod json_contract;
     mod layers;

@@ -18,7 +18,8 @@ use serde::Serialize;
 pub struct Observation {
     path: String,
     envelope: Envelope,
-    machine: String,
+    kernel: String,
+    cpus: String,
     readings: Vec<(String, LimitFinding)>,
 }
 
@@ -60,8 +61,10 @@ pub struct Member {
     pub iotoll_version: String,
     /// Version of the method.
     pub method_version: u32,
-    /// The machine: kernel, CPU, number of CPUs.
-    pub machine: String,
+    /// Kernel release; empty if an older record does not have it.
+    pub kernel: String,
+    /// Number and model of the CPUs.
+    pub cpus: String,
     /// What is not as in the record before: "kernel 6.1.0 → 6.12.0".
     pub differs: Vec<String>,
 }
@@ -156,12 +159,12 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
     let metric = |finding: &LimitFinding| names.iter().find(|(limit, _)| *limit == finding.limit).map(|(_, name)| name);
     let readings =
         record.study(None).limits().iter().filter_map(|it| Some((metric(it)?.clone(), it.clone()))).collect();
-    let machine = record.host().map(machine).unwrap_or_default();
-    Observation { path, envelope: record.envelope().clone(), machine, readings }
+    let (kernel, cpus) = record.host().map(machine).unwrap_or_default();
+    Observation { path, envelope: record.envelope().clone(), kernel, cpus, readings }
 }
 
-fn machine(host: &Host) -> String {
-    format!("kernel {}, {} × {}", host.kernel, host.cpus, host.cpu_model)
+fn machine(host: &Host) -> (String, String) {
+    (host.kernel.clone(), format!("{} × {}", host.cpus, host.cpu_model))
 }
 
 /// Sorts records into experiments, and studies each over time.
@@ -223,7 +226,8 @@ fn experiment(group: &[Observation]) -> Experiment {
             started_unix_seconds: envelope.started_unix_seconds,
             iotoll_version: envelope.iotoll_version.clone(),
             method_version: envelope.method_version,
-            machine: observation.machine.clone(),
+            kernel: observation.kernel.clone(),
+            cpus: observation.cpus.clone(),
             differs: Vec::new(),
         };
         if let Some(before) = records.last() {
@@ -265,7 +269,8 @@ fn experiment(group: &[Observation]) -> Experiment {
 
 fn differences(before: &Member, now: &Member) -> Vec<String> {
     let parts = [
-        (&before.machine, &now.machine, ""),
+        (&before.kernel, &now.kernel, "kernel "),
+        (&before.cpus, &now.cpus, ""),
         (&before.iotoll_version, &now.iotoll_version, "iotoll "),
         (&before.method_version.to_string(), &now.method_version.to_string(), "method "),
     ];
@@ -311,7 +316,7 @@ fn find_changes(series: &mut Series) {
 mod tests {
     use super::*;
 
-    fn observation(day: u32, words: &str, machine: &str, value: f64) -> Observation {
+    fn observation(day: u32, words: &str, kernel: &str, value: f64) -> Observation {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         let mut envelope = Envelope::new(crate::envelope::Kind::Cost, f64::from(day) * 86_400.0, words);
         envelope.iotoll_version = "1".to_owned();
@@ -326,7 +331,7 @@ mod tests {
             ("loss_share".to_owned(), finding("fraction", 0.0)),
             ("latency_p99".to_owned(), unknown),
         ];
-        Observation { path: format!("run{day}"), envelope, machine: machine.to_owned(), readings }
+        Observation { path: format!("run{day}"), envelope, kernel: kernel.to_owned(), cpus: String::new(), readings }
     }
 
     /// A level with ±1 % of noise.
@@ -337,14 +342,14 @@ mod tests {
     #[test]
     fn a_change_is_found_at_its_record_with_what_else_changed() {
         let observations = (0..20).rev().map(|day| {
-            let kernel = if day < 12 { "kernel 6.1" } else { "kernel 6.12" };
+            let kernel = if day < 12 { "6.1" } else { "6.12" };
             let words = format!("/bin/iotoll run --out r{day} --quiet job.fio");
             observation(day, &words, kernel, level(day, if day < 12 { 1000.0 } else { 1150.0 }))
         });
         let found = study(observations.collect());
         let [experiment] = found.experiments.as_slice() else { panic!("{found:?}") };
         assert_eq!(experiment.command_line, ["run", "job.fio"]);
-        assert_eq!(experiment.records[12].differs, ["kernel 6.1 → kernel 6.12"]);
+        assert_eq!(experiment.records[12].differs, ["kernel 6.1 → 6.12"]);
         assert!(experiment.records[11].differs.is_empty() && experiment.warnings.is_empty());
         let names: Vec<&str> = experiment.series.iter().map(|series| series.metric.as_str()).collect();
         assert_eq!(names, ["cycles_per_io", "loss_share"], "what no record tells is no series");

@@ -117,7 +117,12 @@ fn section(experiment: &Experiment) -> Section {
 fn facts(experiment: &Experiment) -> Vec<Fact> {
     let (first, last) = (moment(experiment, 0), moment(experiment, experiment.records.len().saturating_sub(1)));
     let mut facts = vec![Fact::new("Records", format!("{}, from {first} to {last}", experiment.records.len()))];
-    facts.extend(experiment.records.first().map(|record| Fact::new("First on", &record.machine)));
+    facts.extend(
+        experiment
+            .records
+            .first()
+            .map(|record| Fact::new("First on", format!("kernel {}, {}", record.kernel, record.cpus))),
+    );
     let differing = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
     facts.extend(differing.map(|(place, record)| Fact::new(moment(experiment, place), record.differs.join(", "))));
     facts

@@ -13,6 +13,7 @@ use super::markdown::{Page, code, prose};
 use crate::failure;
 use crate::kinds::{self, KINDS};
 use json_keys::Heading;
+use model::history::HistoryFinding;
 /// All of them.
 ///
 /// # Errors
@@ -28,8 +29,8 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
         page("stacks.md", stacks::page()),
         page("features.md", features::page()),
     ];
-    for row in &KINDS {
-        let (schema, heading) = ((row.schema)(), Heading::of(row.kind));
+    let of_kinds = KINDS.iter().map(|row| ((row.schema)(), Heading::of(row.kind)));
+    for (schema, heading) in of_kinds.chain([(kinds::schema::<HistoryFinding>(), &Heading::HISTORY)]) {
         files.push(page(&format!("json-{}.md", heading.name), json_keys::page(heading, &schema)));
         files.push(page(&format!("{}.schema.json", heading.name), serde_json::to_string_pretty(&schema)? + "\n"));
     }

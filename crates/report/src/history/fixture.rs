@@ -4,7 +4,7 @@ use model::history::{ChangePoint, Expected, Experiment, HistoryFinding, Level, M
 use model::stats::Estimate;
 
 fn estimate(value: f64, part: f64) -> Estimate {
-    Estimate { value, low: Some(value * (1.0 - part)), high: Some(value * (1.0 + part)) }
+    Estimate { value, low: Some(value - value.abs() * part), high: Some(value + value.abs() * part) }
 }
 
 fn series(metric: &str, unit: &str, levels: [f64; 2]) -> Series {
@@ -32,12 +32,9 @@ pub fn upgraded() -> HistoryFinding {
         started_unix_seconds: 1_795_000_000.0 + 86_400.0 * day as f64,
         iotoll_version: "0.1.0".to_owned(),
         method_version: 3,
-        machine: format!("kernel {}, 2 × AMD EPYC", if day < 5 { "6.1.0" } else { "6.12.1" }),
-        differs: if day == 5 {
-            vec!["kernel 6.1.0, 2 × AMD EPYC → kernel 6.12.1, 2 × AMD EPYC".to_owned()]
-        } else {
-            Vec::new()
-        },
+        kernel: if day < 5 { "6.1.0" } else { "6.12.1" }.to_owned(),
+        cpus: "2 × AMD EPYC".to_owned(),
+        differs: if day == 5 { vec!["kernel 6.1.0 → 6.12.1".to_owned()] } else { Vec::new() },
     };
     let zero = Series {
         metric: "context_switches_per_io".to_owned(),

@@ -37,6 +37,14 @@ impl Heading {
         rules: RULES,
     };
 
+    /// The JSON of `history`.
+    pub const HISTORY: Self = Self {
+        name: "history",
+        title: "JSON of history",
+        opening: "`iotoll history --format json`. The JSON Schema is [history.schema.json](history.schema.json).",
+        rules: RULES,
+    };
+
     /// The JSON of `compare`.
     const COMPARE: Self = Self {
         name: "compare",
@@ -349,7 +357,8 @@ mod tests {
     #[test]
     fn every_key_says_what_it_means_and_every_number_its_unit() {
         let (mut count, without) = (0, std::cell::RefCell::new(std::collections::BTreeSet::new()));
-        for schema in KINDS.iter().map(|row| (row.schema)()) {
+        let of_kinds = KINDS.iter().map(|row| (row.schema)());
+        for schema in of_kinds.chain([schema::<model::history::HistoryFinding>()]) {
             count += every_key(&schema, |document, name, key, value| {
                 let named = reference(value).and_then(|name| document.defined(name));
                 let meaning =

@@ -1,7 +1,7 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 15] = [
+const TYPES: [(&str, &str); 16] = [
     ("MoveFinding", "instructions per I/O"),
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),
@@ -17,6 +17,7 @@ const TYPES: [(&str, &str); 15] = [
     ("BothArms", "unit of the probe"),
     ("CrossoverFinding", "unit of the axis"),
     ("Estimate", "unit of its key"),
+    ("Expected", "unit of its series"),
 ];
 
 /// Parts of keys. The first match determines the unit.
