@@ -23,7 +23,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Options {
     /// Length of one measurement.
     pub seconds: f64,
-    /// Number of rounds.
     pub rounds: usize,
     /// Seed of the random order.
     pub seed: u64,
@@ -212,7 +211,6 @@ fn iotoll_beside(this: &Path, of_speed: bool) -> anyhow::Result<PathBuf> {
 
 /// A process that is killed when this guard is dropped.
 pub struct Beside {
-    /// The process.
     pub child: Child,
 }
 

@@ -17,7 +17,6 @@ use std::str::FromStr;
 
 pub use ping_pong::read_trips;
 
-/// One load.
 struct Load {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -38,7 +37,6 @@ const LOADS: [Load; 11] = [
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 
-/// The usage text.
 pub fn usage() -> String {
     let lines = LOADS.iter().map(|load| format!("       validation load {} {}", load.name, load.arguments.join(" ")));
     lines.collect::<Vec<_>>().join("\n")

@@ -30,7 +30,6 @@ use crate::bench::{Bench, Options};
 use anyhow::{Context, bail, ensure};
 use std::process::ExitCode;
 
-/// One validation.
 pub struct Validation {
     /// Name on the command line.
     pub name: &'static str,
@@ -249,7 +248,6 @@ const VALIDATIONS: [Validation; 29] = [
     },
 ];
 
-/// The usage text.
 pub fn usage() -> String {
     let mut text = "usage: cargo run --release -p validation -- NAME [--seconds S] [--rounds R] [--seed N]".to_owned();
     text += " [--long S (memory)]\n";

@@ -22,7 +22,6 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// The usage text.
 pub fn usage() -> String {
     format!(
         "       xtask fuzz [--seconds N] [--same] [TARGET]…   (default {SECONDS} s each; targets: {})",
@@ -89,7 +88,6 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Runs one target.
     fn play(&self, target: &str, longest: u32, seconds: u64, again: bool) -> anyhow::Result<()> {
         let program = self.programs.join(target);
         let (findings, scratch) = (self.built.join("findings").join(target), self.built.join("scratch").join(target));

@@ -14,7 +14,6 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("iotoll.fish", "usr/share/fish/vendor_completions.d/iotoll.fish"),
 ];
 
-/// Usage message.
 pub fn usage() -> &'static str {
     "       xtask deb [--program PATH]   (a Debian package of the release build, or of the program at PATH)\n       \
      xtask static   (a release build without shared libraries)"

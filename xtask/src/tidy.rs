@@ -15,14 +15,12 @@ mod words;
 use std::fmt;
 use tree::Tree;
 
-/// One rule.
 pub struct Rule {
     /// Its name in the output.
     pub name: &'static str,
     find: fn(&Tree) -> Vec<Breach>,
 }
 
-/// Every rule.
 pub const RULES: [Rule; 15] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },

@@ -25,7 +25,6 @@ const WARM_UP: Duration = Duration::from_millis(100);
 /// Probes that every kernel has, and that say how often the network interrupts.
 const DEFAULT_PROBES: &str = "softirqs.net_rx,softirqs.net_tx";
 
-/// Runs the verb.
 pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     if arguments.probes.lists() {
         return probes::list();

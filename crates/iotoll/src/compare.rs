@@ -35,7 +35,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Name of the first arm when arms come from flags.
 const BASELINE: &str = "baseline";
 
-/// Runs the verb.
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     if arguments.probes.lists() {
         return probes::list();
@@ -93,7 +92,6 @@ pub(crate) fn conclude(
     Ok(failure::of_finding(&finding))
 }
 
-/// How to measure.
 pub(crate) fn settings(
     arguments: &CompareArguments,
     meters: Selection,

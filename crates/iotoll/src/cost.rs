@@ -19,7 +19,6 @@ use report::Format;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs the verb.
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
     if measuring.probes.lists() {

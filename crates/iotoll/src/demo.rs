@@ -88,7 +88,6 @@ fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
     Ok(draft.resolve(&surroundings)?)
 }
 
-/// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
     Saving::prepare(&arguments.output, "demo")?.abandon();

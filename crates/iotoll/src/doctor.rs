@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs the verb.
 pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     let calibration = Calibration::begin();

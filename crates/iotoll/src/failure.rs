@@ -6,7 +6,6 @@ use model::limit::{self, LimitState};
 use model::record::{Exit, Outcome};
 use std::process::ExitCode;
 
-/// It failed.
 pub const FAILED: u8 = 1;
 /// Bad usage or bad input.
 pub const BAD_INPUT: u8 = 2;
@@ -61,7 +60,6 @@ pub fn in_words(error: &anyhow::Error) -> String {
     if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }
 }
 
-/// ELOOP.
 const LOOP: i32 = 40;
 
 fn is_bad_input(error: &anyhow::Error) -> bool {

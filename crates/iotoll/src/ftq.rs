@@ -34,7 +34,6 @@ const DEFAULT_PROBES: &str = "dirty,writeback,worker.sleeps,worker.off_cpu_time,
 /// Size of a file that is made for a writer without `--size`.
 const SIZE: &str = "1g";
 
-/// Runs the verb.
 pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     if arguments.probes.lists() {
         return probes::list();

@@ -33,7 +33,6 @@ use std::time::{Duration, SystemTime};
 /// Without `--stack`: what needs no module and no program.
 const STACK: &str = "tmpfs";
 
-/// Runs the verb.
 pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         GuestVerb::Run(arguments) => measure(arguments, words),

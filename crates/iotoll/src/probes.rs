@@ -3,7 +3,6 @@
 use crate::stdout;
 use std::process::ExitCode;
 
-/// Prints the list.
 pub fn list() -> anyhow::Result<ExitCode> {
     stdout::write(&report::probes::list(&lab::probe::list(), stdout::columns()))?;
     Ok(ExitCode::SUCCESS)

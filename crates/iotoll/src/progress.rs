@@ -72,7 +72,6 @@ impl ProgressLine {
         ));
     }
 
-    /// Removes the line.
     pub fn clear(&self) {
         if self.bar.is_finished() {
             return;

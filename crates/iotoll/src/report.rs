@@ -10,7 +10,6 @@ use model::ftq::FtqRecord;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs the verb.
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
         Some(path) => path.clone(),

@@ -23,7 +23,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 
-/// Runs the verb.
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
     if measuring.probes.lists() {

@@ -45,7 +45,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// Starts the thread.
     pub fn start() -> Result<Self> {
         let (sender, lines) = sync_channel::<String>(QUEUED);
         let (end, ended) = sync_channel(1);

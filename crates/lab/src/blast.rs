@@ -45,7 +45,6 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(30);
 /// Packets are over if none arrived for this time.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What is the same for every verb. Its background is unused, because each round has its own; the CPUs are those of the plan.
@@ -68,7 +67,6 @@ pub enum Event<'a> {
 pub struct Progress {
     /// Rounds that are complete.
     pub rounds: u32,
-    /// Rounds in all.
     pub of: u32,
     /// The point that was measured last.
     pub point: Point,
@@ -189,7 +187,6 @@ impl Receiving {
         }
     }
 
-    /// New submitters begin.
     fn begin(&mut self) -> Result<Counts> {
         match self {
             Self::Own(receiver) => Ok(receiver.begin()),

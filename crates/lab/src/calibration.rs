@@ -10,7 +10,6 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Reads both clocks.
     pub fn begin() -> Self {
         Self { begun: Instant::now() }
     }

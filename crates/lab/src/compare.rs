@@ -58,7 +58,6 @@ use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
 use toggle::Toggles;
 
-/// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What is the same for every verb. Its background is unused, because each round has its own; its place, services and shell
@@ -79,11 +78,8 @@ pub enum Stage<'a> {
     Preparing(progress::Progress<'a>),
     /// A round was completed.
     Measuring {
-        /// Rounds.
         rounds: usize,
-        /// Elapsed time.
         elapsed: Duration,
-        /// Longest time.
         budget: Duration,
         /// The comparison that is furthest from its precision.
         standing: Option<Standing>,
@@ -202,7 +198,6 @@ struct RoundRunner<'a> {
     longest_slice: Option<Duration>,
     session: &'a Session<'a>,
     neighbours: Neighbours,
-    /// Workers and commands.
     processes: Processes,
     /// What commands that take turns need, if they do.
     sliced: Option<SlicedCommands>,

@@ -39,7 +39,6 @@ pub struct CommandPlan {
     pub command: Vec<String>,
     /// How I/Os are counted.
     pub count: Count,
-    /// Number of executions.
     pub repeat: u32,
     /// Where the command's standard output goes.
     pub printed: Printed,
@@ -55,10 +54,7 @@ pub enum Isolation {
     Shared,
     /// It has no standard input and a process group of its own. Of its standard error only the last line is kept, for
     /// the error message. Its processes are killed when it ends, or after this time.
-    Alone {
-        /// Longest run time.
-        longest: Duration,
-    },
+    Alone { longest: Duration },
 }
 
 /// Where a command's standard output goes. Never to ours, which contains only the result.
@@ -66,7 +62,6 @@ pub enum Isolation {
 pub enum Printed {
     /// To our standard error.
     ToStderr,
-    /// Nowhere.
     Nowhere,
 }
 
@@ -87,12 +82,9 @@ pub enum Count {
     Program,
     /// Stated by the user, for each execution.
     Stated {
-        /// I/Os.
         ios: Option<u64>,
-        /// Bytes.
         bytes: Option<u64>,
     },
-    /// By a counter of the kernel.
     Kernel(Counter),
 }
 

@@ -25,7 +25,6 @@ struct Demand {
     /// Bytes.
     memory: u64,
     threads: u64,
-    /// Open files.
     files: u64,
 }
 

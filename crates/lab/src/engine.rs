@@ -31,7 +31,6 @@ use worker::Worker;
 
 /// Input for opening an engine.
 pub struct Setup<'a> {
-    /// The job.
     pub plan: &'a JobPlan,
     /// Its files, to be opened.
     pub targets: &'a [Target],
@@ -46,7 +45,6 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-/// Every engine.
 const TABLE: [(EngineKind, Open); 10] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),

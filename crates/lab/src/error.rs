@@ -9,7 +9,6 @@ pub enum Error {
     /// A file or device.
     #[error("{}: {what}: {source}{mend}", path.display())]
     File {
-        /// Its path.
         path: PathBuf,
         /// What was being done.
         what: String,
@@ -21,7 +20,6 @@ pub enum Error {
     /// A record could not be written or continued.
     #[error("{}: {what}: {source}{mend}", path.display())]
     Record {
-        /// Its file.
         path: PathBuf,
         /// What was being done.
         what: String,
@@ -39,7 +37,6 @@ pub enum Error {
     /// A command that cannot be started.
     #[error("{program}: cannot be started: {source}{}", limit(.source))]
     NotStarted {
-        /// Its program.
         program: String,
         /// The error of the system.
         source: io::Error,
@@ -56,7 +53,6 @@ pub enum Error {
     /// An operation of a job failed.
     #[error("job '{job}': {what}: {source}{mend}")]
     Job {
-        /// Which job.
         job: String,
         /// What was being done.
         what: String,

@@ -50,7 +50,6 @@ const FEWEST_ROWS: u64 = 1 << 10;
 /// The rate of the time-stamp counter is known to 10 ppm after this time.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
-/// How to record.
 pub struct Settings {
     /// What is the same for every verb. No meter runs, and the CPUs of worker and recorder are those of the plan.
     pub session: session::Settings,
@@ -67,7 +66,6 @@ pub struct Settings {
 pub enum Event<'a> {
     /// Before the first reading.
     Preparing(Progress<'a>),
-    /// It records.
     Recording(&'a Look<'a>),
 }
 
@@ -76,13 +74,10 @@ pub enum Event<'a> {
 pub struct Look<'a> {
     /// Time since it began.
     pub elapsed: Duration,
-    /// Its planned length.
     pub total: Duration,
     /// Amount per second since the last look, if there were readings.
     pub per_second: Option<f64>,
-    /// What is counted.
     pub unit: &'a str,
-    /// Readings so far.
     pub readings: u64,
     /// Readings so far that span more than one quantum.
     pub late: u64,
@@ -275,7 +270,6 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Records to the end.
     fn run(mut self) -> Result<(FtqRecord, End)> {
         self.subject.begin();
         self.recorder.begin();

@@ -227,7 +227,6 @@ impl State {
     }
 }
 
-/// A running guardian.
 #[derive(Debug)]
 struct Process {
     child: Child,

@@ -64,7 +64,6 @@ trait CpuMeter: Send {
 
 /// A meter that is read once for all CPUs.
 trait MachineMeter: Send {
-    /// The current clocks.
     fn read(&mut self) -> Option<Clocks>;
 }
 
@@ -113,7 +112,6 @@ fn out_of_reach(cpus: &[u32]) -> Option<String> {
 pub struct Windows {
     /// Windows without a meter that disturbs.
     pub quiet: bool,
-    /// Meters that disturb.
     pub disturbing: Vec<Mode>,
 }
 
@@ -185,7 +183,6 @@ impl MeterSet {
         Self { probes, ..self }
     }
 
-    /// The probes.
     pub fn probes(&self) -> &ProbeSet {
         &self.probes
     }

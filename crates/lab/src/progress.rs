@@ -8,13 +8,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A service is starting, or being filled.
-    Starting {
-        /// Its name.
-        service: &'a str,
-    },
+    Starting { service: &'a str },
     /// A file is being laid out.
     LayingOut {
-        /// Its path.
         path: &'a Path,
         /// Bytes so far.
         done: u64,
@@ -23,7 +19,6 @@ pub enum Progress<'a> {
     },
     /// A file is being read into the page cache.
     ReadingIn {
-        /// Its path.
         path: &'a Path,
         /// Bytes so far.
         done: u64,
@@ -31,19 +26,12 @@ pub enum Progress<'a> {
         total: u64,
     },
     /// The machine is being measured without the workload.
-    Background {
-        /// Elapsed time.
-        elapsed: Duration,
-        /// Total time.
-        total: Duration,
-    },
-    /// The workload runs.
+    Background { elapsed: Duration, total: Duration },
     Running {
         /// Number of the phase or execution, from 0.
         number: usize,
         /// Number of phases or executions.
         count: usize,
-        /// Elapsed time.
         elapsed: Duration,
         /// Total time, if it is known.
         total: Option<Duration>,

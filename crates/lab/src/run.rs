@@ -131,7 +131,6 @@ fn planned_length(phase: &Phase) -> Option<Duration> {
     phase.jobs.iter().map(length).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
-/// A running phase.
 struct Running<'a> {
     pool: WorkerPool,
     interruption: &'a Interruption,

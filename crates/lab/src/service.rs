@@ -30,15 +30,12 @@ use std::time::{Duration, Instant};
 
 /// A client may see its connection close before the kernel reports that the server exited.
 const DEATH_IS_KNOWN: Duration = Duration::from_millis(200);
-/// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The services of a measurement, and what starting them needs.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceSettings {
-    /// The services.
     pub services: Vec<Service>,
-    /// Their reserved addresses.
     pub addresses: Addresses,
     /// Kills them if iotoll is killed.
     pub guardian: Guardian,

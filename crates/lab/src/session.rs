@@ -65,7 +65,6 @@ pub struct Settings {
 
 /// What a measurement gives, before its end is saved.
 pub(crate) trait Measured {
-    /// How it ended.
     fn outcome(&mut self) -> &mut Outcome;
     /// Saves the last line of the record.
     fn save_end(&self, saver: &Saver) -> Result<()>;

@@ -107,7 +107,6 @@ impl<'a> Sheet<'a> {
         };
     }
 
-    /// Completes the record.
     pub(crate) fn close(mut self) -> Record {
         self.note_storage();
         self.record.canaries.push(canary::run());

@@ -131,7 +131,6 @@ const PLAIN: &str = "_-./=:,+@%^";
 /// A command without its shell: `sh -c 'exec fio job.fio'` is `fio job.fio`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LookedThrough {
-    /// Its words.
     pub words: Vec<String>,
     /// How many of them come before the program that does the work.
     pub before: usize,
@@ -139,7 +138,6 @@ pub(crate) struct LookedThrough {
     pub network: Option<String>,
 }
 
-/// Looks through a command.
 pub(crate) fn look_through(command: &[String]) -> LookedThrough {
     let mut found = LookedThrough { words: command.to_vec(), before: 0, network: None };
     while let Some(name) = found.words.get(found.before).and_then(|word| Path::new(word).file_name()?.to_str()) {

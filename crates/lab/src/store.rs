@@ -21,10 +21,8 @@ const RECORD: &str = "record.jsonl";
 /// Default folder of records.
 pub const RUNS: &str = "iotoll-runs";
 
-/// A folder for a record.
 #[derive(Clone, Debug)]
 pub struct RecordFolder {
-    /// Its path.
     pub path: PathBuf,
     /// The folders that were made for it, the innermost first.
     made: Vec<PathBuf>,
@@ -157,12 +155,9 @@ fn file_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// A saved record.
 #[derive(Debug)]
 pub struct Saved {
-    /// The folder.
     pub folder: PathBuf,
-    /// The file.
     pub path: PathBuf,
     /// Why it is not in the requested folder, if it is not.
     pub instead: Option<Error>,

@@ -5,10 +5,8 @@ use crate::interruption::{Awaited, Interruption};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A time limit.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitLimit {
-    /// Longest time.
     pub longest: Duration,
     /// The user can choose it.
     has_flag: bool,

@@ -45,7 +45,6 @@ impl Capacity {
         if self.nanos > 0.0 { busy.nanos / self.nanos } else { 0.0 }
     }
 
-    /// In seconds of one CPU.
     pub fn cpu_seconds(self) -> f64 {
         self.nanos / 1e9
     }

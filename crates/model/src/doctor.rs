@@ -17,14 +17,12 @@ use serde::{Deserialize, Serialize};
 /// The schema name of a serialized diagnosis.
 pub const SCHEMA: &str = "iotoll.doctor/1";
 
-/// The whole diagnosis.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// [`SCHEMA`].
     pub schema: String,
     /// What the machine can measure, in one to three sentences.
     pub summary: String,
-    /// The machine.
     pub host: Host,
     /// The meters: what they see, or why they are unavailable.
     pub meters: Vec<MeterStatus>,
@@ -32,9 +30,7 @@ pub struct Diagnosis {
     pub checks: Vec<Check>,
     /// What the machine did without a workload.
     pub background: Background,
-    /// The canaries.
     pub canaries: Canaries,
-    /// Caveats, for scripts.
     pub warnings: Vec<Warning>,
 }
 
@@ -71,14 +67,10 @@ pub struct Background {
     pub steal_since_boot_fraction: Reading<f64>,
 }
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked.
     pub topic: Topic,
-    /// The result.
     pub state: State,
-    /// What was found.
     pub found: String,
     /// How it affects the numbers.
     pub why_it_matters: String,
@@ -92,7 +84,6 @@ impl Check {
         Self { topic, state, found: found.into(), why_it_matters: topic.why_it_matters().to_owned(), mend: None }
     }
 
-    /// Adds a fix.
     pub fn mend(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }

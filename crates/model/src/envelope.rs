@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// The schema name in the envelope of every record.
 pub const SCHEMA: &str = "iotoll.record/3";
 
-/// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The cost of the I/Os of jobs or of a command: `iotoll run`, `iotoll cost`.
@@ -38,7 +37,6 @@ struct Row {
     method_version: u32,
 }
 
-/// Every kind.
 static KINDS: [Row; 5] = [
     Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 3 },
     Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 3 },
@@ -54,7 +52,6 @@ static KINDS: [Row; 5] = [
 ];
 
 impl Kind {
-    /// All kinds.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|row| row.kind)
     }

@@ -9,12 +9,10 @@ pub enum ExperimentKind {
     Compare,
     /// Instructions of I/Os in guests.
     Guest,
-    /// Small packets.
     Blast,
 }
 
 impl ExperimentKind {
-    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Compare, Self::Guest, Self::Blast];
 
     /// Its name in a file.

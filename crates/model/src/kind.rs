@@ -35,11 +35,9 @@ pub struct Extent {
 
 /// A record of one kind.
 pub trait Recorded: Sized {
-    /// The kind.
     const KIND: Kind;
     /// A line after the envelope.
     type Line: DeserializeOwned;
-    /// What was planned.
     type Plan;
     /// All numbers that follow from the record.
     type Finding: Concluded;
@@ -56,13 +54,11 @@ pub trait Recorded: Sized {
     /// How much of the measurement it contains.
     fn extent(&self) -> Extent;
 
-    /// Its first line.
     fn envelope(&self) -> &Envelope;
 
     /// The machine; `None` if an older record does not have it.
     fn host(&self) -> Option<&Host>;
 
-    /// What was planned.
     fn plan(&self) -> &Self::Plan;
 
     /// Checks whether a measurement of `plan` can be compared with this earlier record.
@@ -94,7 +90,6 @@ pub trait Recorded: Sized {
 
 /// The finding of a record: how the measurement ended, and whether its limits were kept.
 pub trait Concluded {
-    /// How it ended.
     fn outcome(&self) -> &Outcome;
 
     /// The limits of `--fail-on`.

@@ -34,22 +34,18 @@ pub struct Whereabouts {
 /// CPU time of threads, and the CPU that they ran on last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanOn {
-    /// Their owner.
     pub side: Side,
     /// The name of the thread; for peers, the name of the process.
     pub name: String,
     /// The process ID of a peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// Number of threads.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub threads: u32,
-    /// The CPU.
     pub cpu: u32,
     /// Whether it is known to have run on another CPU before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
-    /// CPU time.
     pub nanos: Nanos,
 }
 

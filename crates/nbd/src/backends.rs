@@ -51,7 +51,6 @@ pub enum Backend {
 /// What a range contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
-    /// Allocated data.
     Data,
     /// Not allocated; reads as zeros.
     Hole,
@@ -72,7 +71,6 @@ impl ExtentKind {
 pub struct Extent {
     /// Length in bytes, at least 1.
     pub length: u32,
-    /// What it contains.
     pub kind: ExtentKind,
 }
 

@@ -48,10 +48,8 @@ impl Default for Options {
     }
 }
 
-/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Its slot.
     pub slot: u32,
     /// Length of the request in bytes.
     pub length: u32,
@@ -70,7 +68,6 @@ pub enum Ask {
     Read,
     /// Write from the slot.
     Write,
-    /// Discard the range.
     Trim,
     /// Make all completed writes durable; the range is ignored.
     Flush,
@@ -91,7 +88,6 @@ impl Ask {
 /// System calls and bytes moved without or with a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscalls {
-    /// Sending system calls.
     pub sends: u64,
     /// Receiving system calls and waits.
     pub receives: u64,

@@ -63,12 +63,9 @@ impl Default for Options {
     }
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// TCP.
     Tcp(TcpListener),
-    /// A Unix socket.
     Unix(UnixListener),
 }
 
@@ -136,7 +133,6 @@ impl ServerHandle {
 /// Receives the server's log lines and reports. Nothing here may wait: an event loop calls it, and its clients would wait
 /// too.
 pub trait Observer: Sync {
-    /// A log line.
     fn note(&self, text: &str);
     /// The counters so far, after [`ServerHandle::report`].
     fn so_far(&self, counters: &Counters);

@@ -47,7 +47,6 @@ pub enum Then {
     Nothing,
     /// Send its own slots.
     Send,
-    /// Drain the queue.
     Drain,
 }
 

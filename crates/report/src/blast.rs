@@ -21,7 +21,6 @@ use model::blast::finding::PointFinding;
 use model::stats::Estimate;
 use model::stored::UnpairedChange;
 
-/// The finding as a document.
 pub(crate) fn document(finding: &BlastFinding) -> Document {
     Document {
         kind: "iotoll blast".to_owned(),

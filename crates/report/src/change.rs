@@ -8,7 +8,6 @@ use model::stored::UnpairedChange;
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change {
-    /// The change.
     pub value: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,

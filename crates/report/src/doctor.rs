@@ -10,7 +10,6 @@ use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
 
-/// The document of a diagnosis.
 pub fn document(diagnosis: &Diagnosis) -> Document {
     let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
     let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
@@ -32,7 +31,6 @@ pub fn document(diagnosis: &Diagnosis) -> Document {
     }
 }
 
-/// The tone of a state.
 fn tone(state: State) -> Tone {
     match state {
         State::Good => Tone::Own,

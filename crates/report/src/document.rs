@@ -21,18 +21,14 @@ use model::warning::Warning;
 /// The meaning of a text, which a renderer turns into a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Normal text.
     #[default]
     Plain,
-    /// Most important.
     Strong,
-    /// Least important.
     Faint,
     /// The workload's own, better, or good.
     Own,
     /// What others did, or needs attention.
     Notice,
-    /// Worse, or failed.
     Bad,
 }
 
@@ -47,7 +43,6 @@ impl Audience {
     pub const POST: Self = Self(2);
     /// Reads a page with room for charts and full words.
     pub const PAGE: Self = Self(4);
-    /// All readers.
     pub const ALL: Self = Self(7);
 
     /// Both groups of readers.
@@ -64,14 +59,11 @@ impl Audience {
 /// A text with its tone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// Its tone.
     pub tone: Tone,
-    /// The text.
     pub text: String,
 }
 
 impl Note {
-    /// A text.
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: text.into() }
     }
@@ -80,7 +72,6 @@ impl Note {
 /// One line of the answer: a text and its verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {
-    /// The text.
     pub text: String,
     /// The verdict in words, which follows the text after a colon.
     pub verdict: Option<Note>,
@@ -110,9 +101,7 @@ impl Sentence {
 /// A label with a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// The label.
     pub label: String,
-    /// The text.
     pub text: String,
     /// The result of a check, shown as a mark before the label: good, note, problem, unknown.
     pub mark: Option<Tone>,
@@ -121,7 +110,6 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// For all readers.
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self::of(Audience::ALL, label, text)
     }
@@ -141,7 +129,6 @@ impl Fact {
         })
     }
 
-    /// For some readers.
     pub fn of(audience: Audience, label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into(), mark: None, audience }
     }
@@ -154,7 +141,6 @@ pub struct Figure {
     pub what: String,
     /// The value with its unit. The answer has tone `Strong`.
     pub value: String,
-    /// Its tone.
     pub tone: Tone,
     /// Its interval in words.
     pub interval: Option<String>,
@@ -162,14 +148,12 @@ pub struct Figure {
     pub drawing: Option<(Interval, Scale)>,
     /// A note below it.
     pub note: String,
-    /// Its verdict.
     pub verdict: Option<Note>,
     /// Instead of a value: the count of each verdict, and whether the verdict is a "maybe small" one.
     pub counts: Vec<(Tone, bool, usize)>,
 }
 
 impl Figure {
-    /// A value.
     pub fn new(tone: Tone, value: impl Into<String>) -> Self {
         Self { value: value.into(), tone, ..Self::default() }
     }
@@ -184,7 +168,6 @@ pub enum Body {
     Figures(Vec<Vec<Figure>>),
     /// Labels with their texts.
     Facts(Vec<Fact>),
-    /// A table.
     Table(Table),
     /// Charts, side by side where there is room.
     Charts(Vec<Chart>),
@@ -197,9 +180,7 @@ pub enum Body {
 pub struct Block {
     /// The title; may be empty.
     pub title: String,
-    /// The contents.
     pub body: Body,
-    /// Remarks below it.
     pub notes: Vec<Note>,
     /// The readers it is for.
     pub audience: Audience,
@@ -210,14 +191,12 @@ pub struct Block {
 /// Blocks that the reader can expand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
-    /// Its title.
     pub summary: String,
     /// Whether it is expanded at first.
     pub open: bool,
 }
 
 impl Block {
-    /// For all readers.
     pub fn new(title: impl Into<String>, body: Body) -> Self {
         Self { title: title.into(), body, notes: Vec::new(), audience: Audience::ALL, fold: None }
     }
@@ -227,7 +206,6 @@ impl Block {
         Self { audience, ..self }
     }
 
-    /// Adds remarks.
     pub fn with(self, notes: Vec<Note>) -> Self {
         Self { notes, ..self }
     }
@@ -266,7 +244,6 @@ pub struct Section {
     pub title: String,
     /// The readers of the title; others recognize the section by its blocks.
     pub title_for: Audience,
-    /// Its blocks.
     pub blocks: Vec<Block>,
 }
 
@@ -311,7 +288,6 @@ pub struct Document {
     pub headline: Vec<Sentence>,
     /// The arms of a comparison, one colour each.
     pub subjects: Vec<Fact>,
-    /// The numbers.
     pub sections: Vec<Section>,
     /// The caveats, in any order: each renderer shows the gravest first, before the numbers.
     pub caveats: Vec<Warning>,

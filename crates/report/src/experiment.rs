@@ -8,7 +8,6 @@ use crate::shell::command;
 use crate::workload::options;
 use model::experiment::{Axis, Cache, Case, Experiment, Metric, Rules, Work};
 
-/// The document of an experiment.
 pub fn document(experiment: &Experiment) -> Document {
     let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment)].concat();
     Document {

@@ -20,7 +20,6 @@ pub trait Finding {
     /// The finding as a document.
     fn document(&self) -> Document;
 
-    /// All its numbers.
     fn json(&self) -> String;
 }
 
@@ -54,7 +53,6 @@ findings! {
     GuestPlan: plan::guests,
 }
 
-/// A report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Text for a terminal.
@@ -97,7 +95,6 @@ pub fn page_of_both(first: &impl Finding, second: &impl Finding) -> String {
 }
 
 impl Format {
-    /// Every format.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.format)
     }

@@ -20,7 +20,6 @@ use model::ftq::finding::{Level, PeriodChanges};
 /// Periods told in the answer; the others are in their table.
 const TOLD: usize = 3;
 
-/// The finding as a document.
 pub(crate) fn document(finding: &FtqFinding) -> Document {
     Document {
         kind: "iotoll ftq".to_owned(),

@@ -37,7 +37,6 @@ const TOO_MANY_CHANGES: usize = 16;
 /// The reader of a terminal, a mail or an issue.
 const TEXT: Audience = Audience::SCREEN.or(Audience::POST);
 
-/// The document.
 pub fn document(finding: &GuestFinding) -> Document {
     Document {
         kind: "iotoll guest run".to_owned(),

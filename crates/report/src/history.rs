@@ -18,7 +18,6 @@ use model::stats::Estimate;
 /// Charts of an experiment: those of series that changed, and as many others as make these.
 const CHARTS: usize = 6;
 
-/// The finding as a document.
 pub fn document(finding: &HistoryFinding) -> Document {
     let records: usize = finding.experiments.iter().map(|experiment| experiment.records.len()).sum();
     let mut sections: Vec<Section> = finding.experiments.iter().map(section).collect();

@@ -15,12 +15,10 @@ use markup::{element, escape};
 use model::origin::Input;
 use svg::Paint;
 
-/// Its readers.
 const READER: Audience = Audience::PAGE;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Renders the file.
 pub fn html(document: &Document) -> String {
     page(document, &[])
 }
@@ -117,7 +115,6 @@ fn caveats(document: &Document) -> String {
     if lines.is_empty() { lines } else { format!("<aside>\n<h2>Caveats</h2>\n<ul>\n{lines}</ul>\n</aside>\n") }
 }
 
-/// The class for a tone.
 fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Own => "better",

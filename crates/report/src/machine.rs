@@ -48,7 +48,6 @@ pub fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
-/// Its settings.
 pub fn settings(host: &Host) -> String {
     let Host { governor, smt, clocksource, idle_driver, .. } = host;
     format!("governor {governor}, SMT {smt}, clocksource {clocksource}, idle {idle_driver}")

@@ -12,7 +12,6 @@ use model::origin::Input;
 /// Short enough to be quoted a few times in an 80-column mail client.
 pub const COLUMNS: usize = 72;
 
-/// The mail.
 pub fn mail(document: &Document) -> String {
     let page = Page::mail(COLUMNS);
     let command = match document.command.is_empty() {

@@ -14,10 +14,8 @@ use crate::text::page::Page;
 use crate::text::sketch::sketch;
 use model::origin::Input;
 
-/// Its readers.
 const READER: Audience = Audience::POST;
 
-/// Renders the text.
 pub fn markdown(document: &Document) -> String {
     let subjects = document.subjects.iter().map(|fact| format!("{}: {}", code(&fact.label), code(&fact.text)));
     let workload = document.workload_for(READER).map(|fact| format!("{}: {}", prose(&fact.label), code(&fact.text)));

@@ -10,7 +10,6 @@ use model::ftq::plan::Worker;
 use model::guest::GuestPlan;
 use model::plan::{JobPlan, Phase, Plan};
 
-/// The document of a plan.
 pub fn document(plan: &Plan) -> Document {
     let several = plan.phases.len() > 1;
     let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };

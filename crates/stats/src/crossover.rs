@@ -9,7 +9,6 @@ use super::log_ratio::{LogRatio, PairedRound, Steps, influences, log_ratio};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
 
-/// One point of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepPoint<'a> {
     /// The value on the axis; positive.
@@ -18,7 +17,6 @@ pub struct SweepPoint<'a> {
     pub rounds: &'a [PairedRound],
 }
 
-/// The better arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Winner {
@@ -32,7 +30,6 @@ pub enum Winner {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Crossover {
-    /// It changes once.
     At {
         /// The value on the axis.
         at: Estimate,
@@ -40,10 +37,7 @@ pub enum Crossover {
         winner_above: Winner,
     },
     /// It does not change: the same arm is better at every point.
-    Everywhere {
-        /// The better arm.
-        winner: Winner,
-    },
+    Everywhere { winner: Winner },
     /// One arm is better wherever a difference was detected, but at some points none was, so the other may be better there.
     Unresolved {
         /// The better arm where a difference was detected.
@@ -52,10 +46,7 @@ pub enum Crossover {
         undecided: Vec<f64>,
     },
     /// It changes more than once, so there is no single crossover.
-    Several {
-        /// Number of changes.
-        changes: usize,
-    },
+    Several { changes: usize },
     /// No point shows a difference.
     Undecided,
 }

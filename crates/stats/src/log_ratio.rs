@@ -56,7 +56,6 @@ pub struct LogRatio {
 pub struct Steps {
     /// Of the numerator, in its unit: 1 for a count.
     pub numerator: f64,
-    /// Of the denominator.
     pub denominator: f64,
     /// Readings of each in a round: two for each slice.
     pub readings: f64,

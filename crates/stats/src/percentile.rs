@@ -43,7 +43,6 @@ pub struct PercentileShift {
     pub candidate_ticks: f64,
     /// θ = ln(candidate ÷ baseline).
     pub theta: f64,
-    /// Number of rounds.
     pub units: usize,
     /// The correlation of consecutive rounds, if it is evident; the interval contains it.
     pub correlation: Option<f64>,
@@ -53,12 +52,10 @@ pub struct PercentileShift {
 /// Why a percentile cannot be compared, and what it needs.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotEnough {
-    /// Too few rounds.
     #[error("p{percent} needs {FEWEST_ROUNDS} rounds or more; there were {rounds}")]
     Rounds {
         /// The percentile, in percent.
         percent: f64,
-        /// Number of rounds.
         rounds: usize,
     },
     /// Too few I/Os lie beyond the percentile.

@@ -7,20 +7,16 @@ use super::uncertainty::Uncertainty;
 /// Numerator and denominator of one unit (a window, a round, an execution), for example cycles and I/Os.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The numerator.
     pub numerator: f64,
-    /// The denominator.
     pub denominator: f64,
 }
 
 /// A ratio of sums, with the uncertainty from the spread of the units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Σ numerator / Σ denominator.
     pub value: f64,
     /// How far it may be off, in the unit of the value; `None` with fewer than two units.
     pub error: Option<Uncertainty>,
-    /// Number of units.
     pub units: usize,
     /// The correlation of neighbouring units, where it is evident. The error is larger for it.
     pub correlation: Option<f64>,

@@ -14,7 +14,6 @@ const GROUPS: usize = 20;
 /// ln(Σn/Σd) of one arm in one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogLevel {
-    /// The logarithm.
     pub log: f64,
     /// How far it may be off; `None` with fewer than two rounds.
     pub error: Option<Uncertainty>,

@@ -11,7 +11,6 @@ pub struct Evidence {
     criteria: Vec<Criterion>,
 }
 
-/// A criterion.
 #[derive(Clone, Debug)]
 struct Criterion {
     met: bool,
@@ -29,7 +28,6 @@ impl Evidence {
         self.parts.push(table);
     }
 
-    /// Adds a note.
     pub fn note(&mut self, text: impl Into<String>) {
         self.parts.push(text.into() + "\n");
     }

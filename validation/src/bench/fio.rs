@@ -20,13 +20,11 @@ pub fn job(engine: &str, seconds: f64, options: &[&str]) -> Vec<String> {
 /// The result of one fio run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ran {
-    /// I/Os.
     pub ios: f64,
     /// I/Os per second.
     pub iops: f64,
 }
 
-/// Runs fio.
 pub fn run(bench: &Bench, job: &[String]) -> anyhow::Result<Ran> {
     run_with(bench, job, &[])
 }

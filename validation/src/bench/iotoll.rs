@@ -22,7 +22,6 @@ impl Measuring {
     /// Measures only the I/O itself.
     pub const LEAST: Self = Self { meters: "thread", background_millis: 200, out: None };
 
-    /// The flags.
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--meters={}", self.meters),

@@ -7,7 +7,6 @@ use std::process::Command;
 pub const FAR: &str = "10.213.77.2";
 const NEAR: &str = "10.213.77.1";
 
-/// The pair.
 pub struct VethPair {
     namespace: String,
     /// The device on this side.

@@ -73,7 +73,6 @@ fn check(block: usize, depth: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One block of the memory.
 fn place(memory: &[u8], block: usize, number: u64) -> &[u8] {
     let begin = number as usize * block;
     memory.get(begin..begin + block).unwrap_or_default()

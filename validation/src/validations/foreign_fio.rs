@@ -43,7 +43,6 @@ enum Cache {
 /// The source of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// The file.
     File,
     /// Nothing: engine `null`.
     Null,
@@ -76,7 +75,6 @@ impl Floor {
     }
 }
 
-/// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
     engine: &'static str,

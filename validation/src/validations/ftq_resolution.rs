@@ -31,7 +31,6 @@ struct Cell {
     probes: usize,
 }
 
-/// One recording.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
     late: f64,

@@ -14,7 +14,6 @@ use std::process::{Command, Output, Stdio};
 /// An area of hostile input.
 struct Area {
     name: &'static str,
-    /// What its inputs are.
     inputs: &'static str,
     /// Integration tests with chosen inputs.
     tests: &'static str,

@@ -94,7 +94,6 @@ const LOADS: [Load; 14] = [
     Load { storage: Storage::File, place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
 ];
 
-/// One run.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     load: usize,

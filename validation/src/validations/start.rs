@@ -7,7 +7,6 @@ use crate::bench::{fio, rounds};
 use std::path::Path;
 use std::time::Instant;
 
-/// Time limit.
 const MOST_MILLIS: f64 = 50.0;
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {

@@ -2,12 +2,10 @@
 //!
 //! So a rule about code is not triggered by prose about it, nor by a rule's own string literals.
 
-/// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// Code, with the content of literals removed.
     pub code: String,
-    /// Comments.
     pub comment: String,
 }
 
@@ -33,7 +31,6 @@ pub fn has_word(text: &str, word: &str) -> bool {
 enum State {
     Code,
     LineComment,
-    /// Nesting depth.
     BlockComment(usize),
     Text,
     /// Number of hashes in its delimiter.

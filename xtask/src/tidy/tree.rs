@@ -17,7 +17,6 @@ const SCRIPTS: [&str; 2] = ["check", ".ci/run"];
 pub struct File {
     /// Path from the root, with `/` separators.
     pub path: String,
-    /// Content.
     pub text: String,
     /// Lines with comments separated, if it is a Rust source.
     pub lines: Vec<Line>,
@@ -39,9 +38,7 @@ impl File {
     }
 }
 
-/// All files.
 pub struct Tree {
-    /// Sorted by path.
     pub files: Vec<File>,
     /// Paths of all files and folders, including those that no rule reads.
     pub paths: BTreeSet<String>,
@@ -61,7 +58,6 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The Rust sources.
     pub fn sources(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }

@@ -14,7 +14,6 @@ impl Page {
         Self { text: format!("{GENERATED}\n# {title}\n") }
     }
 
-    /// Begins a section.
     pub fn section(&mut self, title: &str) {
         self.text += &format!("\n## {title}\n");
     }
@@ -24,7 +23,6 @@ impl Page {
         self.text += &format!("\n{}\n", markdown.trim_end());
     }
 
-    /// Adds preformatted text.
     pub fn verbatim(&mut self, text: &str) {
         self.text += &format!("\n```text\n{}\n```\n", text.trim_end());
     }

@@ -41,7 +41,11 @@ fn a_damaged_record_is_left_out_and_named() {
     folder.write("b/record.jsonl", "{}\n");
     let ended = folder.iotoll("history . --format json").run();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stderr.contains("left out: b/record.jsonl") || ended.stderr.contains("left out: ./b"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("left out: b/record.jsonl") || ended.stderr.contains("left out: ./b"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(ended.json()["experiments"][0]["records"].as_array().unwrap().len(), 2);
 }
 

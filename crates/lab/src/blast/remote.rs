@@ -14,10 +14,8 @@ use std::time::Duration;
 const PROTOCOL: &str = "iotoll.blast-receiver/1";
 /// Longest time for connecting and for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest answer.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     /// New submitters begin; the counts of packets.
@@ -42,7 +40,6 @@ impl Ask {
     }
 }
 
-/// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reply {
     protocol: String,
@@ -84,7 +81,6 @@ pub(super) struct RemoteReceiver {
 }
 
 impl RemoteReceiver {
-    /// Connects to it.
     pub fn connect(address: SocketAddr) -> Result<Self> {
         let nobody = |error: std::io::Error| {
             Error::Refused(format!(
@@ -120,7 +116,6 @@ impl RemoteReceiver {
         self.about
     }
 
-    /// New submitters begin.
     pub fn begin(&mut self) -> Result<Counts> {
         self.ask(Ask::Begin).map(Reply::counts)
     }

@@ -25,7 +25,6 @@ impl RoundRunner<'_> {
         cell.cloned().unwrap_or_default()
     }
 
-    /// The command of a case.
     pub(super) fn command_plan(&self, case: usize) -> CommandPlan {
         let command = match self.experiment.cases.get(case).map(|case| &case.work) {
             Some(Work::Command(command)) => command.clone(),

@@ -38,7 +38,6 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.phase.jobs.iter().map(|job| job.copies.max(1) as usize).sum()
     }

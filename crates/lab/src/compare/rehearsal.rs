@@ -20,7 +20,6 @@ const AWAKE: Duration = Duration::from_secs(1);
 const LEAST_LIFE: Duration = Duration::from_secs(3);
 /// A command that has done no I/O yet runs this many times as long in the next try: it may still lay out its files.
 const LONGER: u32 = 6;
-/// Number of tries.
 const TRIES: u32 = 3;
 /// Time that each command runs when it has its turn again.
 const AT_WORK: Duration = Duration::from_millis(300);
@@ -30,11 +29,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
 
-/// The outcome.
 pub(super) enum Rehearsed {
     /// They can take turns.
     Sliceable(Rehearsal),
-    /// Why they cannot.
     Not(String),
 }
 
@@ -262,7 +259,6 @@ impl Trial {
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
     }
 
-    /// All that moves.
     fn rates(&self) -> Rates {
         Rates {
             name: self.name.clone(),

@@ -292,7 +292,6 @@ impl WorkReader {
     }
 }
 
-/// A reading of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RingReading {
     Tail(u32),

@@ -26,7 +26,6 @@ pub(super) struct WorkerProcess {
     name: String,
     child: Child,
     words: SharedWords,
-    /// One per thread.
     names: Vec<String>,
     threads: usize,
     clock: Hertz,
@@ -70,7 +69,6 @@ impl WorkerProcess {
         self.gather("getting ready")
     }
 
-    /// Starts a slice.
     pub fn go(&self, keep: bool) {
         let signals = Signals::of(&self.words);
         signals.keep().store(keep.into(), Ordering::Relaxed);
@@ -94,7 +92,6 @@ impl WorkerProcess {
         self.halt()
     }
 
-    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }

@@ -110,11 +110,9 @@ pub(crate) fn execute(
 
 /// A command that reports its I/Os if it can.
 pub(crate) struct Prepared {
-    /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// Where its standard output goes.
     pub(crate) stdout: Stdio,
-    /// Parses its output.
     pub(crate) parser: Box<dyn OutputParser>,
 }
 
@@ -141,7 +139,6 @@ pub(crate) fn set_apart(child: &mut Command, custody: Isolation) -> Result<Optio
     Ok(Some(kept))
 }
 
-/// The last line of a file.
 pub(crate) fn last_line(file: &mut File) -> Option<String> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;

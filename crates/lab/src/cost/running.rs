@@ -24,7 +24,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use sys::process::Ended;
 
-/// A running command.
 pub(super) struct Running<'a> {
     plan: &'a CommandPlan,
     /// Number of the execution, from 0.

@@ -68,7 +68,6 @@ impl Pacing {
             || self.end_sync
     }
 
-    /// The job begins.
     pub fn begin(&mut self, now: u64) {
         self.due = [now; 3];
         self.last_was_sync = false;
@@ -140,7 +139,6 @@ impl Pacing {
         Some(file)
     }
 
-    /// A request is issued.
     pub fn note_issued(&mut self, request: &Request) {
         if request.kind == Kind::Write {
             self.writes += 1;

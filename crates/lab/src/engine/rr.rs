@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_IN_FLIGHT: u64 = 128 << 10;
 /// What the kernel takes from a buffer for a message, beside its bytes.
 const OVERHEAD: u64 = 1 << 10;
-/// Longest datagram.
 const LONGEST_DATAGRAM: u64 = 65_507;
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -77,7 +76,6 @@ fn nobody(job: &str, peer: &Peer, error: &io::Error) -> Error {
     ))
 }
 
-/// A resolved peer.
 #[derive(Clone, Debug)]
 enum Target {
     Tcp(SocketAddr),
@@ -193,7 +191,6 @@ impl Exchanges {
         }
     }
 
-    /// Receives once.
     fn receive(&mut self) -> io::Result<()> {
         self.syscalls += 1;
         let mut length = self.socket.receive(&mut self.response)?;

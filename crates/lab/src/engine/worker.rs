@@ -65,7 +65,6 @@ pub struct Worker {
     manners: Pacing,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
-    /// Its results.
     pub ledger: Ledger,
     /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,

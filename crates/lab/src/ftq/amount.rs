@@ -24,7 +24,6 @@ pub(super) struct Counted {
     pub amount: Amount,
     /// Where it is read, in words.
     pub by: String,
-    /// What is counted.
     pub unit: String,
 }
 

@@ -8,7 +8,6 @@ use sys::schedule::allowed_cpus;
 /// The CPUs of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cpus {
-    /// Of the recorder.
     pub recorder: u32,
     /// Of the worker; `None` if the scheduler or its own job chooses.
     pub worker: Option<u32>,

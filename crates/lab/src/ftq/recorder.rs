@@ -95,7 +95,6 @@ impl Recorder {
         }
     }
 
-    /// Its readings.
     pub fn ring(&self) -> &Ring {
         &self.shared.ring
     }
@@ -147,7 +146,6 @@ fn record(mut task: Task, shared: &Shared, ready: &Sender<()>, begun: &Receiver<
     RecorderCost { cpu, cpu_nanos: Nanos(own_thread_nanos().saturating_sub(before)), ..cost }
 }
 
-/// The loop.
 fn read_until_the_end(task: &mut Task, shared: &Shared, wait: u64) -> RecorderCost {
     let mut cost = RecorderCost::default();
     let mut values = vec![None; task.probes.len()];

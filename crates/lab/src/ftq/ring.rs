@@ -15,7 +15,6 @@ pub(super) struct Ring {
     words: Box<[AtomicU64]>,
     /// Words of a row.
     width: usize,
-    /// Rows that fit.
     rows: usize,
     /// Rows pushed so far.
     pushed: AtomicUsize,

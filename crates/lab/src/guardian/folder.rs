@@ -53,7 +53,6 @@ impl OwnFolder {
         Ok(folder)
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

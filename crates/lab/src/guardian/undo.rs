@@ -16,7 +16,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Switched {
-    /// Its original value.
     pub found: SettingFile,
     /// The values that it may have while it is switched: what the arms set, and what the kernel makes of that. Empty if
     /// not known yet.
@@ -73,7 +72,6 @@ pub(crate) enum Undo {
 pub(crate) enum Made {
     /// It will be made after this time (Unix seconds): an empty one that is newer is ours.
     After(f64),
-    /// It is this one.
     Is(Identity),
 }
 

@@ -15,18 +15,14 @@ const PARTIAL: &str = ".partial-";
 /// A kind of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Unpacked kernels.
     Kernels,
-    /// Downloaded packages.
     Packages,
     /// Unpacked packages of programs, and stripped programs.
     Programs,
-    /// Prepared guests.
     Guests,
 }
 
 impl Part {
-    /// Every kind.
     pub const ALL: [Self; 4] = [Self::Kernels, Self::Packages, Self::Programs, Self::Guests];
 
     /// Name of its sub-folder.
@@ -40,18 +36,14 @@ impl Part {
     }
 }
 
-/// A complete entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its kind.
     pub part: Part,
-    /// Its file name.
     pub name: String,
     /// Size of its files.
     pub bytes: u64,
 }
 
-/// The folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -88,7 +80,6 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -139,7 +130,6 @@ impl Cache {
         names
     }
 
-    /// The complete entries.
     pub fn list(&self) -> Vec<Entry> {
         let of = |part| {
             self.names(part).into_iter().map(move |name| Entry {

@@ -57,7 +57,6 @@ pub(super) struct Segment {
     /// Its place in the file, and its length there.
     pub offset: u64,
     pub length: u64,
-    /// Its address.
     pub address: u64,
 }
 

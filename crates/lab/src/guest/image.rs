@@ -23,7 +23,6 @@ const MODULES: &str = "/lib/modules";
 /// A stack of a kernel, ready to boot.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
-    /// The kernel.
     pub kernel: PathBuf,
     /// The first file system.
     pub initramfs: PathBuf,

@@ -46,7 +46,6 @@ impl Note {
         serde_json::from_slice(&fs::read(cache.entry(Part::Guests, &format!("{stem}.json"))).ok()?).ok()
     }
 
-    /// Writes it.
     pub(super) fn write(&self, cache: &Cache, stem: &str) -> Result<()> {
         let text = serde_json::to_vec(self).unwrap_or_default();
         cache.replace(Part::Guests, &format!("{stem}.json"), |path| {

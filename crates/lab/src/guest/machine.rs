@@ -17,7 +17,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The program.
 pub const QEMU: &str = "qemu-system-x86_64";
 /// Memory of a guest in MiB: what the largest stack needs beside 128 MiB of emulated persistent memory.
 pub const MEMORY_MIB: u32 = 640;
@@ -35,14 +34,11 @@ pub struct Common {
     pub timeout: Duration,
     /// The plugin's library.
     pub plugin: PathBuf,
-    /// Ends the guests.
     pub interruption: Arc<Interruption>,
 }
 
-/// One guest.
 #[derive(Clone, Debug)]
 pub struct Boot<'a> {
-    /// Kernel image.
     pub image: &'a Path,
     /// Its first file system.
     pub initramfs: &'a Path,
@@ -55,10 +51,12 @@ pub struct Boot<'a> {
 /// What a guest is started for.
 #[derive(Clone, Copy)]
 enum Purpose<'a> {
-    /// To be saved.
     Save,
     /// To be restored and to measure.
-    Measure { assignment: &'a [u8], chains: bool },
+    Measure {
+        assignment: &'a [u8],
+        chains: bool,
+    },
     /// To look around in it.
     Look,
 }
@@ -76,7 +74,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Boots a guest.
     pub fn boot(boot: &Boot, common: &Common, what: &str) -> Result<Self> {
         Self::start(boot, common, what, Purpose::Save)
     }

@@ -25,7 +25,6 @@ const STRIPPED: &str = "stripped-";
 /// A program that a guest needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its file name.
     pub name: &'static str,
     /// The Debian package that contains it.
     pub package: &'static str,
@@ -34,9 +33,7 @@ pub struct Program {
 /// A file of the host and its place in the guest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placed {
-    /// Its path in the guest.
     pub guest_path: String,
-    /// Its path on the host.
     pub host_path: PathBuf,
 }
 

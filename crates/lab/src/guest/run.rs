@@ -34,14 +34,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Ends QEMU if iotoll is killed.
     pub guardian: Guardian,
-    /// Ends the measurement.
     pub interruption: Arc<Interruption>,
-    /// As typed.
     pub command_line: CommandLine,
     /// Longest time for one guest.
     pub timeout: Duration,
@@ -157,7 +154,6 @@ pub fn emulator(care: &Care) -> Result<String> {
 
 /// What a thread that measures guests tells.
 enum News {
-    /// A result.
     Measured(Box<Measured>, Option<Warning>),
     /// A guest has measured all its points.
     GuestDone,

@@ -17,14 +17,11 @@ use std::io::{stdin, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What to look at.
 #[derive(Clone, Debug)]
 pub struct Look<'a> {
     /// The kernel, as the user names it.
     pub kernel: &'a str,
-    /// The stack.
     pub stack: &'a str,
-    /// More kernel parameters.
     pub parameters: &'a str,
 }
 

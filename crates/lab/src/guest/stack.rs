@@ -2,7 +2,6 @@
 
 use super::programs::Program;
 
-/// A stack.
 #[derive(Debug)]
 pub struct Stack {
     /// Its name on the command line.
@@ -15,7 +14,6 @@ pub struct Stack {
     pub optional_modules: &'static [&'static str],
     /// Programs of the host that it needs.
     pub programs: &'static [Program],
-    /// Kernel parameters.
     pub kernel_parameters: &'static str,
     /// Steps at boot, before the guest is saved, in groups.
     pub boot: &'static [&'static [Step]],
@@ -44,11 +42,9 @@ impl Stack {
 pub enum Target {
     /// To files of the job in this folder.
     Folder(&'static str),
-    /// To this device.
     Device(&'static str),
 }
 
-/// One step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// Makes a folder and those above it.
@@ -106,9 +102,7 @@ pub enum Source {
 pub enum Expected {
     /// At least one for each I/O that is not served from the page cache.
     EachDirectIo,
-    /// More than nothing.
     Some,
-    /// Nothing.
     None,
     /// Anything: it is reported.
     Any,
@@ -232,7 +226,6 @@ const NVME_COMMANDS: Counter =
 const TARGET_IOS: Counter =
     Counter { name: "target_block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo };
 
-/// Every stack.
 pub static STACKS: [Stack; 9] = [
     Stack {
         name: "tmpfs",
@@ -426,7 +419,6 @@ pub static STACKS: [Stack; 9] = [
     },
 ];
 
-/// Finds a stack.
 pub fn named(name: &str) -> Option<&'static Stack> {
     STACKS.iter().find(|stack| stack.name == name)
 }

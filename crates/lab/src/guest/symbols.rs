@@ -41,11 +41,9 @@ pub(super) fn split(text: &str) -> (String, String) {
     (place.to_owned() + &shared.concat(), own.concat() + MAPPINGS + mappings)
 }
 
-/// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place<'a> {
     pub name: &'a str,
-    /// The kernel module.
     pub module: Option<&'a str>,
     /// The file of a program.
     pub program: Option<&'a str>,
@@ -54,7 +52,6 @@ pub(super) struct Place<'a> {
 /// All that is known of a guest's addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    /// By address.
     kernel: BTreeMap<u64, (String, Option<String>)>,
     /// Executable mappings of processes, by their first address.
     mappings: BTreeMap<u64, Mapping>,
@@ -71,7 +68,6 @@ struct Mapping {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// Its last name.
     name: String,
     segments: Vec<elf::Segment>,
     /// By address in the file.

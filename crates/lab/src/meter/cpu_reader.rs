@@ -13,10 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use sys::clock::monotonic_nanos;
 
-/// The meters of one CPU.
 pub(super) type CpuMeters = Vec<(Meter, Box<dyn CpuMeter>)>;
 
-/// The readers of all CPUs.
 pub(super) struct CpuReaders {
     board: Arc<Board>,
     threads: Vec<JoinHandle<()>>,

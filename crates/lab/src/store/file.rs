@@ -57,7 +57,6 @@ impl RecordFile {
         Ok((Self { file, path, length }, record))
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -187,7 +186,6 @@ enum Method {
 /// A record as far as it could be read.
 #[derive(Debug)]
 struct Loaded<R> {
-    /// Its file.
     path: PathBuf,
     record: R,
     /// Length of the lines that were used, in bytes.

@@ -6,10 +6,8 @@ use model::plan::JobPlan;
 /// One copy of a job with its files.
 #[derive(Clone, Debug)]
 pub struct JobCopy<'a> {
-    /// The job.
     pub plan: &'a JobPlan,
     /// Number of the copy.
     pub number: u32,
-    /// Its files.
     pub targets: Vec<Target>,
 }

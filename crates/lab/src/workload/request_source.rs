@@ -8,7 +8,6 @@ use model::plan::{Access, JobPlan, Order};
 /// One I/O to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Direction.
     pub kind: Kind,
     /// Index of the file.
     pub file: u32,
@@ -24,9 +23,7 @@ pub struct Request {
 pub enum Kind {
     /// From the file.
     Read = 0,
-    /// To the file.
     Write = 1,
-    /// Discard.
     Trim = 2,
 }
 
@@ -64,7 +61,6 @@ pub struct RequestSource {
     wraps: bool,
     /// Bytes issued in this pass.
     issued: u64,
-    /// Passes that ended.
     passes: u64,
 }
 
@@ -200,7 +196,6 @@ impl RequestSource {
         self.amount.is_endless() && self.cursors.len() == 1
     }
 
-    /// The number of files.
     pub fn files(&self) -> usize {
         self.cursors.len()
     }
@@ -284,7 +279,6 @@ impl RequestSource {
         by_bytes.min(least.saturating_mul(files))
     }
 
-    /// The next request.
     #[inline(always)]
     pub fn draw(&mut self) -> Request {
         self.draw_or(|_, _| false)

@@ -2,7 +2,6 @@
 
 use super::permutation::{below, split_mix};
 
-/// Draws random orders.
 pub(crate) struct Shuffler {
     state: u64,
 }

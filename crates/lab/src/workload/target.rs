@@ -20,7 +20,6 @@ mod device;
 /// The part of a file that a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Span {
-    /// First byte.
     pub begin: u64,
     /// Bytes.
     pub length: u64,
@@ -32,7 +31,6 @@ pub struct Span {
 /// A file or device that a job uses.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Target {
-    /// Its path.
     pub path: PathBuf,
     /// The part in use.
     pub span: Span,

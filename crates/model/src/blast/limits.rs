@@ -11,7 +11,6 @@ const CYCLES: &str = "cycles_per_packet";
 const SWITCHES: &str = "context_switches_per_packet";
 const LOSS: &str = "loss_share";
 
-/// The metrics.
 pub(crate) fn quantities() -> Vec<Quantity> {
     let row = |name, unit| Quantity { name, unit };
     vec![

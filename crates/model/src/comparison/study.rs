@@ -49,7 +49,6 @@ pub struct Progress {
 /// The comparison that is furthest from the wanted precision.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// The metric.
     pub metric: Metric,
     /// The change so far: candidate ÷ baseline − 1.
     pub change: f64,

@@ -12,9 +12,7 @@ pub enum Topic {
     ReferenceClock,
     /// The kernel's clock source.
     Clocksource,
-    /// The frequency governor.
     Governor,
-    /// Turbo frequencies.
     Turbo,
     /// Whether the reference clock and the core clock are constant.
     ConstantFrequency,
@@ -32,15 +30,12 @@ pub enum Topic {
     Steal,
     /// Other work on the machine.
     Background,
-    /// NUMA nodes.
     Numa,
-    /// Isolated CPUs.
     Isolation,
     /// The daemon that balances interrupts.
     Irqbalance,
     /// Settings and processes left behind by killed iotoll processes.
     LeftBehind,
-    /// io_uring.
     IoUring,
     /// The limit on locked memory.
     LockedMemory,
@@ -48,7 +43,6 @@ pub enum Topic {
     PerfEvents,
     /// Permission to read kernel symbols.
     KernelSymbols,
-    /// User privileges.
     Privilege,
 }
 

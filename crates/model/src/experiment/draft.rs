@@ -33,7 +33,6 @@ pub struct Draft {
     pub rules: DraftRules,
     /// The limits of `--fail-on`.
     pub limits: Vec<Limit>,
-    /// Published numbers.
     pub published: Vec<Published>,
     /// Whether the baseline is compared with itself.
     pub against_itself: bool,
@@ -59,18 +58,15 @@ pub enum Workload {
     /// No common workload: each arm has a command.
     #[default]
     None,
-    /// A job file.
     JobFile {
         /// Its name in messages.
         name: String,
-        /// Its text.
         text: String,
         /// Options that override the file's, as `name=value`.
         options: Vec<String>,
     },
     /// Options of a job, as flags.
     Flags(Vec<String>),
-    /// A foreign command.
     Command(Vec<String>),
 }
 

@@ -70,12 +70,10 @@ impl<'a> Series<'a> {
         series
     }
 
-    /// Number of readings.
     pub fn readings(&self) -> usize {
         self.seconds.len()
     }
 
-    /// Quanta that passed.
     pub fn quanta(&self) -> u64 {
         self.spans.iter().fold(0, |sum, span| sum.saturating_add(*span))
     }
@@ -85,7 +83,6 @@ impl<'a> Series<'a> {
         self.seconds.last().unwrap_or(&0.0) - self.seconds.first().unwrap_or(&0.0)
     }
 
-    /// Amount in all.
     pub fn amount(&self) -> f64 {
         self.done.last().copied().unwrap_or(0.0)
     }

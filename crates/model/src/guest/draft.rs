@@ -14,11 +14,9 @@ const MOST_IOS: u64 = 10_000_000;
 pub struct Draft {
     /// The title; empty for one made of the jobs.
     pub title: String,
-    /// The kernels.
     pub kernels: Vec<String>,
     /// Alternatives of kernel parameters.
     pub parameters: Vec<String>,
-    /// The jobs.
     pub jobs: Vec<JobDraft>,
     /// What is swept: a job option, `sysctl:NAME` or `mount`, and its values.
     pub sweeps: Vec<(String, Vec<String>)>,
@@ -26,15 +24,11 @@ pub struct Draft {
     pub sysctls: Vec<String>,
     /// What is compared, if the user says so.
     pub compared: Option<String>,
-    /// Replicates.
     pub replicates: u32,
-    /// Count by function.
     pub functions: bool,
-    /// Follow calls.
     pub chains: bool,
     /// A change below this fraction does not matter.
     pub margin: f64,
-    /// Published figures.
     pub published: Vec<Published>,
 }
 
@@ -62,9 +56,7 @@ impl Default for Draft {
 pub struct JobDraft {
     /// Its name; that of a job file's job if empty.
     pub name: String,
-    /// The stacks.
     pub stacks: Vec<String>,
-    /// What it does.
     pub text: JobText,
     /// Mount options beside the stack's.
     pub mount_options: Option<String>,
@@ -91,9 +83,7 @@ pub enum JobText {
     File {
         /// Its name, for messages.
         name: String,
-        /// Its text.
         text: String,
-        /// The options.
         overrides: Vec<String>,
     },
 }

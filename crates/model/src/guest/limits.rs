@@ -28,7 +28,6 @@ static TABLE: [Row; 4] = [
     row("locked_instructions_per_io", |measured| measured.instructions.locked),
 ];
 
-/// The metrics.
 pub(crate) fn quantities() -> Vec<Quantity> {
     TABLE.iter().map(|row| row.quantity).collect()
 }

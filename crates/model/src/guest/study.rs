@@ -19,7 +19,6 @@ const CHAINS: usize = 3;
 /// Part of the guest's clock that is idle above which there is a note: waiting, too, costs time on a real machine.
 const IDLE: f64 = 0.01;
 
-/// Computes all numbers.
 pub fn study(record: &GuestRecord) -> GuestFinding {
     let plan = &record.header.plan;
     let replicates: Vec<Vec<&Measured>> = (0..plan.points.len()).map(|number| of_point(record, number)).collect();
@@ -180,7 +179,6 @@ impl<'a> Named<'a> {
         if self.program.is_some() { None } else { fold::subsystem(self.name, self.module) }
     }
 
-    /// What it is grouped with.
     fn group(self) -> String {
         match self.program {
             Some(program) => format!("program {program}"),

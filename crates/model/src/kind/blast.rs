@@ -15,9 +15,7 @@ use serde::Deserialize;
 pub enum Line {
     /// What is known before the first packet.
     Header(Box<Header>),
-    /// A complete round.
     Round(Box<Round>),
-    /// How it ended.
     End(Box<End>),
 }
 

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 pub enum Line {
     /// What is known before the first round.
     Header(Box<Header>),
-    /// A complete round.
     Round(RoundRecord),
     /// A complete boot of an arm.
     Boot(Box<BootLine<BootRecord, RoundRecord>>),
@@ -29,9 +28,7 @@ pub enum Line {
 /// One boot, and its measurement.
 #[derive(Serialize, Deserialize)]
 pub struct BootLine<B, R> {
-    /// The boot.
     pub boot: B,
-    /// The measurement.
     pub round: R,
 }
 

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// The whole record.
     Measured(Box<Record>),
     /// What is known before anything is measured, in the form of a record.
     Begun(Box<Record>),

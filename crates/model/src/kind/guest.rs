@@ -17,7 +17,6 @@ pub enum Line {
     Header(Box<Header>),
     /// What one guest counted.
     Measured(Box<Measured>),
-    /// How it ended.
     End(Box<End>),
 }
 

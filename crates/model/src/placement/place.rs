@@ -18,7 +18,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// The accepted values.
     pub const FORM: &'static str = "same, apart, or CPUs such as 0,2-3";
 
     /// Parses `--place`.

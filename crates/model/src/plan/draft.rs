@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 pub(crate) struct Draft {
     /// The job according to the options so far.
     pub job: JobPlan,
-    /// When it starts.
     pub start: Start,
     /// What the current section says about the page cache.
     pub cache: CacheWords,
@@ -44,7 +43,6 @@ pub(crate) struct CacheWords {
 pub(crate) enum Origin {
     /// On this line of the job file.
     Line(usize),
-    /// As a flag.
     Flag,
     /// As an override for every job.
     Override,

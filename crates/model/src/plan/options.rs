@@ -32,9 +32,7 @@ pub(crate) struct JobOption {
     pub engine: Option<EngineKind>,
     /// What a difference in it means.
     pub role: Role,
-    /// A valid value.
     pub example: &'static str,
-    /// An invalid value.
     pub bad_example: &'static str,
     /// Its value in a job, as people type it. `None` if it is not given and has no value of its own.
     pub get: fn(&JobPlan) -> Option<String>,
@@ -85,13 +83,11 @@ pub(crate) enum Value {
     Boolean(fn(&mut Draft, bool)),
     /// 0 to 100.
     Percent(fn(&mut Draft, u8)),
-    /// A whole number.
     Count(&'static str, RangeInclusive<u32>, fn(&mut Draft, u32)),
     /// A whole number that may be large.
     Number(&'static str, RangeInclusive<u64>, fn(&mut Draft, u64)),
     /// A whole number for each of reads, writes and trims.
     PerDirection(&'static str, RangeInclusive<u64>, fn(&mut Draft, PerDirection)),
-    /// A time.
     Time(TimeUnit, fn(&mut Draft, Nanos)),
     /// Bytes or a percentage, each with its own range.
     Size(RangeInclusive<u64>, RangeInclusive<u8>, fn(&mut Draft, Size)),
@@ -277,7 +273,6 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
 /// The reference entry of one option, for `--help` and the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its name.
     pub name: &'static str,
     /// fio's other names for it.
     pub aliases: &'static [&'static str],
@@ -289,9 +284,7 @@ pub struct Reference {
     pub engine: Option<&'static str>,
     /// One line of help with the engine and the default.
     pub full_help: String,
-    /// A valid value.
     pub example: &'static str,
-    /// An invalid value.
     pub bad_example: &'static str,
     /// The words that it accepts, if it accepts only words.
     pub words: Vec<String>,

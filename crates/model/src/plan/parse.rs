@@ -51,7 +51,6 @@ impl Default for Settings<'_> {
 /// What to do with unknown options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownOptions {
-    /// Refuse the plan.
     Refuse,
     /// Ignore them, with a warning for each.
     Ignore,
@@ -62,7 +61,6 @@ pub enum UnknownOptions {
 pub enum DeviceWrites {
     /// Refuse: a job that would write to a device fails.
     Refuse,
-    /// Allow.
     Allow,
 }
 
@@ -95,7 +93,6 @@ impl Section {
 
 /// What the options of a section apply to.
 enum Kind {
-    /// All later jobs.
     Global,
     /// The job of this name.
     Job(String),

@@ -41,7 +41,6 @@ pub struct Part {
     pub(super) meaning: String,
 }
 
-/// All families.
 pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "softirqs.",

@@ -7,7 +7,6 @@ pub enum WorkerCounter {
     Sleeps,
     /// Involuntary context switches: another task took its CPU.
     Preemptions,
-    /// CPU time.
     OnCpuTime,
     /// Time less CPU time: it waited, or wanted a CPU and had none.
     OffCpuTime,
@@ -16,7 +15,6 @@ pub enum WorkerCounter {
 }
 
 impl WorkerCounter {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Sleeps, Self::Preemptions, Self::OnCpuTime, Self::OffCpuTime, Self::RunDelay];
 
     /// Finds a counter by name.

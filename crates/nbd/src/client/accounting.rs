@@ -25,9 +25,7 @@ static SHARED: Apart = Apart(AtomicU64::new(0));
 /// The counter that a connection uses.
 #[derive(Debug)]
 pub enum Account {
-    /// None.
     None,
-    /// One of its own.
     Own(Box<Apart>),
     /// That of the process.
     Shared,

@@ -46,9 +46,7 @@ pub struct SharedOptions {
 /// System calls of a shared connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedSyscalls {
-    /// Sending system calls.
     pub sends: u64,
-    /// Receiving system calls.
     pub receives: u64,
 }
 
@@ -70,7 +68,6 @@ struct Inner {
     queue: TransmitQueue,
     sender: Mutex<Sender>,
     mailboxes: Vec<Mailbox>,
-    /// Slots per submitter.
     depth: u32,
     /// Why the connection was lost, if it was.
     lost: Mutex<Option<String>>,
@@ -270,7 +267,6 @@ impl Inner {
 pub struct Submitter {
     shared: Arc<SharedClient>,
     number: usize,
-    /// Its first slot.
     first: u32,
     staged: Vec<u32>,
     staged_bytes: usize,
@@ -279,7 +275,6 @@ pub struct Submitter {
 }
 
 impl Submitter {
-    /// The connection.
     pub fn shared(&self) -> &Arc<SharedClient> {
         &self.shared
     }

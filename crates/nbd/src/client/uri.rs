@@ -12,14 +12,11 @@ const PORT: u16 = 10_809;
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// TCP.
     Tcp {
         /// Host name or IP address.
         host: String,
-        /// Port number.
         port: u16,
     },
-    /// A Unix socket.
     Unix(PathBuf),
 }
 

@@ -12,7 +12,6 @@ pub const CHECKSUM_BYTES: usize = 4;
 /// Bytes copied out per step; they stay in the L1 cache.
 const PART: usize = 4096;
 
-/// A running checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u32);
 
@@ -41,7 +40,6 @@ impl Checksum {
         }
     }
 
-    /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0 = crc32c::crc32c_append(self.0, bytes);
     }

@@ -6,7 +6,6 @@ use sys::burner::Burner;
 /// How much busy work to add, and where. The thread does nothing else meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// The layer.
     pub at: Layer,
     /// The work, if any. Each server thread calibrates its own copy; a client uses it as it is.
     pub burner: Option<Burner>,

@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Inbox {
     clients: Mutex<Vec<(Socket, Peer)>>,
-    /// Results of workers.
     finished: Mutex<Vec<Finished>>,
     /// Where to send the counters, if they were requested.
     asked: Mutex<Option<Sender<Counters>>>,
@@ -30,7 +29,6 @@ pub(super) struct Finished {
     pub(super) place: usize,
     /// The number of the order.
     pub(super) number: u64,
-    /// The result.
     pub(super) done: Done,
 }
 

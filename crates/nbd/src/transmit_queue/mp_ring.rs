@@ -54,7 +54,6 @@ impl State {
     }
 }
 
-/// The ring.
 #[derive(Debug)]
 pub(super) struct MpRing {
     state: AtomicU64,

@@ -4,10 +4,8 @@ use crate::document::{Cell, Column, Table};
 use model::blast::BlastFinding;
 use model::stats::Estimate;
 
-/// The columns.
 const COLUMNS: [&str; 8] = ["method", "submitters", "metric", "of", "unit", "value", "low", "high"];
 
-/// The table.
 pub(super) fn table(finding: &BlastFinding) -> Table {
     let mut table = Table::new(COLUMNS.map(Column::text).to_vec());
     for point in &finding.points {

@@ -7,7 +7,6 @@ use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::{Axis, Metric};
 use std::collections::BTreeMap;
 
-/// The first arm.
 pub fn baseline(finding: &CompareFinding) -> &str {
     finding.arms.first().map_or("baseline", |arm| arm.name.as_str())
 }
@@ -29,7 +28,6 @@ pub fn what<'a>(finding: &'a CompareFinding, arm: &str) -> Option<&'a str> {
     finding.arms.iter().find(|other| other.name == arm).map(|arm| arm.what.as_str()).filter(|what| !what.is_empty())
 }
 
-/// The cells of an arm.
 pub fn cells<'a>(finding: &'a CompareFinding, arm: &str) -> Vec<&'a CellFinding> {
     finding.cells.iter().filter(|cell| cell.arm == arm).collect()
 }
@@ -64,7 +62,6 @@ pub fn measured(cell: &CellFinding) -> Vec<(Metric, &MetricFinding)> {
     found.filter(|(_, found)| has_value(found)).collect()
 }
 
-/// One metric of a cell.
 pub fn metric(cell: &CellFinding, metric: Metric) -> Option<&MetricFinding> {
     cell.metrics.get(metric.name())
 }

@@ -38,7 +38,6 @@ const COLUMNS: [&str; 28] = [
     "total_high",
 ];
 
-/// The table.
 pub fn table(finding: &CompareFinding) -> Table {
     let axes = contents::axes(finding);
     let heads = axes.iter().map(|axis| axis_column(axis)).chain(COLUMNS.map(str::to_owned));

@@ -16,7 +16,6 @@ pub struct Words {
     metric: Metric,
     /// In the header of a row or column.
     pub head: &'static str,
-    /// In a sentence.
     pub noun: &'static str,
     /// "*costs* 3 % more cycles per I/O".
     pub verb: &'static str,
@@ -106,7 +105,6 @@ pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
     }
 }
 
-/// The tone of a verdict.
 pub fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Better | Verdict::BetterMaybeSmall => Tone::Own,

@@ -7,7 +7,6 @@ use model::stored::UnpairedChange;
 /// The columns. `of` is the meter, account, direction or stage of a number, `seconds` its time.
 const COLUMNS: [&str; 10] = ["phase", "job", "metric", "of", "seconds", "unit", "value", "low", "high", "reason"];
 
-/// The table.
 pub fn table(finding: &RunFinding) -> Table {
     let mut lines =
         Lines { table: Table::new(COLUMNS.map(Column::text).to_vec()), phase: String::new(), job: String::new() };

@@ -7,12 +7,10 @@ use crate::number::Units;
 pub enum Axis {
     /// Amounts; logarithmic if they cover a large range.
     Amount {
-        /// Their units.
         units: Units,
         /// Whether the axis starts at 0, so that lengths can be compared.
         from_zero: bool,
     },
-    /// Changes, as fractions.
     Change,
     /// Seconds from the start.
     Time,
@@ -22,12 +20,10 @@ pub enum Axis {
     Steps(Vec<String>),
 }
 
-/// A point.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
     /// Its position on the horizontal axis.
     pub x: f64,
-    /// Its value.
     pub y: f64,
     /// The ends of its interval.
     pub ends: Option<(f64, f64)>,
@@ -51,7 +47,6 @@ pub struct Series {
     pub joined: bool,
     /// Radius of a dot, in units of a drawing of 960 by 470; 0 for only a line.
     pub dot: u32,
-    /// The points.
     pub points: Vec<Point>,
 }
 
@@ -62,9 +57,7 @@ pub enum Mark {
     Band(f64, f64),
     /// A band between two positions on the horizontal axis.
     Column(f64, f64),
-    /// A horizontal line.
     Level(f64),
-    /// A vertical line.
     Upright(f64),
     /// A bar of a histogram from the foot of the chart: its sides, and its height.
     Bar(f64, f64, f64),
@@ -91,19 +84,14 @@ impl Mark {
     }
 }
 
-/// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
     pub title: String,
     /// The part that it covers; may be empty.
     pub of: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
     /// Marks behind the points.
     pub marks: Vec<Mark>,
-    /// The points.
     pub series: Vec<Series>,
 }

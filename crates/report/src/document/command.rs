@@ -11,7 +11,6 @@ pub struct Command {
     pub words: Vec<String>,
     /// The words of them that assign variables, at the beginning.
     pub assignments: usize,
-    /// The text files.
     pub inputs: Vec<Input>,
 }
 

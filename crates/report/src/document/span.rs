@@ -6,9 +6,7 @@ pub const LARGEST: f64 = 1e3;
 /// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Its beginning.
     pub low: f64,
-    /// Its end.
     pub high: f64,
 }
 

@@ -6,9 +6,7 @@ use crate::number::MISSING;
 /// The alignment of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Left, for names.
     Left,
-    /// Right, for numbers.
     Right,
 }
 
@@ -24,15 +22,12 @@ pub enum Need {
 /// How cells are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Draw {
-    /// As text.
     Text,
-    /// As a verdict.
     Verdict,
     /// As a bar: the raw number is a fraction of 1.
     Bar,
     /// As a bar from the middle to either side: the raw number is a fraction between -1 and 1.
     Diverging,
-    /// As an interval on this scale.
     Interval(Scale),
 }
 
@@ -45,7 +40,6 @@ pub struct Scale {
     pub margin: Option<f64>,
 }
 
-/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The text of its header.
@@ -100,7 +94,6 @@ impl Column {
 /// A value and the ends of its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// The value.
     pub value: f64,
     /// The ends, if known.
     pub ends: Option<(f64, f64)>,
@@ -109,7 +102,6 @@ pub struct Interval {
 /// The raw value of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Raw {
-    /// Nothing.
     #[default]
     None,
     /// A number, in the unit of its row or column.
@@ -118,16 +110,12 @@ pub enum Raw {
     Interval(Interval),
 }
 
-/// A cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// Its text.
     pub text: String,
     /// The long form of the text, for formats with more room.
     pub in_full: Option<String>,
-    /// Its tone.
     pub tone: Tone,
-    /// Its raw value.
     pub raw: Raw,
 }
 
@@ -160,7 +148,6 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A row.
 #[derive(Clone, Debug)]
 pub enum Row {
     /// One cell for each column. A row with more details about the one above is indented by this number of levels.
@@ -172,11 +159,9 @@ pub enum Row {
 /// Rows with a header.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The columns.
     pub columns: Vec<Column>,
     /// Number of columns that name a row. If there are several, rows with the same first name form a group.
     pub keys: usize,
-    /// The rows.
     pub rows: Vec<Row>,
 }
 

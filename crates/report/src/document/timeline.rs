@@ -11,21 +11,14 @@ pub const NOTHING: f64 = 1e-9;
 /// The colour of a track. A renderer chooses one that fits its ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
-    /// Red.
     Red,
-    /// Blue.
     Blue,
-    /// Purple.
     Purple,
     /// The colour of text.
     Black,
-    /// Green.
     Green,
-    /// Orange.
     Orange,
-    /// Teal.
     Teal,
-    /// Pink.
     Pink,
 }
 
@@ -56,7 +49,6 @@ pub enum Trace {
     Dots,
     /// A dot for each reading that is not 0.
     Events,
-    /// A line.
     Line,
 }
 
@@ -71,12 +63,9 @@ impl Trace {
     }
 }
 
-/// One series.
 #[derive(Clone, Debug)]
 pub struct Track {
-    /// Its name.
     pub name: String,
-    /// Its colour.
     pub hue: Hue,
     /// How it is drawn.
     pub trace: Trace,
@@ -100,7 +89,6 @@ impl Track {
 pub struct TimelineScale {
     /// What it measures: "bytes per quantum".
     pub name: String,
-    /// Its units.
     pub units: Units,
 }
 
@@ -111,24 +99,20 @@ pub struct Timeline {
     pub began: f64,
     /// When each reading ended, in seconds, ascending.
     pub seconds: Vec<f64>,
-    /// The vertical scales.
     pub scales: Vec<TimelineScale>,
     /// The tracks, each with as many values as there are readings.
     pub tracks: Vec<Track>,
     /// Times behind the tracks that are worth attention: beginning and end.
     pub marks: Vec<(f64, f64)>,
-    /// What is marked.
     pub marked: String,
 }
 
 /// What a track did during a part of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
-    /// Its least value.
     pub least: f64,
     /// Its mean, weighted by time.
     pub mean: f64,
-    /// Its greatest value.
     pub greatest: f64,
 }
 

@@ -6,7 +6,6 @@ use model::ftq::FtqFinding;
 /// The columns. `of` is the number of a period or a stall, or the name of a probe; `seconds` a time since the beginning.
 const COLUMNS: [&str; 5] = ["metric", "of", "seconds", "unit", "value"];
 
-/// The table.
 pub(super) fn table(finding: &FtqFinding) -> Table {
     let mut lines = Lines(Table::new(COLUMNS.map(Column::text).to_vec()));
     lines.whole(finding);

@@ -99,7 +99,6 @@ fn marks(finding: &FtqFinding) -> Vec<(f64, f64)> {
     (0..count.ceil() as u32).map(mark).collect()
 }
 
-/// What is marked.
 fn marked(finding: &FtqFinding) -> String {
     match finding.periodic.first() {
         Some(period) => format!("where stalls of every {} are expected", number::seconds(period.period_seconds)),

@@ -221,7 +221,6 @@ pub fn single_replicate() -> GuestFinding {
     })
 }
 
-/// Nothing was planned.
 pub fn empty() -> GuestFinding {
     study(&GuestRecord { header: header(GuestPlan::default()), measured: Vec::new(), end: None })
 }

@@ -14,7 +14,6 @@ const PER: f64 = 1000.0;
 pub struct FlameGraph {
     /// `flame-2-debian_6.12.svg`.
     pub name: String,
-    /// SVG.
     pub text: String,
 }
 

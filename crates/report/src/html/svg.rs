@@ -24,7 +24,6 @@ pub enum Paint {
     Axis,
     /// The line at 0, for no change.
     Zero,
-    /// The margin.
     Margin,
     /// A subject, by its index; 0 is the baseline.
     Subject(usize),
@@ -61,7 +60,6 @@ fn class(colour: BackendColor) -> String {
     }
 }
 
-/// Writes an SVG.
 pub struct Drawing<'a> {
     into: &'a mut String,
     size: (u32, u32),

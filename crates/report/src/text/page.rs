@@ -14,7 +14,6 @@ pub const LEAST_COLUMNS: usize = 60;
 /// The characters of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
-    /// All of Unicode.
     Unicode,
     /// ASCII, for mail. Names from outside are unchanged.
     Ascii,
@@ -29,12 +28,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// A terminal.
     pub fn terminal(ink: Ink, columns: usize) -> Self {
         Self { ink, glyphs: Glyphs::Unicode, columns: columns.max(LEAST_COLUMNS) }
     }
 
-    /// A mail.
     pub fn mail(columns: usize) -> Self {
         Self { ink: Ink::Plain, glyphs: Glyphs::Ascii, columns: columns.max(LEAST_COLUMNS) }
     }

@@ -8,7 +8,6 @@ use anyhow::Context;
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 
-/// One experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell {
     pace: Pace,

@@ -12,7 +12,6 @@ use model::experiment::Metric;
 use model::stats::Estimate;
 use std::path::{Path, PathBuf};
 
-/// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Program {
     Fio(&'static str),

@@ -22,9 +22,7 @@ const COUNTING_SECONDS: f64 = 0.3;
 
 /// A file in the page cache.
 pub struct File {
-    /// Where.
     pub path: PathBuf,
-    /// Its size.
     pub mebibytes: usize,
 }
 
@@ -37,11 +35,9 @@ struct Setting {
     registered: bool,
 }
 
-/// One run.
 #[derive(Clone, Debug)]
 struct Ran {
     iops: f64,
-    /// Of iotoll.
     job: Option<JobFinding>,
 }
 

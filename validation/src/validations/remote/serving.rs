@@ -60,7 +60,6 @@ pub struct Wanted {
 
 /// A running server that is killed when this is dropped.
 pub struct Served {
-    /// Its address.
     pub uri: String,
     _process: Beside,
 }

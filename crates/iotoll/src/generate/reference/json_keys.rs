@@ -92,9 +92,7 @@ const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a 
 
 /// A value of an enumeration.
 pub struct Variant {
-    /// Its JSON text.
     pub name: String,
-    /// Its meaning.
     pub meaning: String,
 }
 
@@ -104,7 +102,6 @@ struct Found<'a> {
     places: Vec<String>,
 }
 
-/// The page.
 pub fn page(heading: &Heading, schema: &Schema) -> String {
     let document = Document { root: schema.as_value() };
     let mut page = Page::new(heading.title);

@@ -3,7 +3,6 @@
 use super::super::markdown::{Page, code, prose};
 use lab::guest::stack::{Expected, STACKS, Stack};
 
-/// The page.
 pub fn page() -> String {
     let mut page = Page::new("Stacks of guests");
     page.paragraph(

@@ -9,7 +9,6 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// A column.
 #[derive(Debug, PartialEq)]
 pub struct Column {
     /// With its unit at the end.

@@ -19,7 +19,6 @@ struct Counts {
 /// A network namespace in which the command has UDP sockets.
 #[derive(Debug)]
 struct Network {
-    /// A process in it.
     process: u32,
     last: Option<Counts>,
 }

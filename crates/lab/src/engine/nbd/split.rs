@@ -15,7 +15,6 @@ pub(super) struct Split<C> {
     groups: Vec<Group>,
 }
 
-/// One I/O.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     /// Requests without a reply yet.

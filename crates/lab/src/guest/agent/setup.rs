@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Longest time of the guest's clock for something to appear.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
-/// Where programs are.
 pub(super) const SEARCH_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The file systems that every Linux program expects.
@@ -62,7 +61,6 @@ pub(super) fn load_modules() -> Result<()> {
     Ok(())
 }
 
-/// Sets a sysctl.
 pub(super) fn set_sysctl(name: &str, value: &str) -> Result<()> {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     write(&path, value).map_err(|error| Error::instrument(format!("sysctl {name}={value}"), error))

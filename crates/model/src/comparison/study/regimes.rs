@@ -27,7 +27,6 @@ pub const TWO_REGIMES: &str = "two_regimes";
 pub(super) struct Regimes {
     /// Rounds before the last regime; 0 if there is only one.
     pub before: usize,
-    /// All rounds.
     pub rounds: usize,
 }
 

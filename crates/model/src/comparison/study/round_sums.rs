@@ -45,12 +45,9 @@ pub(crate) struct CaseSums {
     pub reported: Vec<(f64, f64)>,
 }
 
-/// One round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundSums {
-    /// By case.
     pub cases: Vec<CaseSums>,
-    /// The idle machine.
     pub background: CaseSums,
     /// The idle machine in the boot of a case, by case; empty if the round has one boot.
     booted: BTreeMap<usize, CaseSums>,
@@ -317,7 +314,6 @@ impl ComparisonSums {
         })
     }
 
-    /// Number of cases.
     pub fn cases(&self) -> usize {
         self.cases
     }
@@ -390,7 +386,6 @@ impl CaseSums {
 
 /// What one slice did, and what that cost; `None` where it is unknown.
 pub struct SliceSums {
-    /// I/Os.
     pub ios: Option<f64>,
     /// The time that they took, in seconds.
     pub seconds: Option<f64>,

@@ -53,7 +53,6 @@ impl Grid {
         grid
     }
 
-    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.values.len()
     }

@@ -34,9 +34,7 @@ const LAG: usize = 1;
 /// What a probe did during stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moved {
-    /// What it changed by.
     pub(super) change: f64,
-    /// How.
     pub(super) motion: Motion,
 }
 
@@ -265,7 +263,6 @@ pub(super) fn strongest_first(mut found: Vec<Found>) -> Vec<Label> {
     found.into_iter().map(|found| found.label).collect()
 }
 
-/// What chance does.
 #[derive(Default)]
 struct Chance {
     /// The mean over all windows, by move.

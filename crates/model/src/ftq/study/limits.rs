@@ -20,7 +20,6 @@ const LATE: &str = "late_share";
 /// The probe that tells how long the worker was not on a CPU.
 const OFF_CPU_PROBE: &str = "worker.off_cpu_time";
 
-/// The metrics.
 pub(crate) fn quantities() -> Vec<Quantity> {
     let row = |name, unit| Quantity { name, unit };
     vec![

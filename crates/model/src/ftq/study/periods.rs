@@ -13,7 +13,6 @@ use std::ops::Range;
 pub(super) const FALSE_ALARM: f64 = 1e-4;
 /// Most periods that are reported.
 const MOST_PERIODS: usize = 8;
-/// Most searches.
 const MOST_SEARCHES: usize = 12;
 /// A stall that comes a little early or late leaves a rest, which the search finds again and which is no other period. The
 /// search ends after this many in a row.
@@ -65,7 +64,6 @@ const NEAR: usize = 6;
 /// Part of the cycles, at each end, that the mean over cycles leaves out.
 const TRIMMED: f64 = 0.05;
 
-/// A period.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Period {
     /// Where the series is low.
@@ -85,7 +83,6 @@ pub(super) struct Loss {
     pub(super) depth: f64,
     /// Periods that lose half of that or more.
     pub(super) seen: u64,
-    /// Periods.
     pub(super) of: u64,
 }
 

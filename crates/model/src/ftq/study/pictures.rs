@@ -18,7 +18,6 @@ const COLUMNS: usize = 100;
 /// Values above this multiple of the 99.9th percentile share the last row: one of them must not flatten the picture.
 const CLEAR: f64 = 1.1;
 
-/// All pictures.
 pub(super) fn pictures(record: &FtqRecord, series: &Series, grid: &Grid, periods: &[Period]) -> Pictures {
     let bounds = bounds(&grid.values);
     let mut pictures = Pictures {

@@ -23,10 +23,8 @@ const NARROW: f64 = 8.0;
 /// A stall of a period is at most this many times as long as its dip: a timer tick explains no stall of 200 ms.
 const LONGER: f64 = 2.0;
 
-/// A stall.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stalled {
-    /// Its slots.
     pub(super) slots: Range<usize>,
     /// Slots that the worker lost, at the level around it.
     pub(super) lost: f64,

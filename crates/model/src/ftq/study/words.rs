@@ -32,7 +32,6 @@ pub(super) fn every(period: f64, subject: &str, depth: f64, seconds: f64, moved:
     format!("every {} {}", duration(period), stops(subject, depth, seconds, moved))
 }
 
-/// One stall.
 pub(super) fn once(at: f64, subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
     format!("at {at:.3} s {}", stops(subject, depth, seconds, moved))
 }
@@ -74,7 +73,6 @@ pub(super) fn duration(seconds: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// Three significant digits.
 fn digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),

@@ -9,7 +9,6 @@ use std::fmt::{self, Display};
 pub struct ParseError {
     /// Where the error is.
     pub place: Place,
-    /// What was refused.
     pub subject: Subject,
     /// The reason, and what was expected.
     pub message: String,
@@ -27,18 +26,14 @@ pub enum Place {
         /// The line, from 1.
         line: usize,
     },
-    /// Among the flags.
     Flag,
     /// Among the overrides that apply to every job.
     Override,
 }
 
-/// What was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// An option.
     Option(String),
-    /// A section.
     Section(String),
     /// A word on the command line that is not an option.
     Argument(String),

@@ -1,6 +1,5 @@
 //! fio's keywords, which stand for a property of the machine, and arithmetic with them.
 
-/// The keywords.
 pub const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
 
 /// Replaces keywords by their values, which `environment` knows under their names. As in fio, a value with a keyword may

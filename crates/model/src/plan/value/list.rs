@@ -6,11 +6,8 @@ use std::ops::RangeInclusive;
 /// Values for reads, writes and trims. `None` leaves a direction unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerDirection {
-    /// For reads.
     pub read: Option<u64>,
-    /// For writes.
     pub write: Option<u64>,
-    /// For trims.
     pub trim: Option<u64>,
 }
 

@@ -43,7 +43,6 @@ struct Slot {
     handed_over: AtomicU64,
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(super) struct Table {
     arena: Arc<ByteStore>,
@@ -92,7 +91,6 @@ impl Table {
         true
     }
 
-    /// The request of a slot.
     #[inline]
     pub(super) fn request(&self, slot: u32) -> Option<(Request, Ask)> {
         let entry = self.slots.get(slot as usize)?;

@@ -51,7 +51,6 @@ pub struct Negotiation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksums {
     Off,
-    /// Requested and required.
     Wanted,
     Agreed,
 }

@@ -13,7 +13,6 @@ pub enum Work {
     FindExtents {
         /// Start of the range.
         offset: u64,
-        /// Its length.
         length: u32,
         /// Limit on the extents.
         most: usize,
@@ -23,7 +22,6 @@ pub enum Work {
 /// The result of [`Work`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// Of a flush.
     Flushed(Outcome),
     /// Of a search for extents.
     Found(Vec<Extent>),
