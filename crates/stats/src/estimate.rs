@@ -2,10 +2,8 @@
 
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Confidence of a reported interval, unless several hold together ([`super::confidence_of_each`]).
-pub const CONFIDENCE: f64 = 0.95;
+pub use super::student::{CONFIDENCE, student_t};
 
 /// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,14 +67,6 @@ impl Estimate {
 /// t(0.975, degrees of freedom) × standard error; `None` without a degree of freedom.
 pub fn half_width(standard_error: f64, degrees_of_freedom: f64) -> Option<f64> {
     Some(student_t(0.5 + CONFIDENCE / 2.0, degrees_of_freedom)? * standard_error)
-}
-
-/// Quantile of Student's t distribution; `None` without a degree of freedom.
-pub fn student_t(probability: f64, degrees_of_freedom: f64) -> Option<f64> {
-    if degrees_of_freedom < 1.0 || !degrees_of_freedom.is_finite() {
-        return None;
-    }
-    Some(StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?.inverse_cdf(probability))
 }
 
 #[cfg(test)]

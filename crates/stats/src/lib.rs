@@ -20,6 +20,7 @@ pub mod serial;
 pub mod steady;
 pub mod step;
 pub mod stopping;
+pub mod student;
 pub mod typical;
 pub mod uncertainty;
 pub mod unpaired;

@@ -3,8 +3,8 @@
 //! The input is the residuals (influences) of units, whose mean is 0. The result gives intervals and p-values, and can
 //! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here.
 
-use super::estimate::{CONFIDENCE, student_t};
 use super::serial::{Neighbours, Serial, serial};
+use super::student::{CONFIDENCE, student_t};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -51,7 +51,7 @@ const CASES: &[Case] = &[
     ("[a]\nrw=write\nsize=16k\nfilename=p/q/x:p/r/y", &[("p/", 0), ("p/r/", 0)], Fio),
     ("[a]\nrw=write\nsize=16k\nnumjobs=3\ndirectory=d:e", &[("d/", 0), ("e/", 0)], Fio),
     ("[a]\nrw=write\nbs=$pagesize\nsize=$pagesize*4\nfilename=x", &[], Fio),
-    ("[a]\nioengine=sync\nrw=write\nsize=32k\nfsync=3\nloops=2\nfilename=x:y", &[], Fio),
+    ("[a]\nioengine=sync\nrw=write\nsize=32k\nfsync=3\nfilename=x", &[], Fio),
     ("[a]\nioengine=sync\nrw=read\nsize=64k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nioengine=sync\nrw=randread\nsize=64k\nfilename=x", &[("x", 64)], Seeking),
     (

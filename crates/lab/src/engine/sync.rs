@@ -11,14 +11,14 @@ use std::io;
 use sys::buffer::AlignedBuffer;
 
 struct Positioned {
-    /// Each with its position; `None` before the first I/O and after a failed one.
+    /// Each with its position; `None` after a failed I/O.
     files: Vec<(File, Option<u64>)>,
     buffer: AlignedBuffer,
     calls: u64,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let files = open_files(setup)?.into_iter().map(|file| (file, None)).collect();
+    let files = open_files(setup)?.into_iter().map(|file| (file, Some(0))).collect();
     let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0 };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }

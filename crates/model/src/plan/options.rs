@@ -256,11 +256,11 @@ pub fn no_such(name: &str) -> String {
 
 /// Parses `ioengine`: an engine of fio that is not ours is no misspelling.
 fn engine(text: &str) -> Result<EngineKind, Wrong> {
-    if !fio_names::ENGINES.contains(&text) {
+    if EngineKind::parse(text).is_some() || !fio_names::ENGINES.contains(&text) {
         return value::choice(text);
     }
     let near = match text {
-        "sync" | "vsync" | "pvsync" | "pvsync2" => "; psync comes nearest",
+        "vsync" | "pvsync" | "pvsync2" => "; psync comes nearest",
         "posixaio" => "; libaio and io_uring come nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
         "net" | "netsplice" => "; rr comes nearest",

@@ -86,7 +86,9 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 46] = [
+const KEYS: [(&str, &str, &str); 48] = [
+    ("Level", "value", "unit of its series"),
+    ("Point", "value", "unit of its series"),
     ("LimitFinding", "found", "its `unit`"),
     ("CarryingUnit", "number", "count"),
     ("CarryingUnit", "of", "count"),

@@ -291,7 +291,7 @@ pub(super) const INSTEAD: &[(&str, &str)] = &[
     ("write_lat_log", "use --format json, or the saved record"),
 ];
 
-/// The engines of fio 3.33 that are not ours.
+/// The engines of fio 3.33, ours among them or not.
 pub(super) const ENGINES: &[&str] = &[
     "cpuio",
     "dev-dax",

@@ -54,7 +54,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         default: Default::Value("psync"),
         role: Role::Work,
         example: "io_uring",
-        bad_example: "sync",
+        bad_example: "tape",
         get: |job| Some(job.engine.name().to_owned()),
         set: Choice(list_words::<EngineKind>, |draft, text| engine(text).map(|engine| draft.job.engine = engine)),
         ..PLAIN

@@ -112,7 +112,7 @@ fn a_name_that_fio_knows_is_no_misspelling() {
     for (name, _) in fio_names::INSTEAD {
         assert!(fio_names::OTHER.binary_search(name).is_ok(), "{name}");
     }
-    for name in fio_names::ENGINES {
+    for name in fio_names::ENGINES.iter().filter(|name| EngineKind::parse(name).is_none()) {
         let wrong = engine(name).expect_err(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
     }
