@@ -8,7 +8,7 @@ use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
     Series as Line, Table, Tone,
 };
-use crate::number::{COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::number::{BYTES, COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::phrase::{self, tied};
 use crate::shell;
 use model::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
@@ -45,12 +45,20 @@ fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What changed in an experiment, the largest changes of each record first; or that nothing did.
+/// What changed in an experiment, one sentence for each record with a change; or that nothing did.
 fn headline(experiment: &Experiment) -> Vec<Sentence> {
+    /// The largest ones are named; the table has all.
+    const NAMED: usize = 2;
     let mut sentences = Vec::new();
-    for (series, change) in changes(experiment) {
-        let text = format!("{} {} since {}", name(series), percent(&change.change), moment(experiment, change.record));
-        let differs = differs(experiment, change.record);
+    for at_record in changes(experiment).chunk_by(|(_, one), (_, next)| one.record == next.record) {
+        let Some((_, first)) = at_record.first() else { continue };
+        let named = at_record.iter().take(NAMED);
+        let named: Vec<String> =
+            named.map(|(series, change)| format!("{} {}", name(series), percent(&change.change))).collect();
+        let others = at_record.len().saturating_sub(NAMED);
+        let others = if others > 0 { format!(", and {}", plural(others, "other metric")) } else { String::new() };
+        let text = format!("Since {}: {}{others}", moment(experiment, first.record), named.join(", "));
+        let differs = differs(experiment, first.record);
         sentences.push(Sentence { detail: (!differs.is_empty()).then_some(differs), ..Sentence::plain(text) });
     }
     if sentences.is_empty() {
@@ -82,7 +90,7 @@ fn changes(experiment: &Experiment) -> Vec<(&Series, &ChangePoint)> {
 fn section(experiment: &Experiment) -> Section {
     let mut blocks = vec![Block::new("", Body::Facts(facts(experiment)))];
     let mut table = Table::new(vec![
-        Column::rows("Changes"),
+        Column::rows("metric"),
         Column::text("since"),
         Column::number("before"),
         Column::number("after"),
@@ -94,7 +102,9 @@ fn section(experiment: &Experiment) -> Section {
         let level = |is_wanted: &dyn Fn(&&Level) -> bool| series.levels.iter().rfind(|it| is_wanted(it));
         let (before, after) =
             (level(&|level| level.first < change.record), level(&|level| level.first == change.record));
-        let units = Units::of(series, after.map_or(1.0, |level| level.value.value));
+        // The smaller one keeps its digits.
+        let smaller = before.into_iter().chain(after).map(|level| level.value.value.abs()).reduce(f64::min);
+        let units = Units::of(series, smaller.unwrap_or(1.0));
         let value =
             |level: Option<&Level>| level.map_or_else(|| MISSING.to_owned(), |level| units.cell(level.value.value));
         let (moment, differs) = (moment(experiment, change.record), differs(experiment, change.record));
@@ -129,7 +139,7 @@ fn facts(experiment: &Experiment) -> Vec<Fact> {
 
 /// The last level of each series, the last value, and where it was expected.
 fn levels(experiment: &Experiment) -> Table {
-    let mut columns = vec![Column::rows("Levels")];
+    let mut columns = vec![Column::rows("metric")];
     columns.extend(["records", "level", "95 % interval", "last", "expected"].map(Column::number));
     columns.extend(["unit", ""].map(Column::text));
     let mut table = Table::new(columns);
@@ -174,9 +184,10 @@ impl Units {
             CHANGE | "fraction" => return Self { scale: None, factor: 100.0, unit: "%".to_owned() },
             "ns" => (NANOS, 1.0, ""),
             "s" => (NANOS, 1e9, ""),
-            unit => match unit.strip_prefix("cycles") {
-                Some(rest) => (CYCLES, 1.0, rest),
-                None => (COUNT, 1.0, unit),
+            unit => match (unit.strip_prefix("cycles"), unit.strip_prefix("B/")) {
+                (Some(rest), _) => (CYCLES, 1.0, rest),
+                (None, Some("s")) => (BYTES, 1.0, "/s"),
+                (None, _) => (COUNT, 1.0, unit),
             },
         };
         let scale = Scale::of(units, value * factor);
@@ -224,7 +235,7 @@ fn chart(experiment: &Experiment, series: &Series) -> Chart {
     Chart {
         title: name(series),
         of: String::new(),
-        x: Axis::Steps((0..experiment.records.len()).map(|place| moment(experiment, place)).collect()),
+        x: Axis::Steps(steps(experiment)),
         y,
         marks: marked.map(|(place, _)| Mark::Upright(at(place) - 0.5)).collect(),
         series: std::iter::once(dots).chain(series.levels.iter().map(line)).collect(),
@@ -263,6 +274,15 @@ fn name(series: &Series) -> String {
     let change = if series.unit == CHANGE { "change of " } else { "" };
     let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
     format!("{change}{}{place}", series.metric)
+}
+
+/// The days of the records, or the times if all are of one day.
+fn steps(experiment: &Experiment) -> Vec<String> {
+    let moments: Vec<String> = (0..experiment.records.len()).map(|place| moment(experiment, place)).collect();
+    let day = |moment: &String| moment.chars().take("2026-11-26".len()).collect::<String>();
+    let days: Vec<String> = moments.iter().map(day).collect();
+    let is_one_day = days.first() == days.last();
+    if is_one_day { moments.iter().map(|it| it.chars().skip("2026-11-26 ".len()).collect()).collect() } else { days }
 }
 
 /// When a record was made, to the minute.
