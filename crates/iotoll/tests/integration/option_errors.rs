@@ -20,7 +20,7 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --bs=0", &["'--bs'"]),
         ("run --name=a --rw=raedwrite", &["'--rw'", "'readwrite'"]),
         ("run --name=a --rw=read:8k", &["'--rw'", "skips bytes"]),
-        ("run --name=a --ioengine=sync", &["'--ioengine'", "psync"]),
+        ("run --name=a --ioengine=pvsync", &["'--ioengine'", "psync"]),
         ("run --name=a --iodepth=0", &["'--iodepth'"]),
         ("run --name=a --rwmixread=101", &["'--rwmixread'"]),
         ("run --name=a --numjobs=-1", &["'--numjobs'"]),
