@@ -60,6 +60,7 @@ pub fn in_words(error: &anyhow::Error) -> String {
     if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }
 }
 
+/// ELOOP.
 const LOOP: i32 = 40;
 
 fn is_bad_input(error: &anyhow::Error) -> bool {

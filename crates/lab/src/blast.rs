@@ -67,6 +67,7 @@ pub enum Event<'a> {
 pub struct Progress {
     /// Rounds that are complete.
     pub rounds: u32,
+    /// Rounds in all.
     pub of: u32,
     /// The point that was measured last.
     pub point: Point,
@@ -187,6 +188,7 @@ impl Receiving {
         }
     }
 
+    /// New submitters begin.
     fn begin(&mut self) -> Result<Counts> {
         match self {
             Self::Own(receiver) => Ok(receiver.begin()),

@@ -10,6 +10,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Reads both clocks.
     pub fn begin() -> Self {
         Self { begun: Instant::now() }
     }

@@ -18,6 +18,7 @@ const BATCHES: usize = 9;
 /// Time limit of one canary. Most need a tenth of it.
 const BUDGET: Duration = Duration::from_micros(4_500);
 
+/// Runs all five.
 pub fn run() -> Canaries {
     let cpus = sys::schedule::allowed_cpus();
     Canaries {

@@ -198,6 +198,7 @@ struct RoundRunner<'a> {
     longest_slice: Option<Duration>,
     session: &'a Session<'a>,
     neighbours: Neighbours,
+    /// Workers and commands.
     processes: Processes,
     /// What commands that take turns need, if they do.
     sliced: Option<SlicedCommands>,

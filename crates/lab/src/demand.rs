@@ -25,6 +25,7 @@ struct Demand {
     /// Bytes.
     memory: u64,
     threads: u64,
+    /// Open files.
     files: u64,
 }
 

@@ -74,10 +74,13 @@ pub enum Event<'a> {
 pub struct Look<'a> {
     /// Time since it began.
     pub elapsed: Duration,
+    /// Its planned length.
     pub total: Duration,
     /// Amount per second since the last look, if there were readings.
     pub per_second: Option<f64>,
+    /// What is counted.
     pub unit: &'a str,
+    /// Readings so far.
     pub readings: u64,
     /// Readings so far that span more than one quantum.
     pub late: u64,

@@ -64,6 +64,7 @@ trait CpuMeter: Send {
 
 /// A meter that is read once for all CPUs.
 trait MachineMeter: Send {
+    /// The current clocks.
     fn read(&mut self) -> Option<Clocks>;
 }
 
@@ -112,6 +113,7 @@ fn out_of_reach(cpus: &[u32]) -> Option<String> {
 pub struct Windows {
     /// Windows without a meter that disturbs.
     pub quiet: bool,
+    /// Meters that disturb.
     pub disturbing: Vec<Mode>,
 }
 

@@ -27,6 +27,7 @@ pub enum Progress<'a> {
     },
     /// The machine is being measured without the workload.
     Background { elapsed: Duration, total: Duration },
+    /// The workload runs.
     Running {
         /// Number of the phase or execution, from 0.
         number: usize,

@@ -36,6 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 #[derive(Clone, Debug, Default)]
 pub struct ServiceSettings {
     pub services: Vec<Service>,
+    /// Their reserved addresses.
     pub addresses: Addresses,
     /// Kills them if iotoll is killed.
     pub guardian: Guardian,

@@ -17,6 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 pub(crate) struct Ended {
     pub success: bool,
     status: String,
+    /// Its standard output.
     pub printed: String,
     /// The last line of its standard error.
     complaint: String,

@@ -192,6 +192,7 @@ impl PlacementWatch {
     }
 }
 
+/// All live processes.
 pub(crate) fn processes() -> Vec<u32> {
     peers::numbered(std::path::Path::new("/proc"))
 }

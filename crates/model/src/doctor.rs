@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 /// The schema name of a serialized diagnosis.
 pub const SCHEMA: &str = "iotoll.doctor/1";
 
+/// The whole diagnosis.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// [`SCHEMA`].
@@ -31,6 +32,7 @@ pub struct Diagnosis {
     /// What the machine did without a workload.
     pub background: Background,
     pub canaries: Canaries,
+    /// Caveats, for scripts.
     pub warnings: Vec<Warning>,
 }
 
@@ -69,8 +71,10 @@ pub struct Background {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
+    /// What was checked.
     pub topic: Topic,
     pub state: State,
+    /// What was found.
     pub found: String,
     /// How it affects the numbers.
     pub why_it_matters: String,

@@ -9,6 +9,7 @@ pub enum ExperimentKind {
     Compare,
     /// Instructions of I/Os in guests.
     Guest,
+    /// Small packets.
     Blast,
 }
 

@@ -54,6 +54,7 @@ pub trait Recorded: Sized {
     /// How much of the measurement it contains.
     fn extent(&self) -> Extent;
 
+    /// Its first line.
     fn envelope(&self) -> &Envelope;
 
     /// The machine; `None` if an older record does not have it.

@@ -34,6 +34,7 @@ pub struct Whereabouts {
 /// CPU time of threads, and the CPU that they ran on last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanOn {
+    /// Their owner.
     pub side: Side,
     /// The name of the thread; for peers, the name of the process.
     pub name: String,
@@ -46,6 +47,7 @@ pub struct RanOn {
     /// Whether it is known to have run on another CPU before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
+    /// CPU time.
     pub nanos: Nanos,
 }
 

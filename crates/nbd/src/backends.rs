@@ -51,6 +51,7 @@ pub enum Backend {
 /// What a range contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
+    /// Allocated data.
     Data,
     /// Not allocated; reads as zeros.
     Hole,
@@ -71,6 +72,7 @@ impl ExtentKind {
 pub struct Extent {
     /// Length in bytes, at least 1.
     pub length: u32,
+    /// What it contains.
     pub kind: ExtentKind,
 }
 

@@ -48,6 +48,7 @@ impl Default for Options {
     }
 }
 
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     pub slot: u32,
@@ -68,6 +69,7 @@ pub enum Ask {
     Read,
     /// Write from the slot.
     Write,
+    /// Discard the range.
     Trim,
     /// Make all completed writes durable; the range is ignored.
     Flush,
@@ -88,6 +90,7 @@ impl Ask {
 /// System calls and bytes moved without or with a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscalls {
+    /// Sending system calls.
     pub sends: u64,
     /// Receiving system calls and waits.
     pub receives: u64,

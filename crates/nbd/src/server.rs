@@ -63,9 +63,11 @@ impl Default for Options {
     }
 }
 
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
     Tcp(TcpListener),
+    /// A Unix socket.
     Unix(UnixListener),
 }
 

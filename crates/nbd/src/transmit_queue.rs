@@ -47,6 +47,7 @@ pub enum Then {
     Nothing,
     /// Send its own slots.
     Send,
+    /// Drain the queue.
     Drain,
 }
 

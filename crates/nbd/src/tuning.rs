@@ -17,6 +17,7 @@ pub struct Tuning {
     /// them to their place; receive longer ones directly into place, where that is possible. A client guesses which
     /// reply comes next; a server receives the rest of a write's payload in place once it has the header.
     pub copy_out: u32,
+    /// Copy method.
     pub copying: Copying,
     /// Checksums behind payloads. A server sends them to clients that ask; a client refuses a server that has none.
     pub checksums: bool,

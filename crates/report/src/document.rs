@@ -21,14 +21,18 @@ use model::warning::Warning;
 /// The meaning of a text, which a renderer turns into a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
+    /// Normal text.
     #[default]
     Plain,
+    /// Most important.
     Strong,
+    /// Least important.
     Faint,
     /// The workload's own, better, or good.
     Own,
     /// What others did, or needs attention.
     Notice,
+    /// Worse, or failed.
     Bad,
 }
 
@@ -110,6 +114,7 @@ pub struct Fact {
 }
 
 impl Fact {
+    /// For all readers.
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self::of(Audience::ALL, label, text)
     }
@@ -129,6 +134,7 @@ impl Fact {
         })
     }
 
+    /// For some readers.
     pub fn of(audience: Audience, label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into(), mark: None, audience }
     }
@@ -181,6 +187,7 @@ pub struct Block {
     /// The title; may be empty.
     pub title: String,
     pub body: Body,
+    /// Remarks below it.
     pub notes: Vec<Note>,
     /// The readers it is for.
     pub audience: Audience,
@@ -197,6 +204,7 @@ pub struct Fold {
 }
 
 impl Block {
+    /// For all readers.
     pub fn new(title: impl Into<String>, body: Body) -> Self {
         Self { title: title.into(), body, notes: Vec::new(), audience: Audience::ALL, fold: None }
     }

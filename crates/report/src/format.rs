@@ -20,6 +20,7 @@ pub trait Finding {
     /// The finding as a document.
     fn document(&self) -> Document;
 
+    /// All its numbers.
     fn json(&self) -> String;
 }
 

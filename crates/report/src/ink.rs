@@ -10,22 +10,27 @@ pub enum Ink {
 }
 
 impl Ink {
+    /// Most important.
     pub fn bold(self, text: &str) -> String {
         self.drawn("1", text)
     }
 
+    /// Least important.
     pub fn dim(self, text: &str) -> String {
         self.drawn("2", text)
     }
 
+    /// Good.
     pub fn green(self, text: &str) -> String {
         self.drawn("32", text)
     }
 
+    /// Needs attention.
     pub fn yellow(self, text: &str) -> String {
         self.drawn("33", text)
     }
 
+    /// A problem.
     pub fn red(self, text: &str) -> String {
         self.drawn("31", text)
     }

@@ -30,6 +30,7 @@ pub enum Winner {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Crossover {
+    /// It changes once.
     At {
         /// The value on the axis.
         at: Estimate,

@@ -52,6 +52,7 @@ pub struct PercentileShift {
 /// Why a percentile cannot be compared, and what it needs.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotEnough {
+    /// Too few rounds.
     #[error("p{percent} needs {FEWEST_ROUNDS} rounds or more; there were {rounds}")]
     Rounds {
         /// The percentile, in percent.

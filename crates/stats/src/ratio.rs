@@ -14,6 +14,7 @@ pub struct Pair {
 /// A ratio of sums, with the uncertainty from the spread of the units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
+    /// Σ numerator / Σ denominator.
     pub value: f64,
     /// How far it may be off, in the unit of the value; `None` with fewer than two units.
     pub error: Option<Uncertainty>,

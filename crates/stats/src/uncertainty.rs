@@ -21,6 +21,7 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
+    /// A symmetric one.
     pub fn new(standard_error: f64, degrees_of_freedom: f64) -> Self {
         Self { standard_error, degrees_of_freedom: degrees_of_freedom.max(1.0), skewness: 0.0 }
     }

@@ -12,10 +12,12 @@ const MESSAGE: usize = 64;
 /// More than any machine reaches, so that the list never grows during the measurement.
 const TRIPS_PER_SECOND: f64 = 300_000.0;
 
+/// One round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trip {
     /// CLOCK_MONOTONIC at its end.
     pub end_nanos: u64,
+    /// Its duration.
     pub nanos: u64,
 }
 

@@ -13,6 +13,7 @@ use model::stats::scalability::{LoadPoint, scalability};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
+/// Numbers of threads.
 const THREADS: [usize; 6] = [1, 2, 3, 4, 6, 8];
 /// Sleep of a thread in a turn. A sleep is about 0.1 ms longer than asked, in both places.
 const TURN: Duration = Duration::from_millis(4);

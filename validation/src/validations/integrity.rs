@@ -7,6 +7,7 @@ use crate::bench::evidence::Evidence;
 use anyhow::{Context, ensure};
 use std::time::Instant;
 
+/// Requests in flight.
 const DEPTH: &str = "64";
 /// Size of the file; the memory backend is larger.
 const MEBIBYTES: usize = 64;

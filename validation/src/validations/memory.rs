@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use std::process::Stdio;
 use std::time::Duration;
 
+/// Jobs × depth × block.
 const BUFFERS_MEBIBYTES: f64 = 32.0 * 32.0 * 4.0 / 1024.0;
 /// Largest memory besides the buffers.
 const MOST_MEBIBYTES: f64 = 64.0;

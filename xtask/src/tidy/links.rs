@@ -136,6 +136,7 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).collect()
 }
 
+/// Anchors in HTML.
 fn named(html: &str) -> impl Iterator<Item = String> {
     html.split("id=\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned())
 }

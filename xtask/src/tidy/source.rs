@@ -31,6 +31,7 @@ pub fn has_word(text: &str, word: &str) -> bool {
 enum State {
     Code,
     LineComment,
+    /// Nesting depth.
     BlockComment(usize),
     Text,
     /// Number of hashes in its delimiter.

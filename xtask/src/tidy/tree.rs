@@ -39,6 +39,7 @@ impl File {
 }
 
 pub struct Tree {
+    /// Sorted by path.
     pub files: Vec<File>,
     /// Paths of all files and folders, including those that no rule reads.
     pub paths: BTreeSet<String>,
@@ -58,6 +59,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
+    /// The Rust sources.
     pub fn sources(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }

@@ -10,6 +10,7 @@ use super::tree::{File, Tree};
 const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
 /// Crates that may print.
 const PRINTERS: [&str; 3] = ["iotoll", "validation", "xtask"];
+/// Placeholders for code.
 const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore "];
 /// Markers of unfinished work.
 const UNFINISHED_NOTES: [&str; 3] = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];

@@ -23,6 +23,7 @@ impl Page {
         self.text += &format!("\n{}\n", markdown.trim_end());
     }
 
+    /// Adds preformatted text.
     pub fn verbatim(&mut self, text: &str) {
         self.text += &format!("\n```text\n{}\n```\n", text.trim_end());
     }

@@ -18,11 +18,13 @@ const BATCH: usize = 64;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Most connections that ask for counts.
 const MOST_CONNECTIONS: usize = 64;
+/// Longest question.
 const LONGEST_LINE: u64 = 64;
 
 /// What a receiver had counted at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
+    /// Packets that arrived.
     pub received: u64,
     /// Packets that arrived after one with a higher number.
     pub reordered: u64,

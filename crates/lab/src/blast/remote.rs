@@ -116,6 +116,7 @@ impl RemoteReceiver {
         self.about
     }
 
+    /// New submitters begin.
     pub fn begin(&mut self) -> Result<Counts> {
         self.ask(Ask::Begin).map(Reply::counts)
     }

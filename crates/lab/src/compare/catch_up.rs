@@ -36,6 +36,7 @@ pub(super) struct Turns {
     turns: Vec<Turn>,
     /// Counts and seconds just after it was thawed, in the discarded time.
     early: (u64, f64),
+    /// In its slices.
     late: (u64, f64),
 }
 

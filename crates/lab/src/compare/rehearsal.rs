@@ -32,6 +32,7 @@ const AGREEMENT: f64 = 0.02;
 pub(super) enum Rehearsed {
     /// They can take turns.
     Sliceable(Rehearsal),
+    /// Why they cannot.
     Not(String),
 }
 
@@ -259,6 +260,7 @@ impl Trial {
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
     }
 
+    /// All that moves.
     fn rates(&self) -> Rates {
         Rates {
             name: self.name.clone(),

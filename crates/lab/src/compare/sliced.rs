@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(50);
 /// Discarded time after each switch, as a part of a slice: caches and queues belong to the command again after it.
 const GUARD_SHARE: u32 = 10;
+/// Least discarded time.
 const LEAST_GUARD: Duration = Duration::from_millis(5);
 /// Approximate length of a round, without its start. A round with its start is shorter than the life that the rehearsal
 /// has seen.

@@ -26,6 +26,7 @@ pub(super) struct WorkerProcess {
     name: String,
     child: Child,
     words: SharedWords,
+    /// One per thread.
     names: Vec<String>,
     threads: usize,
     clock: Hertz,
@@ -69,6 +70,7 @@ impl WorkerProcess {
         self.gather("getting ready")
     }
 
+    /// Starts a slice.
     pub fn go(&self, keep: bool) {
         let signals = Signals::of(&self.words);
         signals.keep().store(keep.into(), Ordering::Relaxed);

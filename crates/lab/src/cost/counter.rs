@@ -69,6 +69,7 @@ impl fmt::Display for Counter {
 }
 
 impl Counter {
+    /// The current count.
     pub fn read(&self) -> Result<Done, String> {
         self.read_under(Path::new("/"))
     }

@@ -110,9 +110,11 @@ pub(crate) fn execute(
 
 /// A command that reports its I/Os if it can.
 pub(crate) struct Prepared {
+    /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// Where its standard output goes.
     pub(crate) stdout: Stdio,
+    /// Parses its output.
     pub(crate) parser: Box<dyn OutputParser>,
 }
 

@@ -120,6 +120,7 @@ pub(super) struct CapturedOutput {
 }
 
 impl CapturedOutput {
+    /// Starts capturing.
     pub fn capture(&mut self) -> Result<Stdio> {
         let made = scratch().and_then(|file| Ok((file.try_clone()?, file)));
         let (kept, stdout) =

@@ -14,6 +14,7 @@ impl Fixture {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
+    /// The root directory.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }

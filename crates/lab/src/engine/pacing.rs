@@ -68,6 +68,7 @@ impl Pacing {
             || self.end_sync
     }
 
+    /// The job begins.
     pub fn begin(&mut self, now: u64) {
         self.due = [now; 3];
         self.last_was_sync = false;

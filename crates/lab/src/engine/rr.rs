@@ -76,6 +76,7 @@ fn nobody(job: &str, peer: &Peer, error: &io::Error) -> Error {
     ))
 }
 
+/// A resolved peer.
 #[derive(Clone, Debug)]
 enum Target {
     Tcp(SocketAddr),
@@ -191,6 +192,7 @@ impl Exchanges {
         }
     }
 
+    /// Receives once.
     fn receive(&mut self) -> io::Result<()> {
         self.syscalls += 1;
         let mut length = self.socket.receive(&mut self.response)?;

@@ -17,6 +17,7 @@ pub trait Perform {
 pub trait Queue {
     /// Adds a request to the next batch.
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()>;
+    /// Submits the batch.
     fn submit(&mut self) -> io::Result<()>;
     /// Submits the batch and waits until `least` are done; takes at most `most`.
     fn wait(&mut self, least: u32, most: u32) -> io::Result<()>;

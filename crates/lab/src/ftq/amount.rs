@@ -24,6 +24,7 @@ pub(super) struct Counted {
     pub amount: Amount,
     /// Where it is read, in words.
     pub by: String,
+    /// What is counted.
     pub unit: String,
 }
 

@@ -15,6 +15,7 @@ pub(super) struct Ring {
     words: Box<[AtomicU64]>,
     /// Words of a row.
     width: usize,
+    /// Rows that fit.
     rows: usize,
     /// Rows pushed so far.
     pushed: AtomicUsize,

@@ -19,6 +19,7 @@ impl Identity {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Lengthened {
     pub file: Identity,
+    /// Its length before.
     pub from: u64,
     /// Its length after. Bytes behind that belong to another process.
     pub to: u64,

@@ -96,6 +96,7 @@ impl Ledger {
         begins && self.written.is_some()
     }
 
+    /// Withdraws an entry.
     pub fn give_up(&mut self, number: u64) {
         self.write(&Line::Drop(number), false);
     }
@@ -245,6 +246,7 @@ impl Holder {
 pub(super) struct Found {
     pub path: PathBuf,
     pub header: Header,
+    /// The newest first.
     pub entries: Vec<Undo>,
     /// Lines that this version does not understand, as they are.
     pub unknown: Vec<Vec<u8>>,

@@ -121,6 +121,7 @@ impl Guardian {
     }
 }
 
+/// A unique mark.
 pub(super) fn fresh_mark() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();

@@ -21,6 +21,7 @@ pub(super) enum Order {
     Drop(u64),
     /// The ledger, to be removed when everything is undone.
     Ledger(#[serde(with = "path_text")] PathBuf),
+    /// Nothing is left.
     End,
 }
 

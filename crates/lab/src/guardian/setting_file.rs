@@ -107,6 +107,7 @@ impl SettingFile {
         Ok((!self.is(&now, &self.value)).then_some(now))
     }
 
+    /// The current value.
     pub fn now(&self) -> io::Result<String> {
         let text = text_of(&self.path)?;
         Ok(if self.kernel { present(&text) } else { text })

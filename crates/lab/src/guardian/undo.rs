@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Switched {
+    /// Its original value.
     pub found: SettingFile,
     /// The values that it may have while it is switched: what the arms set, and what the kernel makes of that. Empty if
     /// not known yet.

@@ -15,10 +15,13 @@ const PARTIAL: &str = ".partial-";
 /// A kind of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// Unpacked kernels.
     Kernels,
+    /// Downloaded packages.
     Packages,
     /// Unpacked packages of programs, and stripped programs.
     Programs,
+    /// Prepared guests.
     Guests,
 }
 
@@ -36,9 +39,11 @@ impl Part {
     }
 }
 
+/// A complete entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub part: Part,
+    /// Its file name.
     pub name: String,
     /// Size of its files.
     pub bytes: u64,
@@ -130,6 +135,7 @@ impl Cache {
         names
     }
 
+    /// The complete entries.
     pub fn list(&self) -> Vec<Entry> {
         let of = |part| {
             self.names(part).into_iter().map(move |name| Entry {

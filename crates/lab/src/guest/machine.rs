@@ -34,11 +34,13 @@ pub struct Common {
     pub timeout: Duration,
     /// The plugin's library.
     pub plugin: PathBuf,
+    /// Ends the guests.
     pub interruption: Arc<Interruption>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Boot<'a> {
+    /// Kernel image.
     pub image: &'a Path,
     /// Its first file system.
     pub initramfs: &'a Path,

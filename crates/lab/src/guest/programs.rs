@@ -25,6 +25,7 @@ const STRIPPED: &str = "stripped-";
 /// A program that a guest needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
+    /// Its file name.
     pub name: &'static str,
     /// The Debian package that contains it.
     pub package: &'static str,

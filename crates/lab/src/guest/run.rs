@@ -38,7 +38,9 @@ use std::time::{Duration, Instant};
 pub struct Settings {
     /// Ends QEMU if iotoll is killed.
     pub guardian: Guardian,
+    /// Ends the measurement.
     pub interruption: Arc<Interruption>,
+    /// As typed.
     pub command_line: CommandLine,
     /// Longest time for one guest.
     pub timeout: Duration,

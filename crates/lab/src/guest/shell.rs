@@ -22,6 +22,7 @@ pub struct Look<'a> {
     /// The kernel, as the user names it.
     pub kernel: &'a str,
     pub stack: &'a str,
+    /// More kernel parameters.
     pub parameters: &'a str,
 }
 

@@ -102,7 +102,9 @@ pub enum Source {
 pub enum Expected {
     /// At least one for each I/O that is not served from the page cache.
     EachDirectIo,
+    /// More than nothing.
     Some,
+    /// Nothing.
     None,
     /// Anything: it is reported.
     Any,

@@ -44,6 +44,7 @@ pub(super) fn split(text: &str) -> (String, String) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place<'a> {
     pub name: &'a str,
+    /// The kernel module.
     pub module: Option<&'a str>,
     /// The file of a program.
     pub program: Option<&'a str>,
@@ -52,6 +53,7 @@ pub(super) struct Place<'a> {
 /// All that is known of a guest's addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
+    /// By address.
     kernel: BTreeMap<u64, (String, Option<String>)>,
     /// Executable mappings of processes, by their first address.
     mappings: BTreeMap<u64, Mapping>,
@@ -68,6 +70,7 @@ struct Mapping {
 
 #[derive(Clone, Debug, Default)]
 struct File {
+    /// Its last name.
     name: String,
     segments: Vec<elf::Segment>,
     /// By address in the file.

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.in_reach()?;
     cpus.each(|cpu| {

@@ -4,6 +4,7 @@ use super::{CpuMeter, Cpus, Opened};
 use model::record::{Count, Mode};
 use sys::perf::CycleCounter;
 
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.each(|cpu| CycleCounter::open_cpu(cpu).map_err(|error| error.to_string()))
 }

@@ -7,6 +7,7 @@ use model::meter::Meter;
 use model::record::{Count, CpuModes, Mode};
 use sys::perf::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.each(|cpu| match CpuClockSampler::open_cpu(cpu, DEFAULT_PERIOD_NANOS) {
         Ok(sampler) => Ok(Sampler { sampler, modes: CpuModes::default(), lost: 0 }),

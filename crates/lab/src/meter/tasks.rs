@@ -142,6 +142,7 @@ impl Task {
         let flags: u64 = fields.nth(4)?.parse().ok()?;
         let schedstat = fs::read_to_string(directory.join("schedstat")).ok()?;
         let nanos = schedstat.split_whitespace().next()?.parse().ok()?;
+        /// linux/sched.h
         const PF_KTHREAD: u64 = 0x0020_0000;
         Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, nanos: Nanos(nanos) })
     }

@@ -22,6 +22,7 @@ pub(super) enum Reader {
     Status(TextFile, Field),
     /// The second number of schedstat: nanoseconds of waiting for a CPU.
     Schedstat(TextFile),
+    /// Its CPU clock.
     OnCpu(WorkerTask),
     /// Time less its CPU clock.
     OffCpu(WorkerTask),

@@ -12,6 +12,7 @@ use sys::clock::process_nanos;
 
 /// Most other processes to watch: the busiest.
 const MOST_PEERS: usize = 8;
+/// linux/sched.h
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// CPU time of every process at one instant, including its ended threads, so that one clock per process suffices.

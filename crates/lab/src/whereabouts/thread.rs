@@ -12,6 +12,7 @@ const BEFORE_PROCESSOR: usize = 36;
 /// Size of the buffer for these files: `sched` is the longest.
 const ROOM: usize = 4096;
 
+/// A watched thread.
 pub(super) struct Thread {
     pub side: Side,
     name: String,

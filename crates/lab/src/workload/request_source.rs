@@ -8,6 +8,7 @@ use model::plan::{Access, JobPlan, Order};
 /// One I/O to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// Direction.
     pub kind: Kind,
     /// Index of the file.
     pub file: u32,
@@ -23,7 +24,9 @@ pub struct Request {
 pub enum Kind {
     /// From the file.
     Read = 0,
+    /// To the file.
     Write = 1,
+    /// Discard.
     Trim = 2,
 }
 
@@ -61,6 +64,7 @@ pub struct RequestSource {
     wraps: bool,
     /// Bytes issued in this pass.
     issued: u64,
+    /// Passes that ended.
     passes: u64,
 }
 

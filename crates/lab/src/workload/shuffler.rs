@@ -2,6 +2,7 @@
 
 use super::permutation::{below, split_mix};
 
+/// Draws random orders.
 pub(crate) struct Shuffler {
     state: u64,
 }

@@ -20,6 +20,7 @@ mod device;
 /// The part of a file that a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Span {
+    /// First byte.
     pub begin: u64,
     /// Bytes.
     pub length: u64,

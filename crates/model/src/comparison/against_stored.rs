@@ -41,6 +41,7 @@ pub(crate) fn fits(record: &CompareRecord, experiment: &Experiment) -> Result<()
     Err(format!("its baseline was measured at {stored}, but today's is at {now}; include at least one of its cells"))
 }
 
+/// Cells in words.
 fn labels(cells: &[Cell]) -> String {
     let label = |cell: &Cell| if cell.values.is_empty() { "no point of a sweep".to_owned() } else { cell.to_string() };
     elided_list(&cells.iter().map(label).collect::<Vec<_>>(), ", ")

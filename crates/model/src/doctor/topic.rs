@@ -12,7 +12,9 @@ pub enum Topic {
     ReferenceClock,
     /// The kernel's clock source.
     Clocksource,
+    /// The frequency governor.
     Governor,
+    /// Turbo frequencies.
     Turbo,
     /// Whether the reference clock and the core clock are constant.
     ConstantFrequency,
@@ -30,7 +32,9 @@ pub enum Topic {
     Steal,
     /// Other work on the machine.
     Background,
+    /// NUMA nodes.
     Numa,
+    /// Isolated CPUs.
     Isolation,
     /// The daemon that balances interrupts.
     Irqbalance,
@@ -43,6 +47,7 @@ pub enum Topic {
     PerfEvents,
     /// Permission to read kernel symbols.
     KernelSymbols,
+    /// User privileges.
     Privilege,
 }
 

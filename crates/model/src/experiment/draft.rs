@@ -67,6 +67,7 @@ pub enum Workload {
     },
     /// Options of a job, as flags.
     Flags(Vec<String>),
+    /// A foreign command.
     Command(Vec<String>),
 }
 

@@ -74,6 +74,7 @@ impl<'a> Series<'a> {
         self.seconds.len()
     }
 
+    /// Quanta that passed.
     pub fn quanta(&self) -> u64 {
         self.spans.iter().fold(0, |sum, span| sum.saturating_add(*span))
     }

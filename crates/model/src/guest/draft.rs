@@ -25,7 +25,9 @@ pub struct Draft {
     /// What is compared, if the user says so.
     pub compared: Option<String>,
     pub replicates: u32,
+    /// Count by function.
     pub functions: bool,
+    /// Follow calls.
     pub chains: bool,
     /// A change below this fraction does not matter.
     pub margin: f64,
@@ -57,6 +59,7 @@ pub struct JobDraft {
     /// Its name; that of a job file's job if empty.
     pub name: String,
     pub stacks: Vec<String>,
+    /// What it does.
     pub text: JobText,
     /// Mount options beside the stack's.
     pub mount_options: Option<String>,

@@ -15,6 +15,7 @@ use serde::Deserialize;
 pub enum Line {
     /// What is known before the first reading.
     Header(Box<Header>),
+    /// Readings.
     Chunk(Chunk),
     End(Box<End>),
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Draft {
     /// The job according to the options so far.
     pub job: JobPlan,
+    /// When it starts.
     pub start: Start,
     /// What the current section says about the page cache.
     pub cache: CacheWords,

@@ -32,7 +32,9 @@ pub(crate) struct JobOption {
     pub engine: Option<EngineKind>,
     /// What a difference in it means.
     pub role: Role,
+    /// A valid value.
     pub example: &'static str,
+    /// An invalid value.
     pub bad_example: &'static str,
     /// Its value in a job, as people type it. `None` if it is not given and has no value of its own.
     pub get: fn(&JobPlan) -> Option<String>,
@@ -83,6 +85,7 @@ pub(crate) enum Value {
     Boolean(fn(&mut Draft, bool)),
     /// 0 to 100.
     Percent(fn(&mut Draft, u8)),
+    /// A whole number.
     Count(&'static str, RangeInclusive<u32>, fn(&mut Draft, u32)),
     /// A whole number that may be large.
     Number(&'static str, RangeInclusive<u64>, fn(&mut Draft, u64)),
@@ -284,7 +287,9 @@ pub struct Reference {
     pub engine: Option<&'static str>,
     /// One line of help with the engine and the default.
     pub full_help: String,
+    /// A valid value.
     pub example: &'static str,
+    /// An invalid value.
     pub bad_example: &'static str,
     /// The words that it accepts, if it accepts only words.
     pub words: Vec<String>,

@@ -51,6 +51,7 @@ impl Default for Settings<'_> {
 /// What to do with unknown options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownOptions {
+    /// Refuse the plan.
     Refuse,
     /// Ignore them, with a warning for each.
     Ignore,
@@ -93,6 +94,7 @@ impl Section {
 
 /// What the options of a section apply to.
 enum Kind {
+    /// All later jobs.
     Global,
     /// The job of this name.
     Job(String),

@@ -8,8 +8,11 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 /// Where a value stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
+    /// Outside quotes.
     Open,
+    /// In single quotes.
     Single,
+    /// In double quotes.
     Double,
     /// Where no quoting is right, or where it is unknown which one is.
     Unknown,

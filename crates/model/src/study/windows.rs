@@ -16,6 +16,7 @@ pub(super) const SOAKER: &str = "iotoll-soak";
 /// A meter's measurement between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
+    /// Begin and end.
     pub begin: Nanos,
     pub end: Nanos,
     /// Cycles in the meter's scope.

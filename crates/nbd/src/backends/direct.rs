@@ -84,6 +84,7 @@ impl Direct {
         }
     }
 
+    /// Returns a buffer.
     pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
         let mut buffers = self.lock();
         if buffers.len() < KEPT {

@@ -19,6 +19,7 @@ const WRITTEN_AT_ONCE: u32 = 512 << 10;
 /// Most bytes whose reading is started at once.
 const PREFETCHED_AT_ONCE: u32 = 1 << 20;
 
+/// An open file.
 #[derive(Debug)]
 pub struct FileBackend {
     file: Arc<File>,

@@ -46,7 +46,9 @@ pub struct SharedOptions {
 /// System calls of a shared connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedSyscalls {
+    /// Sending system calls.
     pub sends: u64,
+    /// Receiving system calls.
     pub receives: u64,
 }
 
@@ -68,6 +70,7 @@ struct Inner {
     queue: TransmitQueue,
     sender: Mutex<Sender>,
     mailboxes: Vec<Mailbox>,
+    /// Slots per submitter.
     depth: u32,
     /// Why the connection was lost, if it was.
     lost: Mutex<Option<String>>,
@@ -267,6 +270,7 @@ impl Inner {
 pub struct Submitter {
     shared: Arc<SharedClient>,
     number: usize,
+    /// Its first slot.
     first: u32,
     staged: Vec<u32>,
     staged_bytes: usize,

@@ -62,6 +62,7 @@ pub struct Client {
     /// Bytes of the replies to all requests in flight, some of which may have arrived.
     expected: usize,
     coalescing: Coalescing,
+    /// The receive buffer.
     memory: Vec<u8>,
     /// The part of `memory` that was received and not used yet.
     begin: usize,

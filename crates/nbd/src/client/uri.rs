@@ -15,8 +15,10 @@ pub enum Address {
     Tcp {
         /// Host name or IP address.
         host: String,
+        /// Port number.
         port: u16,
     },
+    /// A Unix socket.
     Unix(PathBuf),
 }
 

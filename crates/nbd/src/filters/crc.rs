@@ -12,6 +12,7 @@ pub const CHECKSUM_BYTES: usize = 4;
 /// Bytes copied out per step; they stay in the L1 cache.
 const PART: usize = 4096;
 
+/// A running checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u32);
 

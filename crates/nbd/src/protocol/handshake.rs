@@ -27,22 +27,28 @@ pub mod handshake_flag {
 pub mod option {
     /// Selects an export and ends the negotiation; the server cannot reply with an error.
     pub const EXPORT_NAME: u32 = 1;
+    /// Ends the connection.
     pub const ABORT: u32 = 2;
+    /// Lists the exports.
     pub const LIST: u32 = 3;
+    /// Switches to TLS.
     pub const STARTTLS: u32 = 5;
     /// Requests information about an export.
     pub const INFO: u32 = 6;
     /// Requests information about an export and enters the transmission phase.
     pub const GO: u32 = 7;
+    /// Negotiates structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
     /// Lists the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
+    /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
     /// Negotiates checksums behind payloads ([`crate::filters::crc`]). Not in the specification, which does not use the
     /// number ("iocs").
     pub const CHECKSUMS: u32 = u32::from_be_bytes(*b"iocs");
 }
 
+/// Replies to options.
 pub mod reply {
     /// Success, or the end of a list.
     pub const ACK: u32 = 1;
@@ -50,11 +56,15 @@ pub mod reply {
     pub const SERVER: u32 = 2;
     /// Information about an export.
     pub const INFO: u32 = 3;
+    /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
     /// Replies with this bit are errors.
     pub const ERROR: u32 = 1 << 31;
+    /// Unknown option.
     pub const ERR_UNSUP: u32 = ERROR | 1;
+    /// Refused by policy.
     pub const ERR_POLICY: u32 = ERROR | 2;
+    /// Malformed option data.
     pub const ERR_INVALID: u32 = ERROR | 3;
     /// The server requires TLS.
     pub const ERR_TLS_REQD: u32 = ERROR | 5;
@@ -68,6 +78,7 @@ pub mod reply {
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
+    /// The canonical name.
     pub const NAME: u16 = 1;
     pub const DESCRIPTION: u16 = 2;
     /// Block sizes: minimum, preferred, maximum payload.
@@ -76,12 +87,15 @@ pub mod info {
 
 /// Transmission flags of an export.
 pub mod transmission_flag {
+    /// Always set.
     pub const HAS_FLAGS: u16 = 1;
     /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
     /// The FUA flag is supported.
     pub const SEND_FUA: u16 = 1 << 3;
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
     /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
@@ -89,6 +103,7 @@ pub mod transmission_flag {
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush on one connection covers completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
+    /// CACHE is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
     /// The FAST_ZERO flag is supported.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;

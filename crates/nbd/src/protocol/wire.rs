@@ -7,6 +7,7 @@ use super::handshake::Fields;
 use rustix::io::Errno;
 use std::num::NonZeroU32;
 
+/// Starts each request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// Starts each simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
@@ -36,7 +37,9 @@ pub enum Command {
     Disconnect,
     /// All writes completed before are durable after the reply.
     Flush,
+    /// Discard the range.
     Trim,
+    /// Prefetch the range.
     Cache,
     /// Make the range read as zeros.
     WriteZeroes,
@@ -111,6 +114,7 @@ impl Request {
         Some(Self { flags, command, cookie: fields.u64()?, offset: fields.u64()?, length: fields.u32()? })
     }
 
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
@@ -138,7 +142,9 @@ impl WireError {
     pub const EPERM: Self = Self::constant(1);
     /// I/O error of the storage.
     pub const EIO: Self = Self::constant(5);
+    /// Out of memory.
     pub const ENOMEM: Self = Self::constant(12);
+    /// Invalid request.
     pub const EINVAL: Self = Self::constant(22);
     /// Write beyond the end, or the storage is full.
     pub const ENOSPC: Self = Self::constant(28);
@@ -224,6 +230,7 @@ pub fn decode_simple_reply(bytes: &[u8]) -> Result<Option<(u64, Option<WireError
 pub enum ChunkKind {
     /// An offset and data.
     Data = 1,
+    /// Extents.
     BlockStatus = 5,
     /// An error for the whole request.
     Error = 0x8001,
@@ -243,6 +250,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; CHUNK_BYTES] {
         let mut bytes = [0; CHUNK_BYTES];

@@ -7,6 +7,7 @@ use crate::tuning::Sending;
 pub struct Counters {
     /// All requests, including failed ones.
     pub requests: u64,
+    /// Requests that failed.
     pub errors: u64,
     /// Payload bytes of reads.
     pub read_bytes: u64,
@@ -18,7 +19,9 @@ pub struct Counters {
     pub in_place_bytes: u64,
     /// System calls that waited or polled for input.
     pub waits: u64,
+    /// Receiving system calls.
     pub receives: u64,
+    /// Sending system calls.
     pub sends: u64,
     pub received_bytes: u64,
     pub sent_bytes: u64,

@@ -157,6 +157,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
+    /// Waits for events.
     fn wait(&mut self, ready: &mut Vec<Ready>, handshakes: bool) {
         if !self.runnable.is_empty() {
             return self.poll(ready, Some(Duration::ZERO));

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Inbox {
     clients: Mutex<Vec<(Socket, Peer)>>,
+    /// Results of workers.
     finished: Mutex<Vec<Finished>>,
     /// Where to send the counters, if they were requested.
     asked: Mutex<Option<Sender<Counters>>>,

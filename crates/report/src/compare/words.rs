@@ -16,6 +16,7 @@ pub struct Words {
     metric: Metric,
     /// In the header of a row or column.
     pub head: &'static str,
+    /// In a sentence.
     pub noun: &'static str,
     /// "*costs* 3 % more cycles per I/O".
     pub verb: &'static str,

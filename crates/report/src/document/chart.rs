@@ -7,10 +7,12 @@ use crate::number::Units;
 pub enum Axis {
     /// Amounts; logarithmic if they cover a large range.
     Amount {
+        /// Their units.
         units: Units,
         /// Whether the axis starts at 0, so that lengths can be compared.
         from_zero: bool,
     },
+    /// Changes, as fractions.
     Change,
     /// Seconds from the start.
     Time,
@@ -24,6 +26,7 @@ pub enum Axis {
 pub struct Point {
     /// Its position on the horizontal axis.
     pub x: f64,
+    /// Its value.
     pub y: f64,
     /// The ends of its interval.
     pub ends: Option<(f64, f64)>,
@@ -57,7 +60,9 @@ pub enum Mark {
     Band(f64, f64),
     /// A band between two positions on the horizontal axis.
     Column(f64, f64),
+    /// A horizontal line.
     Level(f64),
+    /// A vertical line.
     Upright(f64),
     /// A bar of a histogram from the foot of the chart: its sides, and its height.
     Bar(f64, f64, f64),
@@ -86,6 +91,7 @@ impl Mark {
 
 #[derive(Clone, Debug)]
 pub struct Chart {
+    /// What it shows.
     pub title: String,
     /// The part that it covers; may be empty.
     pub of: String,

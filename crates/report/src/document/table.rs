@@ -6,7 +6,9 @@ use crate::number::MISSING;
 /// The alignment of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
+    /// Left, for names.
     Left,
+    /// Right, for numbers.
     Right,
 }
 
@@ -102,6 +104,7 @@ pub struct Interval {
 /// The raw value of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Raw {
+    /// Nothing.
     #[default]
     None,
     /// A number, in the unit of its row or column.
@@ -116,6 +119,7 @@ pub struct Cell {
     /// The long form of the text, for formats with more room.
     pub in_full: Option<String>,
     pub tone: Tone,
+    /// Its raw value.
     pub raw: Raw,
 }
 

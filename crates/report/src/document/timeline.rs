@@ -63,6 +63,7 @@ impl Trace {
     }
 }
 
+/// One series.
 #[derive(Clone, Debug)]
 pub struct Track {
     pub name: String,
@@ -99,6 +100,7 @@ pub struct Timeline {
     pub began: f64,
     /// When each reading ended, in seconds, ascending.
     pub seconds: Vec<f64>,
+    /// The vertical scales.
     pub scales: Vec<TimelineScale>,
     /// The tracks, each with as many values as there are readings.
     pub tracks: Vec<Track>,
@@ -110,9 +112,11 @@ pub struct Timeline {
 /// What a track did during a part of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
+    /// Its least value.
     pub least: f64,
     /// Its mean, weighted by time.
     pub mean: f64,
+    /// Its greatest value.
     pub greatest: f64,
 }
 

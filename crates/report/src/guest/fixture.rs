@@ -221,6 +221,7 @@ pub fn single_replicate() -> GuestFinding {
     })
 }
 
+/// Nothing was planned.
 pub fn empty() -> GuestFinding {
     study(&GuestRecord { header: header(GuestPlan::default()), measured: Vec::new(), end: None })
 }

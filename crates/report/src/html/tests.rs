@@ -14,6 +14,7 @@ fn html(finding: &CompareFinding) -> String {
     super::html(&document(finding))
 }
 
+/// Void elements.
 const VOID: [&str; 1] = ["meta"];
 
 /// The tags of a page in order: name, attributes, whether it is an end tag, whether it is empty. The scripts of a timeline

@@ -11,6 +11,7 @@ use crate::number;
 /// Lines of the first track, and of each other one.
 const BLOCK: usize = 8;
 const STRIP: usize = 2;
+/// Most strips.
 const STRIPS: usize = 5;
 /// Columns of the numbers on the left.
 const LEFT: usize = 10;

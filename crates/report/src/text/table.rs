@@ -7,6 +7,7 @@ use super::drawing;
 use super::page::{Page, width};
 use crate::document::{Align, Cell, Column, Draw, Need, Row, Table, Tone};
 
+/// Blanks between columns.
 const GAP: usize = 2;
 /// The first column is not shortened below this fraction of the page.
 const LEAST_FIRST: usize = 3;

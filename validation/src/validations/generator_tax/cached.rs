@@ -22,6 +22,7 @@ const COUNTING_SECONDS: f64 = 0.3;
 
 /// A file in the page cache.
 pub struct File {
+    /// Where.
     pub path: PathBuf,
     pub mebibytes: usize,
 }
@@ -38,6 +39,7 @@ struct Setting {
 #[derive(Clone, Debug)]
 struct Ran {
     iops: f64,
+    /// Of iotoll.
     job: Option<JobFinding>,
 }
 

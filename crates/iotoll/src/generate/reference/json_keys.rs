@@ -92,6 +92,7 @@ const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a 
 
 /// A value of an enumeration.
 pub struct Variant {
+    /// Its JSON text.
     pub name: String,
     pub meaning: String,
 }

@@ -14,6 +14,7 @@ const MOST_SLOTS: u32 = 1 << 14;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sharing {
     uri: String,
+    /// Most jobs.
     jobs: u32,
     depth: u32,
     slot_bytes: usize,

@@ -15,6 +15,7 @@ pub(super) struct Split<C> {
     groups: Vec<Group>,
 }
 
+/// One I/O.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     /// Requests without a reply yet.

@@ -101,6 +101,7 @@ fn fill(target: &Target) -> Result<()> {
     file.sync_all().map_err(failed)
 }
 
+/// One worker thread.
 struct Member {
     copy: (JobPlan, u32, Vec<Target>),
     barrier: Arc<Barrier>,

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Longest time of the guest's clock for something to appear.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// Where programs are.
 pub(super) const SEARCH_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The file systems that every Linux program expects.

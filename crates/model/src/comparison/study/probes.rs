@@ -39,6 +39,7 @@ struct Compared<'a> {
 struct Growth {
     /// A counter's growth, or a gauge's level times the seconds.
     amount: f64,
+    /// Between the readings.
     seconds: f64,
     /// In which the I/Os were done.
     io_seconds: f64,

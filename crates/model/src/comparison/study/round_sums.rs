@@ -48,6 +48,7 @@ pub(crate) struct CaseSums {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundSums {
     pub cases: Vec<CaseSums>,
+    /// The idle machine.
     pub background: CaseSums,
     /// The idle machine in the boot of a case, by case; empty if the round has one boot.
     booted: BTreeMap<usize, CaseSums>,

@@ -9,6 +9,7 @@ use std::fmt;
 /// Where a draft was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
+    /// As flags.
     #[default]
     CommandLine,
     /// In the experiment file of this name.

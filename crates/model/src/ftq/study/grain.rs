@@ -51,6 +51,7 @@ fn steps(series: &Series) -> Option<(u64, f64)> {
     })
 }
 
+/// Euclid's algorithm.
 fn common_divisor(mut one: u64, mut other: u64) -> u64 {
     while other > 0 {
         (one, other) = (other, one % other);

@@ -263,6 +263,7 @@ pub(super) fn strongest_first(mut found: Vec<Found>) -> Vec<Label> {
     found.into_iter().map(|found| found.label).collect()
 }
 
+/// What chance does.
 #[derive(Default)]
 struct Chance {
     /// The mean over all windows, by move.

@@ -83,6 +83,7 @@ pub(super) struct Loss {
     pub(super) depth: f64,
     /// Periods that lose half of that or more.
     pub(super) seen: u64,
+    /// Periods.
     pub(super) of: u64,
 }
 

@@ -73,6 +73,7 @@ pub(super) fn duration(seconds: f64) -> String {
     format!("{value} {unit}")
 }
 
+/// Three significant digits.
 fn digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),

@@ -9,6 +9,7 @@ use std::fmt::{self, Display};
 pub struct ParseError {
     /// Where the error is.
     pub place: Place,
+    /// What was refused.
     pub subject: Subject,
     /// The reason, and what was expected.
     pub message: String,
@@ -26,11 +27,13 @@ pub enum Place {
         /// The line, from 1.
         line: usize,
     },
+    /// Among the flags.
     Flag,
     /// Among the overrides that apply to every job.
     Override,
 }
 
+/// What was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Option(String),

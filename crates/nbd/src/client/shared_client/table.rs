@@ -43,6 +43,7 @@ struct Slot {
     handed_over: AtomicU64,
 }
 
+/// All slots.
 #[derive(Debug)]
 pub(super) struct Table {
     arena: Arc<ByteStore>,

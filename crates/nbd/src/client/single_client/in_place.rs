@@ -23,6 +23,7 @@ pub(super) struct Payload {
     pub(super) length: usize,
 }
 
+/// An expected reply.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     cookie: u64,

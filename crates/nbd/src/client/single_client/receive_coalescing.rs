@@ -15,6 +15,7 @@ const LONGEST_SLEEP: Duration = Duration::from_micros(50);
 /// State of receive coalescing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coalescing {
+    /// Longest wait.
     timeout: Duration,
     /// Busy-poll time at the start of a wait.
     busy_poll: Duration,

@@ -17,16 +17,12 @@ use sys::clock::ticks;
 enum Place {
     /// Expected headers and payloads, each into its place.
     Guessed,
+    /// The receive buffer.
     Memory,
     /// The receive buffer, until it contains `most` bytes.
-    Header {
-        most: usize,
-    },
+    Header { most: usize },
     /// The payload that is arriving.
-    Arena {
-        begin: usize,
-        length: usize,
-    },
+    Arena { begin: usize, length: usize },
 }
 
 impl Client {

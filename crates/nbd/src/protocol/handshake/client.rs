@@ -51,6 +51,7 @@ pub struct Negotiation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksums {
     Off,
+    /// Requested and required.
     Wanted,
     Agreed,
 }

@@ -20,6 +20,7 @@ const MAX_UNSENT: usize = 64 << 10;
 pub struct ExportInfo {
     /// Name; the empty name is the default export.
     pub name: String,
+    /// Description for people.
     pub description: String,
     /// Size in bytes.
     pub size: u64,
