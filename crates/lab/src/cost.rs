@@ -158,12 +158,10 @@ fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mu
 
 /// What counts in iotoll's own network namespace.
 fn of_our_network(plan: &CommandPlan, probes: &[Probe]) -> Vec<String> {
-    let of_network = |name: &String| name.starts_with("net.");
     let interface = match &plan.count {
-        Count::Kernel(counter @ Counter::Probe(name)) if of_network(name) => Some(format!("--count {counter}")),
+        Count::Kernel(counter @ Counter::Probe(name)) if name.starts_with("net.") => Some(format!("--count {counter}")),
         Count::Kernel(counter @ Counter::Net(_)) => Some(format!("--count {counter}")),
         Count::Kernel(Counter::Block(_) | Counter::Probe(_)) | Count::Program | Count::Stated { .. } => None,
     };
-    let probes = probes.iter().map(|probe| &probe.descriptor.name).filter(|name| of_network(name));
-    interface.into_iter().chain(probes.map(|name| format!("--probe {name}"))).collect()
+    interface.into_iter().chain(network_namespace::flags_of_one(probes)).collect()
 }

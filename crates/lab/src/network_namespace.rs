@@ -2,12 +2,14 @@
 
 use crate::shell::short;
 use crate::starters::enters_network;
+use model::probe::{Place, Probe};
 use model::warning::{Code, Warning};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The namespace of a process; `None` if it has ended, or belongs to another user.
 pub(crate) fn of(process: u32) -> Option<u64> {
@@ -35,6 +37,18 @@ pub(crate) fn within<T: Send>(process: u32, what: impl FnOnce() -> io::Result<T>
     })
 }
 
+/// Whether a file shows one network namespace only: that of the process that reads it.
+pub(crate) fn is_of_one(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
+    ["/sys/class/net", "/proc/net", "/proc/sys/net"].iter().any(|folder| path.starts_with(folder))
+}
+
+/// The probes that read such a file, as the user gave them.
+pub(crate) fn flags_of_one(probes: &[Probe]) -> impl Iterator<Item = String> + '_ {
+    let of_one = |probe: &&Probe| matches!(&probe.place, Place::File { path, .. } if is_of_one(path));
+    probes.iter().filter(of_one).map(|probe| format!("--probe {}", probe.descriptor.name))
+}
+
 /// The caveat that `what` (counters or settings, in words) is that of iotoll's own namespace, if `command` runs in another one. It does
 /// if it was `seen` there, or if its words say so.
 pub(crate) fn caveat(what: &[String], command: &[String], seen: bool) -> Option<Warning> {
@@ -59,6 +73,15 @@ pub(crate) fn caveat(what: &[String], command: &[String], seen: bool) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probes_of_one_namespace_are_told_by_what_they_read() {
+        let probes =
+            Probe::parse_list("dirty,net.lo.rx_bytes,wire=net.lo.tx_bytes,drops=counter:file:/proc/net/snmp:Udp")
+                .unwrap();
+        let flags: Vec<String> = flags_of_one(&probes).collect();
+        assert_eq!(flags, ["--probe net.lo.rx_bytes", "--probe wire", "--probe drops"]);
+    }
 
     #[test]
     fn what_reaches_another_namespace_has_no_caveat() {

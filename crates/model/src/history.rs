@@ -6,10 +6,12 @@
 use crate::envelope::Envelope;
 use crate::kind::{Concluded, Recorded};
 use crate::limit::{Beyond, Bound, CHANGE, Limit, LimitFinding};
-use crate::record::Host;
-use crate::stats::change_points::{self, change_points};
+use crate::origin::without;
+use crate::record::{Canaries, Host, Outcome};
+use crate::stats::change_points::{self, MOST, change_points};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, LogLevel};
+use crate::stored::machine::Machine;
 use crate::warning::{Code, Warning, add_once};
 use serde::Serialize;
 
@@ -18,9 +20,17 @@ use serde::Serialize;
 pub struct Observation {
     path: String,
     envelope: Envelope,
-    kernel: String,
-    cpus: String,
-    readings: Vec<(String, LimitFinding)>,
+    host: Option<Host>,
+    canaries: Vec<Canaries>,
+    has_completed: bool,
+    readings: Vec<LimitFinding>,
+}
+
+impl Observation {
+    fn machine(&self) -> Option<Machine<'_>> {
+        let host = self.host.as_ref()?;
+        Some(Machine { canaries: self.canaries.iter().collect(), ..Machine::of(host, &self.envelope) })
+    }
 }
 
 /// What the records of several experiments say.
@@ -31,6 +41,8 @@ pub struct HistoryFinding {
     pub experiments: Vec<Experiment>,
     /// Paths of the records that are alone: no other was made by the same command line.
     pub alone: Vec<String>,
+    /// Paths of the records whose measurement failed or was interrupted: they are left out.
+    pub incomplete: Vec<String>,
 }
 
 /// The records of one experiment.
@@ -65,7 +77,7 @@ pub struct Member {
     pub kernel: String,
     /// Number and model of the CPUs.
     pub cpus: String,
-    /// What is not as in the record before: "kernel 6.1.0 → 6.12.0".
+    /// What is known to differ from the record before: "kernel 6.1.0 → 6.12.0".
     pub differs: Vec<String>,
 }
 
@@ -83,7 +95,7 @@ pub struct Series {
     pub arm: String,
     /// The values, in order of time.
     pub points: Vec<Point>,
-    /// The levels between the changes; one if nothing changed.
+    /// The levels between the changes, of the last 512 values; one if nothing changed.
     pub levels: Vec<Level>,
     /// Where the level changed.
     pub changes: Vec<ChangePoint>,
@@ -122,7 +134,7 @@ pub struct Level {
 pub struct ChangePoint {
     /// Index of the first record of the new level.
     pub record: usize,
-    /// The new level ÷ the one before − 1, as a fraction.
+    /// The new level ÷ the one before − 1, as a fraction. Of changes between arms: of 1 + the change.
     pub change: Estimate,
     /// Part of the permutations of the records that split as far apart.
     pub p_value: f64,
@@ -154,21 +166,21 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
             },
         })
         .collect();
-    let names: Vec<(String, String)> =
-        record.limits_mut().iter().map(|limit| (limit.to_string(), limit.metric.clone())).collect();
-    let metric = |finding: &LimitFinding| names.iter().find(|(limit, _)| *limit == finding.limit).map(|(_, name)| name);
-    let readings =
-        record.study(None).limits().iter().filter_map(|it| Some((metric(it)?.clone(), it.clone()))).collect();
-    let (kernel, cpus) = record.host().map(machine).unwrap_or_default();
-    Observation { path, envelope: record.envelope().clone(), kernel, cpus, readings }
-}
-
-fn machine(host: &Host) -> (String, String) {
-    (host.kernel.clone(), format!("{} × {}", host.cpus, host.cpu_model))
+    let finding = record.study(None);
+    let machine = record.machine();
+    Observation {
+        path,
+        host: machine.as_ref().map(|machine| machine.host.clone()),
+        canaries: machine.map(|machine| machine.canaries.into_iter().cloned().collect()).unwrap_or_default(),
+        envelope: record.envelope().clone(),
+        has_completed: *finding.outcome() == Outcome::Completed,
+        readings: finding.limits().to_vec(),
+    }
 }
 
 /// Sorts records into experiments, and studies each over time.
-pub fn study(mut observations: Vec<Observation>) -> HistoryFinding {
+pub fn study(observations: Vec<Observation>) -> HistoryFinding {
+    let (mut observations, incomplete): (Vec<_>, Vec<_>) = observations.into_iter().partition(|it| it.has_completed);
     observations
         .sort_by(|one, other| one.envelope.started_unix_seconds.total_cmp(&other.envelope.started_unix_seconds));
     let mut groups: Vec<Vec<Observation>> = Vec::new();
@@ -184,6 +196,7 @@ pub fn study(mut observations: Vec<Observation>) -> HistoryFinding {
     HistoryFinding {
         experiments: several.iter().map(|group| experiment(group)).collect(),
         alone: single.into_iter().flatten().map(|observation| observation.path).collect(),
+        incomplete: incomplete.into_iter().map(|observation| observation.path).collect(),
     }
 }
 
@@ -193,65 +206,50 @@ fn is_same(one: &Observation, other: &Observation) -> bool {
     asked(a) == asked(b) && a.inputs == b.inputs && a.variables == b.variables
 }
 
-/// A command line without the program's path, and without where and how the result is kept, shown and judged. What follows `--` is the
-/// measured command.
+/// A command line without the program's path, and without where and how the result is kept, shown and judged.
 fn work(words: &[String]) -> Vec<String> {
-    const VALUED: [&str; 5] = ["--out", "--format", "--color", "--stored", "--fail-on"];
-    const BARE: [&str; 2] = ["--quiet", "--no-save"];
-    let (mut kept, mut words) = (Vec::new(), words.iter().skip(1));
-    while let Some(word) = words.next() {
-        if word == "--" {
-            kept.push(word.clone());
-            kept.extend(words.cloned());
-            break;
-        }
-        if VALUED.contains(&word.as_str()) {
-            words.next();
-        } else if !BARE.contains(&word.as_str())
-            && !VALUED.iter().any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
-        {
-            kept.push(word.clone());
-        }
-    }
-    kept
+    let own = words.get(1..).unwrap_or_default();
+    without(own, &["--out", "--format", "--color", "--stored", "--fail-on"], &["--quiet", "--no-save"])
 }
 
 fn experiment(group: &[Observation]) -> Experiment {
     let mut warnings = Vec::new();
     let mut records: Vec<Member> = Vec::new();
-    for observation in group {
+    let before = std::iter::once(None).chain(group.iter().map(Some));
+    for (before, observation) in before.zip(group) {
         let envelope = &observation.envelope;
-        let mut member = Member {
+        let (earlier, later) = (before.map(|before| before.envelope.method_version), envelope.method_version);
+        if let Some(earlier) = earlier.filter(|earlier| *earlier != later) {
+            let message = format!(
+                "records of method {earlier} and {later} are in one series: numbers may have changed their meaning; see CHANGELOG.md"
+            );
+            add_once(&mut warnings, Warning::new(Code::StoredMethodDiffers, message));
+        }
+        records.push(Member {
             path: observation.path.clone(),
             started_unix_seconds: envelope.started_unix_seconds,
             iotoll_version: envelope.iotoll_version.clone(),
             method_version: envelope.method_version,
-            kernel: observation.kernel.clone(),
-            cpus: observation.cpus.clone(),
-            differs: Vec::new(),
-        };
-        if let Some(before) = records.last() {
-            member.differs = differences(before, &member);
-            let (earlier, later) = (before.method_version, member.method_version);
-            if earlier != later {
-                let message = format!(
-                    "records of method {earlier} and {later} are in one series: numbers may have changed their meaning; see CHANGELOG.md"
-                );
-                add_once(&mut warnings, Warning::new(Code::StoredMethodDiffers, message));
-            }
-        }
-        records.push(member);
+            kernel: observation.host.as_ref().map(|host| host.kernel.clone()).unwrap_or_default(),
+            cpus: observation
+                .host
+                .as_ref()
+                .map(|host| format!("{} × {}", host.cpus, host.cpu_model))
+                .unwrap_or_default(),
+            differs: before.map(|before| differences(before, observation)).unwrap_or_default(),
+        });
     }
     let mut series: Vec<Series> = Vec::new();
     for (record, observation) in group.iter().enumerate() {
-        for (metric, reading) in &observation.readings {
+        for reading in &observation.readings {
             let Some(value) = reading.found.filter(|found| found.value.is_finite()) else { continue };
-            let same = |it: &&mut Series| it.metric == *metric && it.cell == reading.cell && it.arm == reading.arm;
+            let same =
+                |it: &&mut Series| it.metric == reading.metric && it.cell == reading.cell && it.arm == reading.arm;
             let point = Point { record, value };
             match series.iter_mut().find(same) {
                 Some(series) => series.points.push(point),
                 None => series.push(Series {
-                    metric: metric.clone(),
+                    metric: reading.metric.clone(),
                     unit: reading.unit.clone(),
                     cell: reading.cell.clone(),
                     arm: reading.arm.clone(),
@@ -267,15 +265,13 @@ fn experiment(group: &[Observation]) -> Experiment {
     Experiment { kind, command_line, records, series, warnings }
 }
 
-fn differences(before: &Member, now: &Member) -> Vec<String> {
-    let parts = [
-        (&before.kernel, &now.kernel, "kernel "),
-        (&before.cpus, &now.cpus, ""),
-        (&before.iotoll_version, &now.iotoll_version, "iotoll "),
-        (&before.method_version.to_string(), &now.method_version.to_string(), "method "),
-    ];
-    let differing = parts.iter().filter(|(before, now, _)| before != now);
-    differing.map(|(before, now, what)| format!("{what}{before} → {now}")).collect()
+/// What is known to differ from the record before.
+fn differences(before: &Observation, now: &Observation) -> Vec<String> {
+    let machines = before.machine().zip(now.machine());
+    let mut found = machines.map(|(before, now)| before.differences(&now)).unwrap_or_default();
+    let (earlier, later) = (before.envelope.method_version, now.envelope.method_version);
+    found.extend((earlier != later).then(|| format!("method {earlier} → {later}")));
+    found
 }
 
 /// Levels and changes of a series whose values have logarithms: all are positive, or are changes.
@@ -289,7 +285,8 @@ fn find_changes(series: &mut Series) {
     }
     let changes = change_points(&logs);
     let record = |place: usize| series.points.get(place).map_or(0, |point| point.record);
-    let begins: Vec<usize> = std::iter::once(0).chain(changes.iter().map(|change| change.at)).collect();
+    let begins: Vec<usize> =
+        std::iter::once(logs.len().saturating_sub(MOST)).chain(changes.iter().map(|change| change.at)).collect();
     let ends = begins.iter().skip(1).copied().chain([logs.len()]);
     let level = |(begin, end): (&usize, usize)| {
         let LogLevel { log, error } = change_points::level(logs.get(*begin..end)?);
@@ -320,18 +317,18 @@ mod tests {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         let mut envelope = Envelope::new(crate::envelope::Kind::Cost, f64::from(day) * 86_400.0, words);
         envelope.iotoll_version = "1".to_owned();
-        let finding = |unit: &str, value| LimitFinding {
+        let finding = |metric: &str, unit: &str, value| LimitFinding {
+            metric: metric.to_owned(),
             unit: unit.to_owned(),
             found: Some(Estimate { value, low: Some(value * 0.99), high: Some(value * 1.01) }),
             ..LimitFinding::default()
         };
-        let unknown = LimitFinding { reason: Some("no meter".to_owned()), ..LimitFinding::default() };
-        let readings = vec![
-            ("cycles_per_io".to_owned(), finding("cycles/I/O", value)),
-            ("loss_share".to_owned(), finding("fraction", 0.0)),
-            ("latency_p99".to_owned(), unknown),
-        ];
-        Observation { path: format!("run{day}"), envelope, kernel: kernel.to_owned(), cpus: String::new(), readings }
+        let (metric, reason) = ("latency_p99".to_owned(), Some("no meter".to_owned()));
+        let unknown = LimitFinding { metric, reason, ..LimitFinding::default() };
+        let readings =
+            vec![finding("cycles_per_io", "cycles/I/O", value), finding("loss_share", "fraction", 0.0), unknown];
+        let host = Some(Host { kernel: kernel.to_owned(), ..Host::default() });
+        Observation { path: format!("run{day}"), envelope, host, canaries: Vec::new(), has_completed: true, readings }
     }
 
     /// A level with ±1 % of noise.
@@ -376,6 +373,25 @@ mod tests {
     }
 
     #[test]
+    fn a_measurement_that_did_not_complete_is_left_out() {
+        let mut cut = observation(2, "iotoll run a", "", 1.0);
+        cut.has_completed = false;
+        let found = study(vec![observation(1, "iotoll run a", "", 1.0), cut, observation(3, "iotoll run a", "", 1.0)]);
+        assert_eq!((found.experiments[0].records.len(), found.incomplete), (2, vec!["run2".to_owned()]));
+    }
+
+    /// Only the last values are searched, so earlier ones belong to no level.
+    #[test]
+    fn a_level_has_only_values_that_were_searched() {
+        let days = u32::try_from(MOST).unwrap() + 40;
+        let values = (0..days)
+            .map(|day| observation(day, "iotoll run a", "", level(day, if day < 20 { 500.0 } else { 1000.0 })));
+        let found = study(values.collect());
+        let [only] = found.experiments[0].series[0].levels.as_slice() else { panic!("one level") };
+        assert_eq!((only.first, only.records), (40, MOST));
+    }
+
+    #[test]
     fn records_of_other_work_are_other_experiments() {
         let mut other = observation(3, "iotoll run a", "", 1.0);
         other.envelope.inputs = vec![crate::origin::Input::new("job.fio", "bs=8k")];
@@ -393,6 +409,7 @@ mod tests {
         let paths = |experiment: &Experiment| experiment.records.iter().map(|it| it.path.clone()).collect::<Vec<_>>();
         assert_eq!(found.experiments.iter().map(paths).collect::<Vec<_>>(), [["run1", "run2"], ["run4", "run5"]]);
         assert_eq!(found.alone, ["run3", "run6", "run7"]);
+        assert!(found.experiments[1].records[1].differs.iter().any(|it| it.starts_with("method ")));
         let codes: Vec<Code> = found.experiments[1].warnings.iter().map(|warning| warning.code).collect();
         assert_eq!(codes, [Code::StoredMethodDiffers]);
     }

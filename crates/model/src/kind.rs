@@ -9,8 +9,9 @@ pub mod guest;
 
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Host, Outcome};
+use crate::record::Outcome;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use serde::de::DeserializeOwned;
 
 /// A line that must not follow those before it.
@@ -57,8 +58,8 @@ pub trait Recorded: Sized {
     /// Its first line.
     fn envelope(&self) -> &Envelope;
 
-    /// The machine; `None` if an older record does not have it.
-    fn host(&self) -> Option<&Host>;
+    /// The machine, as a later record is compared with it; `None` if an older record does not have it.
+    fn machine(&self) -> Option<Machine<'_>>;
 
     fn plan(&self) -> &Self::Plan;
 

@@ -76,6 +76,9 @@ pub struct AtPlace {
 pub struct LimitFinding {
     /// The limit: `cycles_per_io > +3%`.
     pub limit: String,
+    /// The limited metric.
+    #[serde(default)]
+    pub metric: String,
     /// Where it was judged, in words: the cell of a sweep, the jobs of a phase, a job, a method with its submitters. Empty if there
     /// is only one.
     pub cell: String,
@@ -166,8 +169,8 @@ impl Limit {
         if found.is_some() && interval.is_none() {
             reason = Some("it has no interval".to_owned());
         }
-        let (limit, unit) = (self.to_string(), unit.to_owned());
-        Some(LimitFinding { limit, cell: reading.cell, arm: reading.arm, found, unit, reason, state })
+        let (limit, metric, unit) = (self.to_string(), self.metric.clone(), unit.to_owned());
+        Some(LimitFinding { limit, metric, cell: reading.cell, arm: reading.arm, found, unit, reason, state })
     }
 }
 
@@ -254,7 +257,12 @@ pub fn judge(limits: &[Limit], readings: impl Fn(&str) -> Vec<AtPlace>) -> Vec<L
         found.sort_by(|one, other| other.state.cmp(&one.state).then_with(|| far(other).total_cmp(&far(one))));
         if found.is_empty() {
             let reason = Some("nothing that was measured tells it".to_owned());
-            found.push(LimitFinding { limit: limit.to_string(), reason, ..LimitFinding::default() });
+            found.push(LimitFinding {
+                limit: limit.to_string(),
+                metric: limit.metric.clone(),
+                reason,
+                ..LimitFinding::default()
+            });
         }
         all.extend(found);
     }

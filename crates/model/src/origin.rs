@@ -57,9 +57,39 @@ pub struct Origin {
     pub variables: BTreeMap<String, String>,
 }
 
+/// A command line without these options, each of which has a value or none. What follows `--` is the measured command, and stays.
+pub fn without(words: &[String], valued: &[&str], bare: &[&str]) -> Vec<String> {
+    let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (own, measured) = words.split_at_checked(own).unwrap_or((words, &[]));
+    let (mut kept, mut own) = (Vec::new(), own.iter());
+    while let Some(word) = own.next() {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        if valued.contains(&name) {
+            if name == word {
+                own.next();
+            }
+        } else if !bare.contains(&word.as_str()) {
+            kept.push(word.clone());
+        }
+    }
+    kept.extend_from_slice(measured);
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_left_out_with_their_values_but_not_those_of_the_measured_command() {
+        let left = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            without(&words, &["--out", "--format"], &["--quiet"]).join(" ")
+        };
+        assert_eq!(left("iotoll run --out r --quiet --bs=4k --format=json"), "iotoll run --bs=4k");
+        assert_eq!(left("iotoll cost --out r -- dd --out x --quiet"), "iotoll cost -- dd --out x --quiet");
+        assert_eq!(left("iotoll run --output=x j.fio --out"), "iotoll run --output=x j.fio");
+    }
 
     #[test]
     fn a_text_that_is_too_long_is_only_named() {

@@ -21,12 +21,14 @@ const CHARTS: usize = 6;
 pub fn document(finding: &HistoryFinding) -> Document {
     let records: usize = finding.experiments.iter().map(|experiment| experiment.records.len()).sum();
     let mut sections: Vec<Section> = finding.experiments.iter().map(section).collect();
-    if !finding.alone.is_empty() {
-        let note = format!(
-            "Not in a history, because no other record has the same command line: {}",
-            finding.alone.join(", ")
-        );
-        let notes = vec![Note::new(Tone::Faint, note)];
+    let left_out = [
+        (&finding.alone, "Not in a history, because no other record has the same command line"),
+        (&finding.incomplete, "Left out, because the measurement failed or was interrupted"),
+    ];
+    let left_out = left_out.into_iter().filter(|(paths, _)| !paths.is_empty());
+    let notes: Vec<Note> =
+        left_out.map(|(paths, why)| Note::new(Tone::Faint, format!("{why}: {}", paths.join(", ")))).collect();
+    if !notes.is_empty() {
         sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
     }
     Document {

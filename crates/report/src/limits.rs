@@ -115,6 +115,7 @@ fn change_of(value: f64) -> impl Fn(f64) -> String {
 pub(crate) fn hostile(number: f64, text: &str) -> Vec<LimitFinding> {
     let limit = |unit: &str, state| LimitFinding {
         limit: text.to_owned(),
+        metric: text.to_owned(),
         cell: text.to_owned(),
         arm: unit.to_owned(),
         found: Some(model::stats::Estimate { value: number, low: Some(-number), high: Some(number) }),

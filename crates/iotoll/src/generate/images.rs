@@ -4,6 +4,7 @@ use super::GeneratedFile;
 use crate::arguments::Earlier;
 use crate::kinds;
 use anyhow::Context;
+use model::origin;
 use report::{Format, Ink, screen};
 use std::borrow::Cow;
 use std::fs;
@@ -40,16 +41,8 @@ fn picture(record: &Path) -> anyhow::Result<String> {
 
 /// The command line without the options that select where and how the report is printed, because the image shows that.
 fn shown(words: &[String]) -> String {
-    let mut typed = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--out" | "--format" => drop(words.next()),
-            "--quiet" => {}
-            word => typed.push(quoted(word)),
-        }
-    }
-    typed.join(" ")
+    let typed = origin::without(words, &["--out", "--format"], &["--quiet"]);
+    typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a user types it: quoted only if a shell would change it.

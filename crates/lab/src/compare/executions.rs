@@ -62,10 +62,10 @@ impl RoundRunner<'_> {
     /// Settings of this network namespace do not reach a command in another one.
     pub(super) fn note_namespace(&mut self, command: &[String], elsewhere: bool) {
         let settings = self.experiment.arms.iter().flat_map(|arm| &arm.settings);
-        let of_network = settings.filter(|setting| setting.path.starts_with("/proc/sys/net"));
-        let counter = self.experiment.commands.count.iter().filter(|name| name.starts_with("net:"));
-        let probes = self.settings.session.probes.iter().map(|probe| &probe.descriptor.name);
-        let probes = probes.filter(|name| name.starts_with("net.")).map(|name| format!("--probe {name}"));
+        let of_network = settings.filter(|setting| network_namespace::is_of_one(&setting.path));
+        let counter =
+            self.experiment.commands.count.iter().filter(|name| ["net:", "net."].iter().any(|of| name.starts_with(of)));
+        let probes = network_namespace::flags_of_one(&self.settings.session.probes);
         let counter = counter.map(|name| format!("--count {name}"));
         let ours: BTreeSet<String> = of_network.map(ToString::to_string).chain(counter).chain(probes).collect();
         let ours: Vec<String> = ours.into_iter().collect();

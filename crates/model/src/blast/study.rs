@@ -35,7 +35,7 @@ pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> Blas
 /// Adds the comparison with an earlier measurement.
 fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>, before: &BlastFinding) {
     let (then, now) = (&stored.record.header, &record.header);
-    let differs = machine(&before.host, then).differences(&machine(&finding.host, now));
+    let differs = stored.record.machine().differences(&record.machine());
     finding.stored = Some(stored.finding(&then.envelope, differs));
     for point in &mut finding.points {
         let same = |other: &&PointFinding| other.point() == point.point();
@@ -56,8 +56,10 @@ fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Store
     finding.warnings.extend(stored::warnings(&then.envelope, &now.envelope, &differing));
 }
 
-fn machine<'a>(host: &'a Host, header: &'a Header) -> Machine<'a> {
-    Machine { host, canaries: Vec::new(), iotoll_version: &header.envelope.iotoll_version }
+impl BlastRecord {
+    pub(crate) fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
+    }
 }
 
 /// The numbers of one measurement.

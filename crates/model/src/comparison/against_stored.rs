@@ -74,7 +74,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
         }
     }
     let (then, now) = (&stored.record, record);
-    finding.stored = Some(stored.finding(&then.header.envelope, machine(then).differences(&machine(now))));
+    finding.stored = Some(stored.finding(&then.header.envelope, then.machine().differences(&now.machine())));
     let differing = differing_work(&then.header, &now.header);
     finding.warnings.extend(warnings(&then.header.envelope, &now.header.envelope, &differing));
     gravest_first(&mut finding.warnings);
@@ -140,19 +140,21 @@ fn against(
     })
 }
 
-/// The machine of a baseline, and its canaries.
-fn machine(record: &CompareRecord) -> Machine<'_> {
-    // If arms are boots, the header may describe a boot of any arm.
-    let boots: Vec<_> = record.boots.iter().filter(|boot| boot.arm == 0).collect();
-    let header = &record.header;
-    let (host, canaries) = match boots.first() {
-        Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
-        None => {
-            let ends = std::iter::once(&header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
-            (&header.host, ends.collect())
-        }
-    };
-    Machine { host, canaries, iotoll_version: &header.envelope.iotoll_version }
+impl CompareRecord {
+    /// The machine of the baseline, and its canaries.
+    pub(crate) fn machine(&self) -> Machine<'_> {
+        // If arms are boots, the header may describe a boot of any arm.
+        let boots: Vec<_> = self.boots.iter().filter(|boot| boot.arm == 0).collect();
+        let header = &self.header;
+        let (host, canaries) = match boots.first() {
+            Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
+            None => {
+                let ends = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries));
+                (&header.host, ends.collect())
+            }
+        };
+        Machine { canaries, ..Machine::of(host, &header.envelope) }
+    }
 }
 
 /// Differences between the work of the baselines, in the cells that both sessions measured.

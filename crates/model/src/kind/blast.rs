@@ -5,8 +5,9 @@ use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Host, Outcome};
+use crate::record::Outcome;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -49,8 +50,8 @@ impl Recorded for BlastRecord {
         Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
-    fn host(&self) -> Option<&Host> {
-        Some(&self.header.host)
+    fn machine(&self) -> Option<Machine<'_>> {
+        Some(self.machine())
     }
 
     fn envelope(&self) -> &Envelope {

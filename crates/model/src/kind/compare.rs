@@ -7,8 +7,9 @@ use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::{Experiment, Metric};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Host, Outcome};
+use crate::record::Outcome;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -75,8 +76,8 @@ impl Recorded for CompareRecord {
         Extent { has_end, parts: self.rounds.len().max(self.boots.len()), noun: "rounds" }
     }
 
-    fn host(&self) -> Option<&Host> {
-        Some(&self.header.host)
+    fn machine(&self) -> Option<Machine<'_>> {
+        Some(self.machine())
     }
 
     fn envelope(&self) -> &Envelope {

@@ -8,9 +8,10 @@ use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Execution, Host, Outcome, Record, Snapshot, Source, Stretch};
+use crate::record::{Execution, Outcome, Record, Snapshot, Source, Stretch};
 use crate::storage::Storage;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use crate::study;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -82,8 +83,8 @@ impl Recorded for Record {
         Extent { has_end, parts, noun: "executions of phases" }
     }
 
-    fn host(&self) -> Option<&Host> {
-        Some(&self.host)
+    fn machine(&self) -> Option<Machine<'_>> {
+        Some(self.machine())
     }
 
     fn envelope(&self) -> &Envelope {
@@ -128,7 +129,7 @@ fn misplaced(line: usize, why: &str) -> Misplaced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Done;
+    use crate::record::{Done, Host};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

@@ -5,8 +5,9 @@ use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Host, Outcome};
+use crate::record::Outcome;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -57,8 +58,8 @@ impl Recorded for FtqRecord {
         Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
     }
 
-    fn host(&self) -> Option<&Host> {
-        Some(&self.header.host)
+    fn machine(&self) -> Option<Machine<'_>> {
+        Some(self.machine())
     }
 
     fn envelope(&self) -> &Envelope {

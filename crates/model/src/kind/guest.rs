@@ -5,8 +5,9 @@ use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Host, Outcome};
+use crate::record::Outcome;
 use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -52,8 +53,9 @@ impl Recorded for GuestRecord {
         Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
     }
 
-    fn host(&self) -> Option<&Host> {
-        self.header.host.as_ref()
+    fn machine(&self) -> Option<Machine<'_>> {
+        let header = &self.header;
+        header.host.as_ref().map(|host| Machine::of(host, &header.envelope))
     }
 
     fn envelope(&self) -> &Envelope {

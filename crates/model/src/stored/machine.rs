@@ -1,6 +1,8 @@
 //! Known differences between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
+use crate::envelope::Envelope;
 use crate::record::{Canaries, Host};
+use crate::storage::Storage;
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
@@ -15,13 +17,19 @@ const CLOCK: f64 = 1e-3;
 const MITIGATIONS: usize = 3;
 
 /// Where a measurement ran, and its canaries.
-pub(crate) struct Machine<'a> {
+#[derive(Debug)]
+pub struct Machine<'a> {
     pub(crate) host: &'a Host,
     pub(crate) canaries: Vec<&'a Canaries>,
     pub(crate) iotoll_version: &'a str,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
+    /// One without canaries.
+    pub(crate) fn of(host: &'a Host, envelope: &'a Envelope) -> Self {
+        Self { host, canaries: Vec::new(), iotoll_version: &envelope.iotoll_version }
+    }
+
     /// All differences from this machine (then) to `now`, the most important first.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let (from, to) = (self.host, now.host);
@@ -42,6 +50,7 @@ impl Machine<'_> {
             word("clocksource", &from.clocksource, &to.clocksource),
             figure("TSC", from.tsc_hertz, to.tsc_hertz, CLOCK, |hertz| format!("{:.3} GHz", hertz / 1e9)),
         ];
+        found.extend(storage(&from.storage, &to.storage));
         found.extend(mitigations(&from.mitigations, &to.mitigations).into_iter().map(Some));
         let speed = |name: &str, of: fn(&Canaries) -> Option<f64>, words: fn(f64) -> String| {
             figure(name, self.speed(of)?, now.speed(of)?, MOVED, words)
@@ -91,6 +100,22 @@ fn nanos(nanos: f64) -> String {
     }
 }
 
+/// What holds the files, if both are known.
+fn storage(then: &[Storage], now: &[Storage]) -> [Option<String>; 2] {
+    let each =
+        |all: &[Storage], of: fn(&Storage) -> Option<String>| all.iter().filter_map(of).collect::<Vec<_>>().join(", ");
+    let differs = |name: &str, of: fn(&Storage) -> Option<String>| {
+        let (then, now) = (each(then, of), each(now, of));
+        if then.is_empty() || now.is_empty() { None } else { word(name, &then, &now) }
+    };
+    let what = |storage: &Storage| {
+        let device = storage.device.as_ref().or(storage.source.as_ref());
+        let parts = [storage.file_system.as_ref(), device, storage.model.as_ref(), storage.scheduler.as_ref()];
+        Some(parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" "))
+    };
+    [differs("storage", what), differs("mount options", |storage| storage.mount_options.clone())]
+}
+
 /// Changed mitigations as `NAME: STATUS`. Mitigations that were added or removed come first.
 fn mitigations(then: &[String], now: &[String]) -> Vec<String> {
     fn by_name(mitigations: &[String]) -> BTreeMap<&str, &str> {
@@ -126,6 +151,25 @@ mod tests {
         assert_eq!(memory(16 << 30, 32 << 30).as_deref(), Some("memory 16.0 GiB → 32.0 GiB"));
         assert_eq!(memory(0, 32 << 30).as_deref(), Some("memory unknown → 32.0 GiB"));
         assert_eq!([nanos(25.04), nanos(209.3), nanos(1234.0)], ["25.0 ns", "209 ns", "1.23 µs"]);
+    }
+
+    #[test]
+    fn another_device_or_file_system_is_named() {
+        let on = |device: &str, options: &str| {
+            let word = |text: &str| Some(text.to_owned());
+            let (file_system, scheduler) = (word("ext4"), word("none"));
+            vec![Storage {
+                file_system,
+                device: word(device),
+                scheduler,
+                mount_options: word(options),
+                ..Storage::default()
+            }]
+        };
+        let found = storage(&on("vda", "rw"), &on("nvme0n1", "rw,noatime")).map(Option::unwrap);
+        assert_eq!(found, ["storage ext4 vda none → ext4 nvme0n1 none", "mount options rw → rw,noatime"]);
+        assert_eq!(storage(&on("vda", "rw"), &on("vda", "rw")), [None, None]);
+        assert_eq!(storage(&[], &on("vda", "rw")), [None, None], "unknown");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &S
     for (phase, place) in finding.phases.iter_mut().zip(pairs(&then.source, &record.source)) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
-    finding.stored = Some(stored.finding(&then.envelope, machine(then).differences(&machine(record))));
+    finding.stored = Some(stored.finding(&then.envelope, then.machine().differences(&record.machine())));
     let differing = work::named(differing_work(then, record));
     finding.warnings.extend(warnings(&then.envelope, &record.envelope, &differing));
     gravest_first(&mut finding.warnings);
@@ -80,9 +80,10 @@ fn against(now: &PhaseFinding, then: &PhaseFinding) -> StoredPhase {
     }
 }
 
-fn machine(record: &Record) -> Machine<'_> {
-    let canaries = record.canaries.iter().collect();
-    Machine { host: &record.host, canaries, iotoll_version: &record.envelope.iotoll_version }
+impl Record {
+    pub(crate) fn machine(&self) -> Machine<'_> {
+        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
+    }
 }
 
 fn differing_work(then: &Record, now: &Record) -> Vec<String> {

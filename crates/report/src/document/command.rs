@@ -1,7 +1,7 @@
 //! How a measurement was asked for, so that a reader can ask for the same: the command line and the files that it refers to.
 
 use crate::shell::quoted;
-use model::origin::{Input, Origin};
+use model::origin::{self, Input, Origin};
 
 /// A command line, and the files and variables that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Command {
         let variables = origin.variables.iter().filter(|(name, _)| is_assignable(name));
         let mut words: Vec<String> = variables.map(|(name, value)| format!("{name}={value}")).collect();
         let assignments = words.len();
-        words.extend(repeatable(command_line));
+        words.extend(origin::without(command_line, &["--out"], &[]));
         Self { words, assignments, inputs: origin.inputs.clone() }
     }
 
@@ -53,25 +53,6 @@ impl Command {
         let name = word.find('=').filter(|_| place < self.assignments).map_or(0, |place| place + 1);
         word.split_at(name)
     }
-}
-
-/// The command line without its destination. What follows `--` belongs to the measured command.
-fn repeatable(command_line: &[String]) -> Vec<String> {
-    let own = command_line.iter().position(|word| word == "--").unwrap_or(command_line.len());
-    let (own, measured) = command_line.split_at_checked(own).unwrap_or((command_line, &[]));
-    let mut kept = Vec::new();
-    let mut words = own.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--out" => {
-                words.next();
-            }
-            word if word.starts_with("--out=") => {}
-            word => kept.push(word.to_owned()),
-        }
-    }
-    kept.extend(measured.iter().cloned());
-    kept
 }
 
 /// Whether a shell can assign a variable of this name.

@@ -53,5 +53,9 @@ pub fn upgraded() -> HistoryFinding {
         ],
         warnings: Vec::new(),
     };
-    HistoryFinding { experiments: vec![experiment], alone: vec!["iotoll-runs/other".to_owned()] }
+    HistoryFinding {
+        experiments: vec![experiment],
+        alone: vec!["iotoll-runs/other".to_owned()],
+        incomplete: vec!["iotoll-runs/cut".to_owned()],
+    }
 }

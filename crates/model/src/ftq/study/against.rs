@@ -5,10 +5,8 @@ use super::spectrum::FEWEST_PERIODS;
 use super::{caveats, periodic};
 use crate::ftq::finding::{FtqFinding, KeptPeriod, PeriodChanges};
 use crate::ftq::plan::Worker;
-use crate::ftq::record::Header;
 use crate::ftq::series::Series;
 use crate::ftq::{FtqPlan, FtqRecord};
-use crate::record::{Canaries, Host};
 use crate::stored::machine::Machine;
 use crate::stored::{Stored, warnings, work};
 
@@ -23,7 +21,7 @@ pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored:
     let mut changes = PeriodChanges {
         stored: stored.from.clone(),
         started_unix_seconds: then.envelope.started_unix_seconds,
-        differs: machine(then).differences(&machine(now)),
+        differs: stored.record.machine().differences(&record.machine()),
         ..PeriodChanges::default()
     };
     for period in &finding.periodic {
@@ -47,9 +45,10 @@ pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored:
     finding.warnings.extend(caveats::other_lengths(stored_seconds, finding.seconds));
 }
 
-fn machine(header: &Header) -> Machine<'_> {
-    let (host, canaries): (&Host, Vec<&Canaries>) = (&header.host, Vec::new());
-    Machine { host, canaries, iotoll_version: &header.envelope.iotoll_version }
+impl FtqRecord {
+    pub(crate) fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
+    }
 }
 
 fn differing_work(then: &FtqPlan, now: &FtqPlan) -> Vec<String> {
