@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures the records that the pictures here are drawn from: a minute, on a machine where nothing else runs.
+# Measures the records that the pictures here are drawn from, and takes the picture of a recording (ftq.png, with Chromium): a minute, on a
+# machine where nothing else runs.
 #
 #   cargo build --release && docs/images/measure.sh target/release/iotoll
 #   cargo run -- generate images docs/images
@@ -17,5 +18,21 @@ head -c 64M data >small
 "$program" cost --out cost -- fio --name=read --ioengine=io_uring --force_async=1 --rw=randread --bs=4k --filename=small \
     --size=64m --iodepth=4 --invalidate=0 --runtime=5 --time_based
 "$program" compare "${job[@]}" --iodepth=8 --baseline ioengine=libaio --candidate ioengine=io_uring --slice 50ms --budget 30s --out compare
+# One file of 256 MiB again and again, with fsync a second after the last one.
+cat >fsync.py <<'PROGRAM'
+import os, time
+file = os.open("file", os.O_CREAT | os.O_WRONLY)
+block = os.urandom(1 << 16)
+last = time.monotonic()
+while True:
+    os.lseek(file, 0, 0)
+    for _ in range(4096):
+        os.write(file, block)
+        if time.monotonic() - last > 1:
+            os.fsync(file)
+            last = time.monotonic()
+PROGRAM
+"$program" ftq --rw=write --duration 20s --out ftq -- python3 fsync.py
+chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=8000 --window-size=1100,1620 --screenshot="$images/ftq.png" "file://$folder/ftq/report.html"
 cp cost/record.jsonl "$images/cost-sheet.record.jsonl"
 cp compare/record.jsonl "$images/compare.record.jsonl"

@@ -76,9 +76,10 @@ mod tests {
 
     #[test]
     fn probes_of_one_namespace_are_told_by_what_they_read() {
-        let probes =
-            Probe::parse_list("dirty,net.lo.rx_bytes,wire=net.lo.tx_bytes,drops=counter:file:/proc/net/snmp:Udp")
-                .unwrap();
+        let probes = Probe::parse_list(
+            "dirty,net.lo.rx_bytes,wire=net.lo.tx_bytes,drops=counter:file:/proc/net/snmp:Udp: ([0-9]+)",
+        )
+        .unwrap();
         let flags: Vec<String> = flags_of_one(&probes).collect();
         assert_eq!(flags, ["--probe net.lo.rx_bytes", "--probe wire", "--probe drops"]);
     }

@@ -13,7 +13,7 @@ use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, LogLevel};
 use crate::stored::machine::Machine;
 use crate::warning::{Code, Warning, add_once};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A record, as the history of its experiment sees it.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Observation {
 }
 
 /// What the records of several experiments say.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryFinding {
     /// Each experiment with two records or more, that with most records first.
@@ -46,7 +46,7 @@ pub struct HistoryFinding {
 }
 
 /// The records of one experiment.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Kind of the records.
@@ -62,7 +62,7 @@ pub struct Experiment {
 }
 
 /// A record of an experiment.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Member {
     /// Path of the record.
@@ -82,7 +82,7 @@ pub struct Member {
 }
 
 /// One metric at one place, over all records that tell it.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The metric's name.
@@ -105,7 +105,7 @@ pub struct Series {
 }
 
 /// A value of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Index of the record.
@@ -115,7 +115,7 @@ pub struct Point {
 }
 
 /// A level of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Index of its first record.
@@ -129,7 +129,7 @@ pub struct Level {
 }
 
 /// A change of the level.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangePoint {
     /// Index of the first record of the new level.
@@ -141,7 +141,7 @@ pub struct ChangePoint {
 }
 
 /// Where a record of a level is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
     /// The lower end.

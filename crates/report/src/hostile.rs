@@ -8,7 +8,7 @@ mod wild;
 
 use crate::shell::is_hidden;
 use crate::text::page::fits;
-use crate::{Finding, Format, Ink, blast, compare, cost, ftq, guest, html};
+use crate::{Finding, Format, Ink, blast, compare, cost, ftq, guest, history, html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -63,7 +63,9 @@ impl Fate {
             1 => 6910.0 * (1.0 + fate.below(3) as f64 * f64::EPSILON),
             _ => fate.one_of(&NUMBERS),
         });
-        let long = "a\u{1b}[31m\u{7}<b>|`\r\n\u{202e}読".repeat(40);
+        // Long ones in few fields only, or a page has hundreds of megabytes.
+        let times = if fate.rate <= 30 { 500 } else { 40 };
+        let long = "a\u{1b}[31m\u{7}<b>|`\r\n\u{202e}読".repeat(times);
         fate.text = fate.one_of(&["", " ", "4k", "x=y", "\u{a0}", "0", "-", "\u{0}\u{9b}", &long]).to_owned();
         fate
     }
@@ -160,6 +162,11 @@ fn no_guest_breaks_a_format() {
 #[test]
 fn no_blast_breaks_a_format() {
     survives(blast::fixture::all());
+}
+
+#[test]
+fn no_history_breaks_a_format() {
+    survives(vec![("upgraded", history::fixture::upgraded())]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Markup in each string of each finding, one after the other: no text from outside becomes markup of a report.
 
 use crate::markdown::tests::foreign_tag;
-use crate::{Finding, Format, Ink, blast, compare, cost, doctor, ftq, guest};
+use crate::{Finding, Format, Ink, blast, compare, cost, doctor, ftq, guest, history};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -121,6 +121,11 @@ fn no_string_of_a_blast_becomes_markup() {
 #[test]
 fn no_string_of_a_recording_becomes_markup() {
     stays_text(ftq::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_history_becomes_markup() {
+    stays_text(vec![("upgraded", history::fixture::upgraded())]);
 }
 
 #[test]
