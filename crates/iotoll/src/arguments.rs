@@ -26,7 +26,7 @@ pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
 pub use history::HistoryArguments;
-pub use measuring::{AroundArguments, Measuring, MeterArguments, PlaceArguments, ProbeArguments, ServiceArguments};
+pub use measuring::{AroundArguments, Measuring, MeterArguments, PlaceArguments, ServiceArguments, SessionArguments};
 pub use serve::{ServeArguments, Storage};
 pub use shown::{Shown, is_dumb};
 pub use value::Words;
@@ -204,13 +204,9 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub meters: MeterArguments,
     #[command(flatten)]
-    pub probes: ProbeArguments,
-    #[command(flatten)]
     pub place: PlaceArguments,
     #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
+    pub session: SessionArguments,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",

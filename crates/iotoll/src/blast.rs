@@ -26,14 +26,14 @@ const WARM_UP: Duration = Duration::from_millis(100);
 const DEFAULT_PROBES: &str = "softirqs.net_rx,softirqs.net_tx";
 
 pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.probes.lists() {
+    if arguments.session.probes.lists() {
         return probes::list();
     }
     if arguments.serve.is_some() {
         return serve(arguments);
     }
-    let services = Services::of(&arguments.services)?;
-    let around = services.around(&arguments.around)?;
+    let services = Services::of(&arguments.session.services)?;
+    let around = services.around(&arguments.session.around)?;
     let target = receiver(arguments, &services)?;
     refuse_odd(arguments, target.as_ref())?;
     let inputs = Inputs::default();
@@ -60,7 +60,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let saving = Saving::prepare(&arguments.output, "blast")?;
     let session = lab::session::Settings {
         meters: arguments.meters.meters.clone(),
-        probes: [arguments.probes.asked(), arguments.probes.defaults(DEFAULT_PROBES)].concat(),
+        probes: [arguments.session.probes.asked(), arguments.session.probes.defaults(DEFAULT_PROBES)].concat(),
         interruption,
         command_line: inputs.command_line(words, limits),
         around,

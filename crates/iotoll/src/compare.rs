@@ -36,7 +36,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BASELINE: &str = "baseline";
 
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.probes.lists() {
+    if arguments.session.probes.lists() {
         return probes::list();
     }
     if let Some(folder) = &arguments.resume {
@@ -57,7 +57,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
-        if !arguments.probes.asked().is_empty() {
+        if !arguments.session.probes.asked().is_empty() {
             let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
             return Err(bad(why));
         }
@@ -100,7 +100,7 @@ pub(crate) fn settings(
 ) -> anyhow::Result<Settings> {
     let session = lab::session::Settings {
         meters,
-        probes: arguments.probes.asked(),
+        probes: arguments.session.probes.asked(),
         interruption: signals::interruption(LaterSignals::DoNotExit)?,
         command_line,
         guardian: guardian(words),
@@ -167,10 +167,10 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     };
     draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
-    draft.around = arguments.around.around().or(draft.around);
+    draft.around = arguments.session.around.around().or(draft.around);
     draft.place = arguments.place.place.clone().or(draft.place);
     draft.limits.extend(arguments.fail_on.iter().cloned());
-    draft.services.extend(arguments.services.service.iter().cloned());
+    draft.services.extend(arguments.session.services.service.iter().cloned());
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
-    if measuring.probes.lists() {
+    if measuring.session.probes.lists() {
         return probes::list();
     }
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
@@ -39,11 +39,11 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
-    let services = Services::of(&measuring.services)?;
+    let services = Services::of(&measuring.session.services)?;
     let command = services.fill_in(&arguments.command)?;
     let inputs = Inputs::default();
     inputs.note_command(&command);
-    let around = services.around(&measuring.around)?;
+    let around = services.around(&measuring.session.around)?;
     let custody = Isolation::Shared;
     let plan = CommandPlan { command: command.clone(), count, repeat: arguments.repeat, printed, custody };
     let source = Source::Cost { command, counted_by: String::new() };

@@ -35,13 +35,13 @@ const DEFAULT_PROBES: &str = "dirty,writeback,worker.sleeps,worker.off_cpu_time,
 const SIZE: &str = "1g";
 
 pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.probes.lists() {
+    if arguments.session.probes.lists() {
         return probes::list();
     }
-    let services = Services::of(&arguments.services)?;
+    let services = Services::of(&arguments.session.services)?;
     let plan = plan(arguments, &services)?;
     let limits = stored::limits::<FtqRecord>(&arguments.earlier, &plan)?;
-    let around = services.around(&arguments.around)?;
+    let around = services.around(&arguments.session.around)?;
     if arguments.parse_only {
         stdout::print(&plan, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
@@ -55,7 +55,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let guardian = guardian(words);
     let saving = Saving::prepare(&arguments.output, "ftq")?;
     let session = lab::session::Settings {
-        probes: arguments.probes.asked(),
+        probes: arguments.session.probes.asked(),
         interruption,
         command_line: inputs.command_line(words, limits),
         around,
@@ -64,7 +64,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         saver: saving.saver(),
         ..lab::session::Settings::default()
     };
-    let optional_probes = arguments.probes.defaults(DEFAULT_PROBES);
+    let optional_probes = arguments.session.probes.defaults(DEFAULT_PROBES);
     let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
     let created = Arc::new(Created::guarded(guardian));
     left.unless({

@@ -25,10 +25,10 @@ use std::sync::{Arc, Weak};
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
-    if measuring.probes.lists() {
+    if measuring.session.probes.lists() {
         return probes::list();
     }
-    let services = Services::of(&measuring.services)?;
+    let services = Services::of(&measuring.session.services)?;
     let inputs = Inputs::default();
     let plan = plan(arguments, &services, &inputs)?;
     let place = measuring.place.place.as_ref();
@@ -37,7 +37,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         return Err(BadInput(why).into());
     }
     lab::placing::check(place, &[], jobs())?;
-    let around = services.around(&measuring.around)?;
+    let around = services.around(&measuring.session.around)?;
     let source = Source::Run(plan.clone());
     let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
     if arguments.parse_only {
@@ -89,7 +89,7 @@ pub fn measurement(
 ) -> Measurement {
     Measurement {
         meters: measuring.meters.meters.clone(),
-        probes: measuring.probes.asked(),
+        probes: measuring.session.probes.asked(),
         background: measuring.background,
         place: measuring.place.place.clone(),
         interruption,

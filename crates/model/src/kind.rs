@@ -7,7 +7,12 @@ pub mod cost;
 pub mod ftq;
 pub mod guest;
 
+use crate::blast::BlastFinding;
+use crate::comparison::CompareFinding;
 use crate::envelope::{Envelope, Kind};
+use crate::finding::RunFinding;
+use crate::ftq::FtqFinding;
+use crate::guest::GuestFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
 use crate::record::Outcome;
 use crate::stored::Stored;
@@ -97,6 +102,20 @@ pub trait Concluded {
     /// The limits of `--fail-on`.
     fn limits(&self) -> &[LimitFinding];
 }
+
+macro_rules! concluded {
+    ($($finding:ty),* $(,)?) => { $(impl Concluded for $finding {
+        fn outcome(&self) -> &Outcome {
+            &self.outcome
+        }
+
+        fn limits(&self) -> &[LimitFinding] {
+            &self.limits
+        }
+    })* };
+}
+
+concluded!(RunFinding, CompareFinding, GuestFinding, FtqFinding, BlastFinding);
 
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///

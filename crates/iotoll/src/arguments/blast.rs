@@ -1,6 +1,6 @@
 //! `iotoll blast`: the command line.
 
-use super::{AroundArguments, Earlier, MeterArguments, Output, ProbeArguments, ServiceArguments, value};
+use super::{Earlier, MeterArguments, Output, SessionArguments, value};
 use clap::Args;
 use model::blast::Method;
 use model::blast::notation;
@@ -61,11 +61,7 @@ pub struct BlastArguments {
     #[command(flatten)]
     pub meters: MeterArguments,
     #[command(flatten)]
-    pub probes: ProbeArguments,
-    #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
+    pub session: SessionArguments,
     #[command(flatten)]
     pub earlier: Earlier,
     #[command(flatten)]

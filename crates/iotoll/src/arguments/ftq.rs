@@ -1,6 +1,6 @@
 //! `iotoll ftq`: the command line.
 
-use super::{AroundArguments, Earlier, Output, ProbeArguments, ServiceArguments};
+use super::{Earlier, Output, SessionArguments};
 use clap::Args;
 use model::ftq::plan;
 use model::probe::Probe;
@@ -47,11 +47,7 @@ pub struct FtqArguments {
     #[arg(long, help_heading = "Job", value_name = "N", default_value_t = 1, hide_default_value = true)]
     pub seed: u64,
     #[command(flatten)]
-    pub probes: ProbeArguments,
-    #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
+    pub session: SessionArguments,
     #[command(flatten)]
     pub earlier: Earlier,
     #[command(flatten)]

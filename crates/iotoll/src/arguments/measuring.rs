@@ -102,21 +102,28 @@ impl AroundArguments {
     }
 }
 
+/// What every verb that measures on this machine takes: what surrounds the measurement, and what is read beside it.
+#[derive(Args, Clone, Debug)]
+pub struct SessionArguments {
+    #[command(flatten)]
+    pub probes: ProbeArguments,
+    #[command(flatten)]
+    pub services: ServiceArguments,
+    #[command(flatten)]
+    pub around: AroundArguments,
+}
+
 /// What `run` and `cost` take.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct Measuring {
     #[command(flatten)]
     pub meters: MeterArguments,
-    #[command(flatten)]
-    pub probes: ProbeArguments,
     /// Measure the machine without the workload for this long, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
     #[command(flatten)]
     pub place: PlaceArguments,
     #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
+    pub session: SessionArguments,
 }

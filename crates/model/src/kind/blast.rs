@@ -1,11 +1,10 @@
 //! Kind `blast`: a header, rounds, and the end.
 
-use super::{Concluded, Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::limit::{Limit, Quantity};
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use serde::Deserialize;
@@ -81,15 +80,5 @@ impl Recorded for BlastRecord {
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
         &mut self.header.envelope.limits
-    }
-}
-
-impl Concluded for BlastFinding {
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn limits(&self) -> &[LimitFinding] {
-        &self.limits
     }
 }

@@ -1,13 +1,12 @@
 //! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
 //! begins.
 
-use super::{Concluded, Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::{Experiment, Metric};
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::limit::{Limit, Quantity};
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use crate::unit::Nanos;
@@ -112,15 +111,5 @@ impl Recorded for CompareRecord {
 
     fn has_baseline(_: &Experiment) -> bool {
         true
-    }
-}
-
-impl Concluded for CompareFinding {
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn limits(&self) -> &[LimitFinding] {
-        &self.limits
     }
 }

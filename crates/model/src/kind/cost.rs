@@ -3,12 +3,12 @@
 
 mod cut_off;
 
-use super::{Concluded, Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::{Execution, Outcome, Record, Snapshot, Source, Stretch};
+use crate::limit::{Limit, Quantity};
+use crate::record::{Execution, Record, Snapshot, Source, Stretch};
 use crate::storage::Storage;
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
@@ -112,16 +112,6 @@ impl Recorded for Record {
     }
 }
 
-impl Concluded for RunFinding {
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn limits(&self) -> &[LimitFinding] {
-        &self.limits
-    }
-}
-
 fn misplaced(line: usize, why: &str) -> Misplaced {
     Misplaced { line, why: why.to_owned() }
 }
@@ -129,7 +119,7 @@ fn misplaced(line: usize, why: &str) -> Misplaced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host};
+    use crate::record::{Done, Host, Outcome};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

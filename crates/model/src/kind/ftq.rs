@@ -1,11 +1,10 @@
 //! Kind `ftq`: a header, pieces of the series, and the end.
 
-use super::{Concluded, Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::limit::{Limit, Quantity};
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use serde::Deserialize;
@@ -89,15 +88,5 @@ impl Recorded for FtqRecord {
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
         &mut self.header.envelope.limits
-    }
-}
-
-impl Concluded for FtqFinding {
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn limits(&self) -> &[LimitFinding] {
-        &self.limits
     }
 }

@@ -1,11 +1,10 @@
 //! Kind `guest`: a header, one line for each guest that was measured, and the end.
 
-use super::{Concluded, Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
+use crate::limit::{Limit, Quantity};
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use serde::Deserialize;
@@ -84,16 +83,6 @@ impl Recorded for GuestRecord {
 
     fn has_baseline(plan: &GuestPlan) -> bool {
         plan.arms.len() > 1
-    }
-}
-
-impl Concluded for GuestFinding {
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn limits(&self) -> &[LimitFinding] {
-        &self.limits
     }
 }
 
