@@ -250,7 +250,7 @@ fn few(estimate: Option<Estimate>) -> Cell {
 
 /// The law of each method.
 fn laws(finding: &BlastFinding) -> Block {
-    let law = |(method, law): (&String, &model::comparison::finding::ScalabilityFinding)| {
+    let law = |(method, law): (&String, &model::scaling::ScalabilityFinding)| {
         let coefficients = law.contention.zip(law.coherency).map(|(contention, coherency)| {
             let part = |one: Estimate| {
                 let ends = one

@@ -17,6 +17,7 @@ pub mod ratio;
 pub mod regimes;
 pub mod scalability;
 pub mod serial;
+pub mod series;
 pub mod steady;
 pub mod step;
 pub mod stopping;

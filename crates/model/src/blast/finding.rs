@@ -4,11 +4,11 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
-use crate::comparison::finding::ScalabilityFinding;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
+use crate::scaling::ScalabilityFinding;
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;

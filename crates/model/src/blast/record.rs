@@ -1,11 +1,11 @@
 //! What was read while packets were sent, before anything is computed from it.
 
 use super::plan::BlastPlan;
-use crate::comparison::RoundRecord;
 use crate::envelope::Envelope;
 use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, MeterStatus, Outcome};
+use crate::slice::RoundRecord;
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};

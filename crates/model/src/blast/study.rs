@@ -4,13 +4,13 @@ use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
 use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
-use crate::comparison::RoundRecord;
-use crate::comparison::record::SliceReading;
-use crate::comparison::study::round_sums::ComparisonSums;
-use crate::comparison::study::sweep::scalability_of;
 use crate::experiment::Metric;
+use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
+use crate::scaling::{ScalabilityFinding, scalability_of};
+use crate::slice::rounds::MeasuredSlices;
+use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
 use crate::stored::machine::Machine;
@@ -69,7 +69,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     let host = Host { tsc_hertz: end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz), ..header.host.clone() };
     let points = header.plan.points();
     let rounds: Vec<RoundRecord> = record.rounds.iter().map(|round| aligned(&round.slices)).collect();
-    let sums = ComparisonSums::of_rounds(points.len(), &host, &rounds);
+    let sums = MeasuredSlices::of(points.len(), &host, None, &rounds).rounds;
     let cpus = match header.plan.submitter_cpus.len() {
         0 => header.allowed_cpus.map_or(host.cpus, |allowed| allowed.min(host.cpus)),
         several => several.min(host.cpus),
@@ -103,12 +103,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     finding
 }
 
-fn point_finding(
-    record: &BlastRecord,
-    sums: &ComparisonSums,
-    (place, point): (usize, &Point),
-    cpus: usize,
-) -> PointFinding {
+fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &Point), cpus: usize) -> PointFinding {
     let of_point = || record.rounds.iter().filter_map(move |round| delivery(round, place));
     let seconds: f64 = record.rounds.iter().filter_map(|round| slice_seconds(round, place)).sum();
     let per_second = |of: fn(&Delivery) -> u64| {
@@ -199,11 +194,7 @@ fn probes(record: &BlastRecord, point: usize) -> BTreeMap<String, Option<Estimat
 }
 
 /// The law of each method, if the number of submitters was varied.
-fn scaling(
-    record: &BlastRecord,
-    sums: &ComparisonSums,
-    cpus: usize,
-) -> BTreeMap<String, crate::comparison::finding::ScalabilityFinding> {
+fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String, ScalabilityFinding> {
     /// Of fewer numbers nobody expects a law.
     const FEWEST: usize = 3;
     let plan = &record.header.plan;
@@ -221,7 +212,7 @@ fn scaling(
     plan.ways().into_iter().map(law).collect()
 }
 
-fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFinding) {
+fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
     let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;

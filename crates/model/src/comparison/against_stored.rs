@@ -11,10 +11,10 @@ mod tests;
 
 use super::finding::{AgainstStored, CompareFinding};
 use super::record::{CompareRecord, Header, Schedule};
-use super::study::round_sums::{Choice, ComparisonSums};
-use super::study::{answers, counted, study};
+use super::study::{Counted, study};
 use crate::elided_list::elided_list;
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
+use crate::measured::Rounds;
 use crate::plan::service::{Service, named_in};
 use crate::record::Meter;
 use crate::stats::estimate::CONFIDENCE;
@@ -83,7 +83,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
 /// One of the two sessions.
 struct Session<'a> {
     experiment: &'a Experiment,
-    sums: ComparisonSums,
+    sums: Rounds,
     /// Whether one regime describes it.
     answers: bool,
 }
@@ -91,18 +91,15 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// With the meter that the study chooses.
     fn of(record: &'a CompareRecord) -> Self {
-        Self {
-            experiment: &record.header.experiment,
-            sums: ComparisonSums::of(counted(record)),
-            answers: answers(record),
-        }
+        let counted = Counted::of(record);
+        Self { experiment: &record.header.experiment, answers: counted.answers(), sums: counted.rounds() }
     }
 
     /// With a given meter.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
-        let mut sums = ComparisonSums::new(&record.header, Choice::Fixed(meter));
-        counted(record).rounds.iter().for_each(|round| sums.add(round));
-        Self { experiment: &record.header.experiment, sums, answers: answers(record) }
+        let counted = Counted::of(record);
+        let sums = counted.rounds_by(meter);
+        Self { experiment: &record.header.experiment, sums, answers: counted.answers() }
     }
 
     /// The level of an arm in a cell. `None` if it was not measured, and for percentiles, which are not ratios of sums.

@@ -13,6 +13,7 @@ use crate::placement::CasePlacement;
 use crate::plan::service::Service;
 use crate::probe::Kind;
 use crate::record::{Canaries, Host, Outcome};
+use crate::scaling::ScalabilityFinding;
 use crate::stats::{Estimate, Verdict};
 use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
@@ -459,33 +460,6 @@ pub struct LineFinding {
     pub per_byte: crate::stats::Estimate,
     /// Maximum deviation of a measured cost from the line, as a fraction of that cost.
     pub misfit: f64,
-}
-
-/// The fitted rate of N submitters (Universal Scalability Law): rate(N) = alone × N ÷ (1 + contention × (N − 1) + coherency × N ×
-/// (N − 1)). Numbers above that of the CPUs do not enter the fit, which needs five.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ScalabilityFinding {
-    /// Name of the arm.
-    pub arm: String,
-    /// Name of the option with the number of submitters: `numjobs`.
-    pub axis: String,
-    /// The values of the other axes.
-    pub at: BTreeMap<String, String>,
-    /// I/Os per second of one submitter; `null` if there is no fit.
-    pub alone: Option<crate::stats::Estimate>,
-    /// Fraction of the work that only one submitter at a time can do.
-    pub contention: Option<crate::stats::Estimate>,
-    /// Work that each pair of submitters adds, as a fraction of the work of one.
-    pub coherency: Option<crate::stats::Estimate>,
-    /// Number of submitters with the highest rate; `null` if the rate does not fall.
-    pub peak: Option<f64>,
-    /// Maximum deviation of a measured rate from the curve, as a fraction of that rate.
-    pub misfit: Option<f64>,
-    /// Numbers of submitters above that of the CPUs.
-    pub oversubscribed: Vec<f64>,
-    /// The meaning in words, or why there is no fit.
-    pub words: String,
 }
 
 /// The resolution of this machine.

@@ -5,13 +5,12 @@
 
 use crate::envelope::Envelope;
 use crate::experiment::{Experiment, WorkCounter};
-use crate::histogram::Histogram;
-use crate::injected::Injected;
 use crate::page_cache::CachedPages;
 use crate::probe::Descriptor;
 use crate::reading::Reading;
-use crate::record::{Canaries, Done, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
-use crate::unit::{Bytes, Nanos};
+use crate::record::{Canaries, Host, MeterStatus, Outcome};
+pub use crate::slice::{CaseLatency, CommandReading, CommandTotal, RoundRecord, SliceReading, SliceRecord, SliceWork};
+use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -158,146 +157,4 @@ pub struct End {
     pub canaries: Canaries,
     /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
-}
-
-/// One round: every case is measured equally often.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RoundRecord {
-    /// CLOCK_MONOTONIC at its start, before its workers start.
-    pub begin_nanos: Nanos,
-    /// CLOCK_MONOTONIC after its last slice.
-    pub end_nanos: Nanos,
-    /// In order of time.
-    pub slices: Vec<SliceRecord>,
-    /// Latency from submission to completion in all slices of each case, in TSC ticks.
-    pub latencies: Vec<CaseLatency>,
-    /// Number of slices of each boot, in order; empty without boots. The background is measured separately for each
-    /// boot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub boots: Vec<usize>,
-    /// What each command did from its start to its end, if commands took turns.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<CommandTotal>,
-    /// The CPU on which all of them ran; `None` if they did not share one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<u32>,
-}
-
-/// What a command did from its start to its end, in one round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandTotal {
-    /// Indices of the cases that it ran for: several if their arms differ only by settings.
-    pub cases: Vec<usize>,
-    /// The I/Os that it reports itself; `None` if it does not report them.
-    pub own: Option<Done>,
-    /// The bytes of them that it read; `None` if it does not report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own_read: Option<Bytes>,
-    /// The count of the counter.
-    pub count: u64,
-}
-
-/// Latencies of a case in a round.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CaseLatency {
-    /// Index of the case.
-    pub case: usize,
-    /// Latencies of reads, writes and trims together.
-    pub ticks: Histogram,
-    /// Busy work added to each I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub injected_ns: Option<Injected>,
-}
-
-/// One slice, or a time without a workload.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SliceRecord {
-    /// Index of the case; `None` for the idle machine.
-    pub case: Option<usize>,
-    /// What was read in it.
-    pub reading: SliceReading,
-}
-
-/// The readings at the ends of a slice.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SliceReading {
-    /// Of iotoll's workers, or of the idle machine.
-    Slice {
-        /// Just before it began.
-        before: Box<Snapshot>,
-        /// Just after the last I/O in flight completed.
-        after: Box<Snapshot>,
-        /// The work done; zero for the idle machine.
-        work: SliceWork,
-        /// CPU time of every task of the machine, if the slice is long enough to read them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tasks: Option<TaskTimes>,
-    },
-    /// Of a foreign command, with windows in between.
-    Execution(Execution),
-    /// Of a foreign command that takes turns with others.
-    Command {
-        /// At the beginning of the slice, after the guard.
-        before: Box<Snapshot>,
-        /// What the command had done just before that.
-        first: CommandReading,
-        /// What it had done just before the end.
-        last: CommandReading,
-        /// At the end of the slice, before the command is frozen.
-        after: Box<Snapshot>,
-    },
-}
-
-impl SliceReading {
-    /// The readings at both ends of a slice; `None` for an execution.
-    pub fn ends(&self) -> Option<(&Snapshot, &Snapshot)> {
-        match self {
-            Self::Slice { before, after, .. } | Self::Command { before, after, .. } => Some((before, after)),
-            Self::Execution(_) => None,
-        }
-    }
-}
-
-/// What a sliced command had done at an instant, since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandReading {
-    /// CLOCK_MONOTONIC.
-    pub at_nanos: Nanos,
-    /// The count of the counter; `None` if it could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Read and write calls of its processes, if the counter knows them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    /// CPU time of its processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread_nanos: Option<Nanos>,
-    /// Bytes that its processes read by system calls, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_bytes: Option<Bytes>,
-    /// Bytes that storage read for its processes, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_read: Option<Bytes>,
-}
-
-/// The work of the workers of a case in a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SliceWork {
-    /// I/Os submitted and completed in the slice.
-    pub ios: u64,
-    /// Bytes that they moved.
-    pub bytes: Bytes,
-    /// Time from the first submission to the last completion, or to the end of the sync after it.
-    pub wall_nanos: Nanos,
-    /// CPU time of the workers' threads.
-    pub thread_nanos: Nanos,
-    /// Sum of the latencies of all I/Os, from submission to completion.
-    pub latency_nanos: Nanos,
-    /// Bytes of reads; `None` in records without this field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_bytes: Option<Bytes>,
-    /// Bytes that storage read for the workers, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_read: Option<Bytes>,
 }

@@ -7,8 +7,6 @@ mod page_cache;
 mod placement;
 mod probes;
 pub(crate) mod regimes;
-pub(crate) mod round_sums;
-mod slice_readings;
 mod sliced_command;
 mod spread;
 pub(crate) mod sweep;
@@ -25,14 +23,15 @@ use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
-use crate::record::Outcome;
+use crate::measured::{Round, Rounds};
+use crate::record::{Meter, Outcome};
+use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, log_ratio, stopping};
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use course::WarmUp;
 use regimes::Regimes;
-use round_sums::{Choice, ComparisonSums, SliceSums};
 use std::collections::BTreeMap;
 
 /// A single round has no spread, so its change means nothing.
@@ -41,7 +40,7 @@ const FEWEST_ROUNDS: usize = 2;
 /// The progress of an experiment, updated while it is measured.
 pub struct Progress {
     experiment: Experiment,
-    sums: ComparisonSums,
+    slices: MeasuredSlices,
     schedule: Schedule,
     before: usize,
 }
@@ -65,7 +64,7 @@ impl Progress {
     pub fn new(header: &Header) -> Self {
         Self {
             experiment: header.experiment.clone(),
-            sums: ComparisonSums::new(header, Choice::FirstRound),
+            slices: measured(header, Choice::FirstRound, &[]),
             schedule: header.schedule,
             before: 0,
         }
@@ -73,8 +72,8 @@ impl Progress {
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
-        self.sums.add(round);
-        self.before = Regimes::of(&self.sums, self.schedule).before;
+        self.slices.add(round);
+        self.before = Regimes::of(&self.slices.rounds, self.schedule).before;
     }
 
     /// Rounds before the current regime: they count neither for the answer nor for the budget.
@@ -109,12 +108,12 @@ impl Progress {
 
     /// Every comparison for every target that has a value anywhere.
     fn targets(&self) -> Vec<(Metric, Option<LogRatio>)> {
-        let pairs = comparisons(&self.experiment);
+        let (sums, pairs) = (&self.slices.rounds, comparisons(&self.experiment));
         let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
             let ratio = |&(baseline, candidate): &(usize, usize)| {
-                let rounds = self.sums.paired(metric, baseline, candidate);
+                let rounds = sums.paired(metric, baseline, candidate);
                 let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
-                (metric, last.and_then(|rounds| log_ratio(&rounds, self.sums.steps(metric, candidate))))
+                (metric, last.and_then(|rounds| log_ratio(&rounds, sums.steps(metric, candidate))))
             };
             pairs.iter().map(ratio).collect()
         };
@@ -160,49 +159,82 @@ impl<'a> View<'a> {
     }
 }
 
-/// The rounds that the answer uses: those after the warm-up.
-pub(super) fn counted(record: &CompareRecord) -> View<'_> {
-    let last = View::of(record).after(regimes(record).left_out());
-    last.after(course::warm_up(last).rounds)
+/// What the slices of these rounds of a record measured. A fixed meter, or the first that reads the first round, or all of these.
+fn measured(header: &Header, choice: impl Into<Option<Choice>>, rounds: &[RoundRecord]) -> MeasuredSlices {
+    let (cases, counter) = (header.experiment.cases.len(), header.work_counter.as_ref());
+    match choice.into() {
+        None => MeasuredSlices::of(cases, &header.host, counter, rounds),
+        Some(choice) => {
+            let mut measured = MeasuredSlices::new(cases, &header.host, counter, choice);
+            rounds.iter().for_each(|round| measured.add(round));
+            measured
+        }
+    }
 }
 
-/// Whether one regime of a record gives an answer.
-pub(super) fn answers(record: &CompareRecord) -> bool {
-    regimes(record).answers()
+/// A record, divided into what the answer uses and what it does not.
+pub(super) struct Counted<'a> {
+    /// The rounds that the answer uses: those after the warm-up.
+    view: View<'a>,
+    /// What they measured.
+    slices: MeasuredSlices,
+    /// What all rounds measured.
+    whole: MeasuredSlices,
+    regimes: Regimes,
+    warm_up: WarmUp,
+}
+
+impl<'a> Counted<'a> {
+    /// With the first meter that read every slice.
+    pub fn of(record: &'a CompareRecord) -> Self {
+        let all = View::of(record);
+        let whole = measured(all.header, None, all.rounds);
+        // Across boots there are no regimes: each boot is a round, and its speed may differ.
+        let regimes = match record.header.schedule {
+            Schedule::Boots => Regimes::default(),
+            schedule => Regimes::of(&whole.rounds, schedule),
+        };
+        let last = all.after(regimes.left_out());
+        let warm_up = course::warm_up(last);
+        let view = last.after(warm_up.rounds);
+        Self { view, slices: whole.after(view.skipped), whole, regimes, warm_up }
+    }
+
+    /// What the rounds of the answer measured.
+    pub fn rounds(self) -> Rounds {
+        self.slices.rounds
+    }
+
+    /// The same by another meter.
+    pub fn rounds_by(&self, meter: Option<Meter>) -> Rounds {
+        measured(self.view.header, Choice::Fixed(meter), self.view.rounds).rounds
+    }
+
+    /// Whether one regime gives an answer.
+    pub fn answers(&self) -> bool {
+        self.regimes.answers()
+    }
 }
 
 /// Computes the finding of a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
-    let whole = View::of(record);
-    let regimes = regimes(record);
-    let last = whole.after(regimes.left_out());
-    let warm_up = course::warm_up(last);
-    let mut finding = study_of(last.after(warm_up.rounds), &warm_up);
-    finding.regimes = regimes.findings(&ComparisonSums::of(whole));
-    if let Some(warning) = regimes.caveat() {
+    let counted = Counted::of(record);
+    let mut finding = study_of(&counted);
+    finding.regimes = counted.regimes.findings(&counted.whole.rounds);
+    if let Some(warning) = counted.regimes.caveat() {
         finding.warnings.push(warning);
     }
     finding.warnings.extend(page_cache::caveats(&finding));
-    let placed = placement::caveats(&finding, last.after(warm_up.rounds));
+    let placed = placement::caveats(&finding, counted.view);
     finding.warnings.extend(placed);
     gravest_first(&mut finding.warnings);
-    if !regimes.answers() {
+    if !counted.answers() {
         finding.withhold(regimes::TWO_REGIMES);
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
     finding.limits = limits(&record.header.experiment.limits, &finding.cells);
     finding
-}
-
-/// The regimes of a comparison within one boot. Across boots there are none: each boot is a round, and its speed may
-/// differ.
-fn regimes(record: &CompareRecord) -> Regimes {
-    if record.header.schedule == Schedule::Boots {
-        Regimes::default()
-    } else {
-        Regimes::of(&ComparisonSums::of(View::of(record)), record.header.schedule)
-    }
 }
 
 impl CompareFinding {
@@ -219,16 +251,17 @@ impl CompareFinding {
     }
 }
 
-/// Computes the finding of rounds that are all used.
-fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
+/// Computes the finding of the rounds that are used.
+fn study_of(counted: &Counted) -> CompareFinding {
+    let Counted { view: record, slices: measured, warm_up, .. } = counted;
+    let (record, sums) = (*record, &measured.rounds);
     let header = record.header;
-    let sums = ComparisonSums::of(record);
     let experiment = &header.experiment;
     let seconds = match (record.rounds.first(), record.rounds.last()) {
         (Some(first), Some(last)) => last.end_nanos.since(first.begin_nanos).seconds(),
         _ => 0.0,
     };
-    let judge = Judge { sums: &sums, record, seconds };
+    let judge = Judge { sums, record, seconds };
     let pairs = comparisons(experiment);
     let compared: Vec<Comparison> =
         pairs.iter().map(|(baseline, candidate)| judge.compare(*baseline, *candidate)).collect();
@@ -249,12 +282,12 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
                 arm: experiment.arms.get(case.arm)?.name.clone(),
                 metrics: found.iter().map(finding).collect(),
                 shift: judge.shift(baseline, candidate),
-                slices: slices(record, &sums, baseline, candidate),
-                probes: probes::comparisons(record, &sums, baseline, candidate),
+                slices: slices(record, measured, baseline, candidate),
+                probes: probes::comparisons(record, sums, baseline, candidate),
             })
         })
         .collect();
-    let mut warnings = caveats::caveats(record, &sums, warm_up);
+    let mut warnings = caveats::caveats(record, sums, warm_up);
     warnings.extend(spread::caveats(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
     CompareFinding {
@@ -275,9 +308,9 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         method: method(record, warm_up),
         arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &targets, &sums),
-        lines: sweep::lines(experiment, &sums),
-        scalability: sweep::scalability(experiment, &sums, header.host.cpus),
+        crossovers: sweep::crossovers(experiment, &targets, sums),
+        lines: sweep::lines(experiment, sums),
+        scalability: sweep::scalability(experiment, sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         limits: Vec::new(),
         targets,
@@ -285,16 +318,16 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
         cells,
         rules: experiment.rules.clone(),
-        environment: environment(record, &sums),
+        environment: environment(record, sums),
         stored: None,
         published: experiment.published.clone(),
         cache: page_cache::setup(header),
-        page_cache: page_cache::cases(record, &sums),
-        placement: placement::cases(record, &sums),
+        page_cache: page_cache::cases(record, sums),
+        placement: placement::cases(record, measured),
         regimes: Vec::new(),
         services: experiment.services.clone(),
         work_counter: header.work_counter.clone(),
-        counting_fraction: sliced_command::counting_fraction(record, &sums).map(|(_, part)| part),
+        counting_fraction: sliced_command::counting_fraction(record, sums).map(|(_, part)| part),
         boots: boots(record),
         cases: cases(experiment),
         origin: header.envelope.origin(),
@@ -408,12 +441,12 @@ fn in_words(seconds: f64) -> String {
     }
 }
 
-fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
+fn slices(record: View, measured: &MeasuredSlices, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
     let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
     // If the machine was never idle, what remains of a slice's cycles is rounding.
-    let unseen = [baseline, candidate].map(|case| sums.never_idle(case).is_some()).contains(&true);
+    let unseen = [baseline, candidate].map(|case| measured.rounds.never_idle(case).is_some()).contains(&true);
     let points = all.filter_map(|(round, slice)| {
         let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
         let (from, to) = match &slice.reading {
@@ -426,7 +459,7 @@ fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize
             }
         };
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
-        let SliceSums { ios, seconds: wall_seconds, cycles_per_io } = sums.point(round, slice);
+        let SliceCost { ios, seconds: wall_seconds, cycles_per_io } = measured.cost(round, slice);
         let iops = ios.zip(wall_seconds).map(|(ios, seconds)| ios / seconds);
         let cycles_per_io = cycles_per_io.filter(|_| !unseen);
         Some(SlicePoint { seconds, round, baseline: case == baseline, ios, wall_seconds, iops, cycles_per_io })
@@ -470,7 +503,7 @@ fn limits(limits: &[Limit], cells: &[CellFinding]) -> Vec<LimitFinding> {
     limit::judge(limits, |metric| cells.iter().map(|cell| reading(cell, metric)).collect())
 }
 
-fn environment(record: View, sums: &ComparisonSums) -> Environment {
+fn environment(record: View, sums: &Rounds) -> Environment {
     let header = record.header;
     let mut host = header.host.clone();
     if let Some(end) = record.end {
@@ -488,9 +521,9 @@ fn environment(record: View, sums: &ComparisonSums) -> Environment {
 }
 
 /// A common step in the rate of all cases.
-fn step(record: View, sums: &ComparisonSums) -> Option<EnvironmentStep> {
+fn step(record: View, sums: &Rounds) -> Option<EnvironmentStep> {
     let cases = record.header.experiment.cases.len();
-    let together = |round: &round_sums::RoundSums| {
+    let together = |round: &Round| {
         let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
         let pairs: Option<Vec<Pair>> = (0..cases).map(pair).collect();
         let sum = |of: fn(&Pair) -> f64| pairs.as_ref().map(|pairs| pairs.iter().map(of).sum());

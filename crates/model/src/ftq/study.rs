@@ -5,10 +5,8 @@
 
 mod against;
 mod caveats;
-mod fold;
 mod grain;
 mod labels;
-mod level;
 mod levels;
 mod limits;
 mod noise;
@@ -16,8 +14,6 @@ mod periods;
 mod pictures;
 mod probes;
 mod profile;
-mod rotated;
-mod spectrum;
 mod stalls;
 mod words;
 

@@ -19,6 +19,7 @@ use model::origin::Input;
 use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
 use model::record::{Canaries, Outcome};
+use model::scaling::ScalabilityFinding;
 use model::stats::{Estimate, Good, Verdict};
 use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};

@@ -1,12 +1,12 @@
 //! Caveats of a comparison, one function each. The thresholds are those of a run (`study/caveats.rs`).
 
 use super::course::{self, WarmUp};
-use super::round_sums::{CaseLoad, ComparisonSums};
 use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
 use crate::comparison::record::SliceReading;
 use crate::direction::directed;
 use crate::experiment::{Case, Cell};
+use crate::measured::{CaseLoad, Rounds};
 use crate::probe::shortfalls;
 use crate::record::Lost;
 use crate::stats::stopping::FEWEST_ROUNDS;
@@ -14,7 +14,7 @@ use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, lo
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
 /// The caveats of the record and those that follow from the numbers, the gravest first.
-pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> Vec<Warning> {
+pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warning> {
     let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
     record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
     let found = [
@@ -87,13 +87,13 @@ fn no_boots(record: View) -> Option<Warning> {
     (again > 0).then(|| Warning::new(Code::NoBoot, message))
 }
 
-fn unmetered(sums: &ComparisonSums) -> Option<Warning> {
+fn unmetered(sums: &Rounds) -> Option<Warning> {
     let message = "no meter of the whole machine is available; see `iotoll doctor`";
     let unmetered = sums.meter.is_none() && !sums.rounds.is_empty();
     unmetered.then(|| Warning::new(Code::MeterUnavailable, message))
 }
 
-fn busy_background(sums: &ComparisonSums) -> Option<Warning> {
+fn busy_background(sums: &Rounds) -> Option<Warning> {
     let busy = sums.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
     let message =
         format!("the machine was {:.1} % busy without the workload; other work widens the intervals", busy * 100.0);
@@ -102,7 +102,7 @@ fn busy_background(sums: &ComparisonSums) -> Option<Warning> {
 
 /// Tests each case separately: if only one is squeezed, the change is wrong as well. If the machine was never idle, no
 /// cost is shown that could be too low.
-fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
+fn squeezed_background(record: View, sums: &Rounds) -> Option<Warning> {
     let margin = record.header.experiment.rules.margin;
     let busy = sums.background_fraction().is_some_and(|busy| busy > BUSY_BACKGROUND);
     let full = |load: &CaseLoad| load.busy > SATURATED && load.background > margin;
@@ -140,7 +140,7 @@ fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
     Some(Warning::new(Code::BackgroundSqueezed, message))
 }
 
-fn steal(sums: &ComparisonSums) -> Option<Warning> {
+fn steal(sums: &Rounds) -> Option<Warning> {
     let steal = sums.steal_fraction().filter(|steal| *steal > STOLEN)?;
     let message = format!(
         "the hypervisor stole {:.1} % of the CPU time; up to {:.1} % of an arm's gross cost is left out: time that was neither idle \
@@ -167,7 +167,7 @@ fn carry_over(record: View) -> Option<Warning> {
     Some(Warning::new(Code::CarryOver, message))
 }
 
-fn moved(record: View, sums: &ComparisonSums) -> Option<Warning> {
+fn moved(record: View, sums: &Rounds) -> Option<Warning> {
     let EnvironmentStep { after_round, change } = step(record, sums)?;
     let percent = change * 100.0;
     let message = format!(

@@ -6,11 +6,11 @@
 //! asked, and all other metrics in all cells, which explain the answer. A metric that is a constant multiple of another in
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
-use super::round_sums::ComparisonSums;
 use super::{View, latencies};
 use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
+use crate::measured::Rounds;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
@@ -30,7 +30,7 @@ const FROZEN_CLOCK: &str = "the program's own clock ran on while it was frozen; 
 
 /// The inputs of the judgement.
 pub(super) struct Judge<'a> {
-    pub sums: &'a ComparisonSums,
+    pub sums: &'a Rounds,
     pub record: View<'a>,
     /// Length of the measurement, in seconds.
     pub seconds: f64,

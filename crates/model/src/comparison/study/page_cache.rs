@@ -1,10 +1,10 @@
 //! Where the reads of each case came from, and the page cache condition.
 
 use super::View;
-use super::round_sums::ComparisonSums;
 use crate::comparison::finding::{CacheFound, CaseCache, CompareFinding};
 use crate::comparison::record::{CacheCondition, Header};
 use crate::experiment::{Cell, Work};
+use crate::measured::Rounds;
 use crate::page_cache::{self, COLD, CachedPages, ReadBytes, WARM, is_buffered};
 use crate::plan::JobPlan;
 use crate::warning::{Code, Warning, add_once};
@@ -23,10 +23,10 @@ pub(super) fn setup(header: &Header) -> Option<CacheFound> {
 }
 
 /// Each case whose reads are known.
-pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CaseCache> {
+pub(super) fn cases(record: View, sums: &Rounds) -> Vec<CaseCache> {
     let experiment = &record.header.experiment;
     let cases = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
-        let sum = |of: fn(&super::round_sums::CaseSums) -> Option<f64>| {
+        let sum = |of: fn(&crate::measured::Measured) -> Option<f64>| {
             sums.rounds.iter().map(|round| of(round.cases.get(place)?)).sum::<Option<f64>>()
         };
         let (read, from_storage) = (sum(|sums| sums.read_bytes), sum(|sums| sums.storage_read));

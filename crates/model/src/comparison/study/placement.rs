@@ -4,13 +4,13 @@
 //! often than those of another arm, the change includes that difference.
 
 use super::View;
-use super::round_sums::{ComparisonSums, SliceSums};
 use crate::comparison::finding::CompareFinding;
 use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::experiment::{Case, Cell};
 use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
 use crate::plan::JobPlan;
 use crate::record::Snapshot;
+use crate::slice::rounds::{MeasuredSlices, SliceCost};
 use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
 use crate::warning::{Code, Warning};
 use std::collections::BTreeSet;
@@ -29,12 +29,12 @@ struct Unit {
 }
 
 /// Each case with two busy threads.
-pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
+pub(super) fn cases(record: View, measured: &MeasuredSlices) -> Vec<CasePlacement> {
     let experiment = &record.header.experiment;
     let servers = servers(record);
     let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
         let (mut same, mut all, mut units) = (0, 0, Vec::new());
-        let unseen = sums.never_idle(place).is_some();
+        let unseen = measured.rounds.never_idle(place).is_some();
         for (round, slice) in slices(record, place) {
             let windows = windows(slice, placement::of_load(jobs(case), &servers));
             let in_mode = |mode| windows.iter().filter(|window| window.mode == Some(mode)).count();
@@ -47,7 +47,7 @@ pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
                 (here, all) if all - here >= ALMOST_ALL * all => Mode::Apart,
                 _ => continue,
             };
-            let unit = unit(mode, round, slice, sums);
+            let unit = unit(mode, round, slice, measured);
             units.push(if unseen { Unit { cycles: None, ..unit } } else { unit });
         }
         (all > 0).then_some(())?;
@@ -100,8 +100,8 @@ fn windows<'a>(slice: &'a SliceRecord, servers: Option<&BTreeSet<u32>>) -> Vec<P
     }
 }
 
-fn unit(mode: Mode, round: usize, slice: &SliceRecord, sums: &ComparisonSums) -> Unit {
-    let SliceSums { ios, seconds, cycles_per_io } = sums.point(round, slice);
+fn unit(mode: Mode, round: usize, slice: &SliceRecord, measured: &MeasuredSlices) -> Unit {
+    let SliceCost { ios, seconds, cycles_per_io } = measured.cost(round, slice);
     let ios = ios.filter(|_| seconds.is_some());
     Unit { mode, seconds: seconds.unwrap_or(0.0), ios, cycles: cycles_per_io.zip(ios).map(|(each, ios)| each * ios) }
 }

@@ -4,23 +4,18 @@
 //! Probes explain an answer and are no part of it, so they belong to no family: each interval holds alone.
 
 use super::View;
-use super::round_sums::ComparisonSums;
-use super::sliced_command::is_uncounted;
 use crate::comparison::finding::{BothArms, Interval, ProbeComparison};
 use crate::comparison::record::{RoundRecord, SliceReading};
+use crate::measured::Rounds;
 use crate::probe::{Descriptor, Kind};
+use crate::slice::is_uncounted;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
 use crate::study::io_time::io_seconds;
 use crate::study::probes::Probe;
 
 /// Every probe in two cases of a cell.
-pub(super) fn comparisons(
-    record: View,
-    sums: &ComparisonSums,
-    baseline: usize,
-    candidate: usize,
-) -> Vec<ProbeComparison> {
+pub(super) fn comparisons(record: View, sums: &Rounds, baseline: usize, candidate: usize) -> Vec<ProbeComparison> {
     let of = |(place, descriptor): (usize, &Descriptor)| {
         Compared { record, sums, probe: Probe { place, descriptor } }.finding(baseline, candidate)
     };
@@ -30,7 +25,7 @@ pub(super) fn comparisons(
 /// A probe, and where it was read.
 struct Compared<'a> {
     record: View<'a>,
-    sums: &'a ComparisonSums,
+    sums: &'a Rounds,
     probe: Probe<'a>,
 }
 

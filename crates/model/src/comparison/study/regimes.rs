@@ -4,10 +4,10 @@
 //! disk in some rounds and from memory in others, there are two comparisons, and a sum over both is meaningless. So the
 //! answer uses only the last regime, if it has enough rounds, and otherwise there is none.
 
-use super::round_sums::{CaseSums, ComparisonSums, RoundSums};
 use crate::comparison::finding::{CellFinding, MetricFinding, ProbeComparison, RoundsRegime};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
+use crate::measured::{Measured, Round, Rounds};
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
 use crate::study::regimes::is_another_load;
@@ -32,7 +32,7 @@ pub(super) struct Regimes {
 
 impl Regimes {
     /// Examines each case separately: a step in one of many cases is not visible in their sum.
-    pub fn of(sums: &ComparisonSums, schedule: Schedule) -> Self {
+    pub fn of(sums: &Rounds, schedule: Schedule) -> Self {
         let begin = |case: usize| {
             let rates: Vec<f64> = sums.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
             let ranges = regimes(&rates);
@@ -69,13 +69,13 @@ impl Regimes {
     }
 
     /// The results of the rounds before the last regime, and of the last regime; empty if there is only one.
-    pub fn findings(&self, sums: &ComparisonSums) -> Vec<RoundsRegime> {
+    pub fn findings(&self, sums: &Rounds) -> Vec<RoundsRegime> {
         if self.before == 0 {
             return Vec::new();
         }
         let part = |begin: usize, end: usize, counted: bool| {
             let rounds = sums.rounds.get(begin..end).unwrap_or_default();
-            let sum = |of: &dyn Fn(&RoundSums, usize) -> Option<f64>| {
+            let sum = |of: &dyn Fn(&Round, usize) -> Option<f64>| {
                 let each = rounds.iter().flat_map(|round| (0..sums.cases()).map(move |case| of(round, case)));
                 each.sum::<Option<f64>>()
             };
@@ -119,13 +119,13 @@ impl Regimes {
 
 /// The round from which a case's reads came from storage by a constant fraction: a file that is cached read by read
 /// changes the load in every round without a step. `None` if unknown.
-fn settled_source(sums: &ComparisonSums, case: usize) -> Option<usize> {
+fn settled_source(sums: &Rounds, case: usize) -> Option<usize> {
     /// Minimum difference of fractions between two states of the page cache.
     const APART: f64 = 0.1;
     /// Unless a round has so few reads that noise explains the difference: number of standard deviations of a binomial
     /// fraction.
     const CHANCE: f64 = 4.0;
-    let part = |round: &RoundSums| {
+    let part = |round: &Round| {
         let sums = round.cases.get(case)?;
         Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
     };
@@ -137,12 +137,12 @@ fn settled_source(sums: &ComparisonSums, case: usize) -> Option<usize> {
 }
 
 /// The round from which each execution of a command read about the same amount from storage. `None` if unknown.
-fn settled_bytes(sums: &ComparisonSums, case: usize) -> Option<usize> {
+fn settled_bytes(sums: &Rounds, case: usize) -> Option<usize> {
     /// More than twice or less than half of what the last executions read is another state of the page cache.
     const TIMES: f64 = 2.0;
     /// Less is read for the program's own pages, not for its data.
     const LEAST: f64 = 4.0 * 1024.0 * 1024.0;
-    let read = |round: &RoundSums| {
+    let read = |round: &Round| {
         let sums = round.cases.get(case)?;
         Some(sums.storage_read? / sums.count.max(1.0))
     };
@@ -151,9 +151,9 @@ fn settled_bytes(sums: &ComparisonSums, case: usize) -> Option<usize> {
 
 /// The round from which no value differs from the level of the last ones; `None` if one is unknown.
 fn settled(
-    sums: &ComparisonSums,
-    value: impl Fn(&RoundSums) -> Option<f64>,
-    is_apart: impl Fn(&RoundSums, f64, f64) -> bool,
+    sums: &Rounds,
+    value: impl Fn(&Round) -> Option<f64>,
+    is_apart: impl Fn(&Round, f64, f64) -> bool,
 ) -> Option<usize> {
     let values: Vec<f64> = sums.rounds.iter().map(value).collect::<Option<_>>()?;
     let level = median(values.get(values.len().saturating_sub(LAST)..)?)?;
@@ -163,19 +163,19 @@ fn settled(
 
 /// Whether the rate stepped because the load changed. Otherwise the machine became faster or slower for all arms at
 /// once, which cancels within each round; but a step by this factor is too large for that.
-fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
+fn is_step(sums: &Rounds, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
     const WHATEVER_IT_IS: f64 = 4.0;
     let level = |range: &Range<usize>| median(rates.get(range.clone())?);
     let ratio = level(one).zip(level(next)).map_or(1.0, |(one, next)| one / next);
-    let over = |range: &Range<usize>, of: fn(&CaseSums) -> Option<(f64, f64)>| {
+    let over = |range: &Range<usize>, of: fn(&Measured) -> Option<(f64, f64)>| {
         let rounds = sums.rounds.get(range.clone())?;
         let sums = rounds.iter().map(|round| of(round.cases.get(case)?)).collect::<Option<Vec<(f64, f64)>>>()?;
         let (above, below) = sums.iter().fold((0.0, 0.0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
         (above > 0.0 && below > 0.0).then(|| above / below)
     };
     // If the I/Os of a command are not counted, each execution counts as one.
-    let own = |sums: &CaseSums| Some((sums.thread_cycles?, sums.ios.unwrap_or(sums.count)));
-    let source = |sums: &CaseSums| Some((sums.storage_read?, sums.read_bytes?));
+    let own = |sums: &Measured| Some((sums.thread_cycles?, sums.ios.unwrap_or(sums.count)));
+    let source = |sums: &Measured| Some((sums.storage_read?, sums.read_bytes?));
     let sources = over(one, source).unwrap_or(0.0);
     let sources = (sources, over(next, source).unwrap_or(0.0));
     let another = over(one, own).zip(over(next, own)).is_some_and(|own| is_another_load(own, Some(sources)));
@@ -183,7 +183,7 @@ fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Ran
 }
 
 /// The rate of a case in a round.
-fn rate(round: &RoundSums, case: usize) -> Option<f64> {
+fn rate(round: &Round, case: usize) -> Option<f64> {
     let pair = round.pair(Metric::Iops, case).filter(|pair| pair.denominator > 0.0);
     let ios = pair.map(|pair| pair.numerator / pair.denominator);
     // If the I/Os of a command are not counted, its duration gives the rate.

@@ -1,87 +1,15 @@
-//! Commands that took turns in slices: what a count of their counter is worth.
-//!
-//! A counter shows how the work of a command was spread over its slices. If the command reports its own total of a round,
-//! that is the truth, and the counts are scaled to it; otherwise a count stands for itself.
+//! Caveats of commands that took turns in slices: what their counter misses, and what counting costs.
 
 use super::View;
-use super::round_sums::ComparisonSums;
-use super::slice_readings::Commands;
-use crate::comparison::record::{CommandReading, CommandTotal, End, SliceReading, SliceRecord};
+use crate::comparison::record::{CommandTotal, End, SliceReading, SliceRecord};
 use crate::experiment::work_counter::{self, Counted};
-use crate::record::Done;
-use crate::unit::Bytes;
+use crate::measured::Rounds;
+use crate::slice::{counts, is_uncounted};
 use crate::warning::{Code, Warning};
 
 /// A counter and the command's own total that differ by more than this fraction are a caveat: two thirds of the default
 /// margin, so that it is not hidden in a verdict.
 const DISAGREEMENT: f64 = 0.02;
-
-/// What one count of a sliced command is worth; `None` where that is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct CommandScale {
-    /// I/Os per count.
-    ios: Option<f64>,
-    /// Bytes per count.
-    bytes: Option<f64>,
-    /// An I/O is a read or write call.
-    ios_are_calls: bool,
-    /// Task accounting sees all that the command reads. It misses io_uring, libaio and sockets.
-    sees_reads: bool,
-    /// The part of its bytes that the command read, if it says so itself.
-    read_part: Option<f64>,
-}
-
-impl CommandScale {
-    /// The scale of a case in a round.
-    pub fn of(commands: Commands, case: Option<usize>) -> Self {
-        let Some((counter, case)) = commands.counter.zip(case) else { return Self::default() };
-        let Some(total) = commands.totals.iter().find(|total| total.cases.contains(&case)) else {
-            return Self::default();
-        };
-        let sees_reads = work_counter::is_of_system_calls(&counter.name);
-        let part = |own: Done| (own.bytes.0 > 0).then(|| total.own_read.map(|read| read.as_f64() / own.bytes.as_f64()));
-        let read_part = total.own.and_then(part).flatten();
-        let scale = Self { sees_reads, read_part, ..Self::default() };
-        match (total.own, counter.counts) {
-            (Some(_), _) if total.count == 0 => scale,
-            (Some(own), _) => {
-                let each = |done: u64| (done > 0).then(|| done as f64 / total.count as f64);
-                Self { ios: each(own.ios), bytes: each(own.bytes.0), ..scale }
-            }
-            (None, Counted::Bytes) => Self { bytes: Some(1.0), ios_are_calls: true, ..scale },
-            (None, Counted::Ios) => Self { ios: Some(1.0), ..scale },
-        }
-    }
-
-    /// I/Os between two readings.
-    pub fn ios(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
-        let calls = || Some(last.calls?.saturating_sub(first.calls?) as f64);
-        if self.ios_are_calls { calls() } else { Some(self.ios? * counts(first, last)?) }
-    }
-
-    /// Bytes between two readings.
-    pub fn bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
-        Some(self.bytes? * counts(first, last)?)
-    }
-
-    /// Bytes that its processes read between two readings. What task accounting misses is known only from what the command reports.
-    pub fn read_bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
-        let accounted = between(first.read_bytes, last.read_bytes)?;
-        if self.sees_reads {
-            return Some(accounted);
-        }
-        Some((self.bytes(first, last)? * self.read_part?).max(accounted))
-    }
-}
-
-fn counts(first: &CommandReading, last: &CommandReading) -> Option<f64> {
-    Some(last.count?.saturating_sub(first.count?) as f64)
-}
-
-/// Whether the counter of a command could not be read at an end of its slice, which then is left out.
-pub(super) fn is_uncounted(slice: &SliceRecord) -> bool {
-    matches!(&slice.reading, SliceReading::Command { first, last, .. } if counts(first, last).is_none())
-}
 
 /// A noticeable part of the slices has no counts.
 pub(super) fn uncounted(record: View) -> Option<Warning> {
@@ -96,22 +24,6 @@ pub(super) fn uncounted(record: View) -> Option<Warning> {
         counter.name
     );
     (missing as f64 > NOTICEABLE * all as f64).then(|| Warning::new(Code::WorkUnknown, message))
-}
-
-/// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because
-/// its time is lost.
-pub(super) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
-    let (first, last) = (first.thread_nanos?, last.thread_nanos?);
-    (last >= first).then(|| last.since(first).as_f64())
-}
-
-/// Bytes that storage read for its processes.
-pub(super) fn storage_read(first: &CommandReading, last: &CommandReading) -> Option<f64> {
-    between(first.storage_read, last.storage_read)
-}
-
-fn between(first: Option<Bytes>, last: Option<Bytes>) -> Option<f64> {
-    Some(last?.since(first?).as_f64())
 }
 
 /// The counter and the commands' own totals disagree: the case with the largest difference.
@@ -185,7 +97,7 @@ pub(super) fn like_log_lines(record: View) -> Option<Warning> {
 }
 
 /// The largest part of a case's measured cost that counting takes, with the case; `None` if counting is free or the cost is unknown.
-pub(super) fn counting_fraction(record: View, sums: &ComparisonSums) -> Option<(usize, f64)> {
+pub(super) fn counting_fraction(record: View, sums: &Rounds) -> Option<(usize, f64)> {
     let nanos = record.header.work_counter.as_ref()?.nanos_per_count?;
     let parts = (0..sums.cases()).filter_map(|case| {
         let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(case));
@@ -202,7 +114,7 @@ pub(super) fn counting_fraction(record: View, sums: &ComparisonSums) -> Option<(
 }
 
 /// Counting is a noticeable part of the cost.
-pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warning> {
+pub(super) fn counting_costs(record: View, sums: &Rounds) -> Option<Warning> {
     /// A third of the default margin.
     const NOTICEABLE: f64 = 0.01;
     let header = record.header;
@@ -234,9 +146,10 @@ mod tests {
     use super::super::tests::{Load, experiment, record};
     use super::*;
     use crate::comparison::CompareFinding;
-    use crate::comparison::record::Schedule;
+    use crate::comparison::record::{CommandReading, Schedule};
     use crate::experiment::{Draft, WorkCounter};
-    use crate::unit::Nanos;
+    use crate::record::Done;
+    use crate::unit::{Bytes, Nanos};
 
     fn counter(counts: Counted) -> WorkCounter {
         WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new(), nanos_per_count: None }
@@ -244,50 +157,6 @@ mod tests {
 
     fn reading(count: u64, calls: Option<u64>) -> CommandReading {
         CommandReading { count: Some(count), calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
-    }
-
-    fn scale(counts: Counted, own: Option<Done>, count: u64) -> CommandScale {
-        let totals = [CommandTotal { cases: vec![1], own, own_read: None, count }];
-        CommandScale::of(Commands { counter: Some(&counter(counts)), totals: &totals }, Some(1))
-    }
-
-    #[test]
-    fn counts_are_scaled_to_the_own_total() {
-        let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
-        // sendfile counts its bytes twice.
-        let scale = scale(Counted::Bytes, own, 819_200);
-        let (first, last) = (reading(0, None), reading(81_920, None));
-        assert_eq!((scale.ios(&first, &last), scale.bytes(&first, &last)), (Some(10.0), Some(40_960.0)));
-    }
-
-    #[test]
-    fn reads_that_task_accounting_misses_are_told_by_the_command() {
-        let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
-        let named = |name: &str, own_read| {
-            let (counter, totals) =
-                (counter(Counted::Ios), [CommandTotal { cases: vec![1], own, own_read, count: 100 }]);
-            let counter = WorkCounter { name: name.to_owned(), ..counter };
-            CommandScale::of(Commands { counter: Some(&counter), totals: &totals }, Some(1))
-        };
-        let at = |count, read| CommandReading { read_bytes: Some(Bytes(read)), ..reading(count, None) };
-        // A log file of 20 bytes, and 10 I/Os of 4 KiB.
-        let read =
-            |name: &str, own_read: Option<u64>| named(name, own_read.map(Bytes)).read_bytes(&at(0, 100), &at(10, 120));
-        assert_eq!((read("io_uring", Some(409_600)), read("task:read", None)), (Some(40_960.0), Some(20.0)));
-        // A writer reads its log file; one that does not say what it reads is unknown.
-        assert_eq!((read("io_uring", Some(0)), read("task:storage", None)), (Some(20.0), None));
-        assert_eq!(named("io_uring", None).read_bytes(&reading(0, None), &reading(10, None)), None);
-    }
-
-    #[test]
-    fn without_an_own_total_a_count_stands_for_itself() {
-        let (first, last) = (reading(4096, Some(1)), reading(12_288, Some(3)));
-        let bytes = scale(Counted::Bytes, None, 1 << 20);
-        assert_eq!((bytes.ios(&first, &last), bytes.bytes(&first, &last)), (Some(2.0), Some(8192.0)));
-        let ios = scale(Counted::Ios, None, 1 << 20);
-        assert_eq!((ios.ios(&first, &last), ios.bytes(&first, &last)), (Some(8192.0), None));
-        // Of another command nothing is known.
-        assert_eq!(CommandScale::of(Commands::default(), Some(0)), CommandScale::default());
     }
 
     /// A counter that counts each byte twice gives the same figures, and a caveat.
@@ -394,11 +263,5 @@ mod tests {
         assert!(!said(32, own, chosen("task:both", "")));
         assert!(!said(32, None, chosen("task:both", work_counter::NAMED)));
         assert!(!said(32, None, chosen("tcp", "")));
-    }
-
-    #[test]
-    fn time_of_an_ended_process_is_lost() {
-        assert_eq!(thread_nanos(&reading(1, None), &reading(4, None)), Some(3.0));
-        assert_eq!(thread_nanos(&reading(4, None), &reading(1, None)), None);
     }
 }

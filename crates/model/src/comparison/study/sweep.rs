@@ -1,12 +1,12 @@
 //! Results over the cells of a sweep: crossovers, the cost per byte, and how the rate grows with the submitters.
 
 use super::comparisons;
-use super::round_sums::ComparisonSums;
-use crate::comparison::finding::{CrossoverFinding, LineFinding, ScalabilityFinding};
+use crate::comparison::finding::{CrossoverFinding, LineFinding};
 use crate::experiment::{Axis, Experiment, Metric, Work};
+use crate::measured::Rounds;
+use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
-use crate::stats::scalability::{self, FEWEST_POINTS, LoadPoint, Scalability};
 use crate::stats::{Pair, PairedRound, Steps};
 use std::collections::BTreeMap;
 
@@ -17,8 +17,6 @@ const SIZE: &str = "bs";
 const SUBMITTERS: &str = "numjobs";
 /// Fewest numbers of submitters that make a curve.
 const FEWEST_NUMBERS: usize = 3;
-/// Below, a part is nothing that a user would act on.
-const NOTHING: f64 = 0.005;
 
 /// A line through the sweep: all points that differ only in one numeric axis.
 struct Along<'a> {
@@ -62,7 +60,7 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
 }
 
 /// The crossovers of each arm along each numeric axis, in each target metric.
-pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &ComparisonSums) -> Vec<CrossoverFinding> {
+pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rounds) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
         |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
@@ -122,7 +120,7 @@ fn in_words(place: &Crossover, along: &Along, [baseline, arm]: [&str; 2], metric
 }
 
 /// cost(b) = c0 + c1·b for each arm, if block sizes were swept.
-pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineFinding> {
+pub(super) fn lines(experiment: &Experiment, sums: &Rounds) -> Vec<LineFinding> {
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {
         let point = |&(bytes, case): &(f64, usize)| Some((bytes, sums.pairs(Metric::CyclesPerIo, case)?));
@@ -144,7 +142,7 @@ pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineF
 
 /// The rate as a function of the submitters for each arm, if their number was swept. More than `cpus` wait for CPUs, and do not
 /// enter the fit.
-pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: usize) -> Vec<ScalabilityFinding> {
+pub(super) fn scalability(experiment: &Experiment, sums: &Rounds, cpus: usize) -> Vec<ScalabilityFinding> {
     // Of several jobs, the others' rates would not be of this number.
     let alone = |case: usize| match experiment.cases.get(case).map(|case| &case.work) {
         Some(Work::Jobs(plan)) => plan.phases.iter().map(|phase| phase.jobs.len()).sum::<usize>() == 1,
@@ -168,75 +166,9 @@ pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: 
     lines_along(experiment).iter().filter(swept).map(found).collect()
 }
 
-/// The law through the rates of cases with these numbers of submitters, without names. More than `cpus` do not enter the fit.
-pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &ComparisonSums, cpus: usize) -> ScalabilityFinding {
-    let fits = |submitters: f64| submitters <= cpus as f64;
-    let (inside, outside): (Vec<_>, Vec<_>) = points.iter().partition(|(submitters, _)| fits(*submitters));
-    let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
-    let points: Option<Vec<(f64, Vec<Pair>)>> = inside.iter().map(point).collect();
-    let points = points.unwrap_or_default();
-    let points: Vec<LoadPoint> =
-        points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
-    let fit = scalability::scalability(&points);
-    let words = match &fit {
-        Some(fit) => scaling(fit, points.iter().map(|point| point.submitters).fold(0.0, f64::max)),
-        None if inside.len() < FEWEST_POINTS => format!(
-            "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
-            inside.len()
-        ),
-        None => "no fit: the rates are unknown, or do not follow the law".to_owned(),
-    };
-    ScalabilityFinding {
-        arm: String::new(),
-        axis: String::new(),
-        at: BTreeMap::new(),
-        alone: fit.map(|fit| fit.alone),
-        contention: fit.map(|fit| fit.contention),
-        coherency: fit.map(|fit| fit.coherency),
-        peak: fit.and_then(|fit| fit.peak()),
-        misfit: fit.map(|fit| fit.misfit),
-        oversubscribed: outside.into_iter().map(|(submitters, _)| submitters).collect(),
-        words,
-    }
-}
-
 /// The number of CPUs that a job may use, if it is limited to some.
 fn allowed_cpus(experiment: &Experiment, case: usize) -> Option<usize> {
     let Work::Jobs(plan) = &experiment.cases.get(case)?.work else { return None };
     let cpus = &plan.phases.first()?.jobs.first()?.cpus_allowed;
     (!cpus.is_empty()).then_some(cpus.len())
-}
-
-/// What the coefficients mean. `most` is the largest number of submitters in the fit.
-fn scaling(fit: &Scalability, most: f64) -> String {
-    let serial = fit.contention.value;
-    let mut words = match serial {
-        serial if serial < NOTHING => "no serial part".to_owned(),
-        serial if serial < 1.0 => format!("one CPU's worth of serial work per {:.1} submitters", 1.0 / serial),
-        _ => "all work is serial, and several submitters are slower than one".to_owned(),
-    };
-    if let Some(peak) = fit.peak().filter(|_| serial < 1.0) {
-        let beyond = if peak > most { " (beyond the sweep)" } else { "" };
-        words += &format!("; the rate falls above {peak:.0}{beyond}");
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::Estimate;
-
-    #[test]
-    fn coefficients_are_told_in_words() {
-        let words = |contention, coherency| {
-            let [alone, contention, coherency] =
-                [1.0, contention, coherency].map(|value| Estimate::with_error(value, value / 10.0, 9.0));
-            scaling(&Scalability { alone, contention, coherency, misfit: 0.0 }, 9.0)
-        };
-        assert_eq!(words(0.32, 0.0), "one CPU's worth of serial work per 3.1 submitters");
-        assert_eq!(words(0.0, 0.01), "no serial part; the rate falls above 10 (beyond the sweep)");
-        assert_eq!(words(1.2, 0.0), "all work is serial, and several submitters are slower than one");
-        assert_eq!(words(0.19, 0.01), "one CPU's worth of serial work per 5.3 submitters; the rate falls above 9");
-    }
 }

@@ -4,8 +4,7 @@ mod hostile;
 mod placement;
 mod regimes;
 
-use super::round_sums::{Choice, ComparisonSums};
-use super::{Progress, study};
+use super::{Progress, measured, study};
 use crate::comparison::finding::SlicePoint;
 use crate::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
@@ -17,6 +16,7 @@ use crate::limit::LimitState;
 use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
 use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
+use crate::slice::rounds::Choice;
 use crate::stats::Verdict;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Code;
@@ -202,10 +202,9 @@ fn a_meter_must_read_all_rounds() {
     // During the measurement the later rounds are unknown, so the first round decides.
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().take(1).for_each(|round| progress.add(round));
-    assert_eq!(progress.sums.meter.map(|meter| meter.name()), Some("timer_list"));
-    let mut fixed = ComparisonSums::new(&record.header, Choice::Fixed(None));
-    record.rounds.iter().for_each(|round| fixed.add(round));
-    assert_eq!(fixed.meter, None);
+    assert_eq!(progress.slices.rounds.meter.map(|meter| meter.name()), Some("timer_list"));
+    let fixed = measured(&record.header, Choice::Fixed(None), &record.rounds);
+    assert_eq!(fixed.rounds.meter, None);
 }
 
 /// If the number of I/Os is unknown, whole executions are compared: in the answer, in the stopping rule, and along a

@@ -1,12 +1,12 @@
 //! The periods of a recording beside those of an earlier one: which appeared, which went, which stayed.
 
 use super::periods::SAME;
-use super::spectrum::FEWEST_PERIODS;
 use super::{caveats, periodic};
 use crate::ftq::finding::{FtqFinding, KeptPeriod, PeriodChanges};
 use crate::ftq::plan::Worker;
 use crate::ftq::series::Series;
 use crate::ftq::{FtqPlan, FtqRecord};
+use crate::stats::series::spectrum::FEWEST_PERIODS;
 use crate::stored::machine::Machine;
 use crate::stored::{Stored, warnings, work};
 

@@ -4,7 +4,6 @@ use super::grain::Grain;
 use super::levels;
 use super::noise::{FEWEST_IOS, Unknown};
 use super::periods::Period;
-use super::spectrum::FEWEST_PERIODS;
 use super::words::{self, duration};
 use crate::ftq::finding::FtqFinding;
 use crate::ftq::plan::Worker;
@@ -12,6 +11,7 @@ use crate::ftq::record::{End, FtqRecord};
 use crate::ftq::series::{Grid, Series};
 use crate::probe;
 use crate::record::Outcome;
+use crate::stats::series::spectrum::FEWEST_PERIODS;
 use crate::warning::{Code, Warning, gravest_first};
 
 /// Part of late readings above which there is a caveat.

@@ -1,16 +1,14 @@
 //! Stalls that repeat: found in the spectrum, refined by folding, then taken out of the series before the next search.
 
-use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
-use super::level::{local_level, trend};
 use super::profile;
-use super::rotated;
-use super::spectrum::{Comb, FEWEST_PERIODS, MANY, SUMS, Spectrum};
 use crate::ftq::series::Grid;
 use crate::stats::quantile::quantile;
+use crate::stats::series::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
+use crate::stats::series::level::{local_level, trend};
+use crate::stats::series::rotated;
+use crate::stats::series::spectrum::{Comb, FALSE_ALARM, FEWEST_PERIODS, MANY, SUMS, Spectrum};
 use std::ops::Range;
 
-/// Probability of finding a period in a series without any, above which nothing is reported.
-pub(super) const FALSE_ALARM: f64 = 1e-4;
 /// Most periods that are reported.
 const MOST_PERIODS: usize = 8;
 const MOST_SEARCHES: usize = 12;

@@ -1,13 +1,13 @@
 //! What a report draws. Every array is small enough to be drawn but the series, which the page thins out itself.
 
-use super::level::trend;
 use super::periods::{Period, deviations};
 use super::probes::by_reading;
-use super::spectrum::Spectrum;
 use crate::ftq::finding::{HeatMap, Pictures};
 use crate::ftq::record::FtqRecord;
 use crate::ftq::series::{Grid, Series};
 use crate::stats::quantile::quantile;
+use crate::stats::series::level::trend;
+use crate::stats::series::spectrum::Spectrum;
 
 /// Most points of the spectrum. Each is the maximum of its bins, so that no line is lost.
 const MOST_POINTS: usize = 4000;

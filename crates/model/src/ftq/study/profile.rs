@@ -5,8 +5,8 @@
 //! steps much finer than a slot, is the pattern. For fewer cycles that mean would be noise. It contains each shorter period that
 //! fits into the longer one, too: one that is not found before is lost.
 
-use super::fold::Dip;
 use crate::stats::quantile::quantile;
+use crate::stats::series::fold::Dip;
 
 /// Cycles of a period from which on it is taken out in this way.
 const MANY_CYCLES: f64 = 512.0;

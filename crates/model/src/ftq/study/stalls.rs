@@ -1,8 +1,8 @@
 //! Stalls one by one: slots in which the worker did much less than around them, joined.
 
-use super::level::{local_level, spread};
 use super::periods::{Period, in_dip};
 use crate::ftq::series::Grid;
+use crate::stats::series::level::{local_level, spread};
 use std::ops::Range;
 
 /// Part of the level that a stall lacks at least.
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_tick_explains_its_own_stalls_and_no_longer_ones() {
-        use super::super::fold::Dip;
         use super::super::periods::{Loss, Period};
+        use crate::stats::series::fold::Dip;
         // A tick of 8 slots that takes a slot, and a stall of 30 slots that begins with one.
         let value = |slot: usize| if slot.is_multiple_of(8) || (2000..2030).contains(&slot) { 0.0 } else { 100.0 };
         let dip = Dip { period: 8.0, phase: 0.0, width: 1.0 / 8.0, explained: 1.0 };

@@ -6,12 +6,12 @@
 //! sharper test.
 
 use super::fold::{Column, Dip, NoiseByWidth, best_dip, most_columns};
-use crate::stats::random::Random;
+use crate::random::Random;
 
 /// Probability above which a period of few cycles is not reported. The spectrum has already found it improbable.
-pub(super) const FALSE_ALARM: f64 = 1e-3;
+pub const FALSE_ALARM: f64 = 1e-3;
 /// The spectrum knows the noise around the bins of a period with this many cycles or more.
-pub(super) const ENOUGH_CYCLES: f64 = 64.0;
+pub const ENOUGH_CYCLES: f64 = 64.0;
 /// Times that all cycles are rotated.
 const ROTATIONS: usize = 200;
 /// Euler's constant: the mean of Gumbel's distribution.
@@ -23,7 +23,7 @@ const SEED: u64 = 0x5eed;
 /// chance reaches with this period, times the number of periods that could be told from each other. Two can if they place the
 /// last cycle a dip's width apart. It is a rough figure: the distribution is fitted to 200 rotations, and few stalls have a
 /// longer tail.
-pub(super) fn ln_false_alarm(values: &[f64], noise: &NoiseByWidth, dip: &Dip) -> f64 {
+pub fn ln_false_alarm(values: &[f64], noise: &NoiseByWidth, dip: &Dip) -> f64 {
     let cycles = ENOUGH_CYCLES.max(values.len() as f64 / dip.period);
     ln_probability(values, noise, dip) + (cycles / dip.width).max(1.0).ln()
 }

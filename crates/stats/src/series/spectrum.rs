@@ -5,18 +5,20 @@
 //! with mean 1 in each bin, and the sum of h bins has a Gamma(h) distribution. So the probability of a sum is known
 //! whatever the colour of the noise.
 
-use super::periods::FALSE_ALARM;
-use crate::stats::quantile::quantile;
+use crate::quantile::quantile;
 use realfft::RealFftPlanner;
 
+/// Probability of finding a period in a series without any, above which nothing is reported.
+pub const FALSE_ALARM: f64 = 1e-4;
+
 /// Numbers of harmonics that are summed. A sum of few finds a sine, a sum of many a short stall.
-pub(super) const SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+pub const SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Numbers of harmonics that are summed for short stalls, each cut at [`MOST_OF_ONE`].
-pub(super) const MANY: [usize; 2] = [64, 256];
+pub const MANY: [usize; 2] = [64, 256];
 /// Most that a harmonic adds to a sum of many: so a few strong ones make no comb.
 const MOST_OF_ONE: f64 = 6.0;
 /// Fewest periods in a recording: with fewer, noise that grows towards low frequencies looks the same.
-pub(super) const FEWEST_PERIODS: f64 = 4.5;
+pub const FEWEST_PERIODS: f64 = 4.5;
 /// Fewest bins of a part of the background: the median of 12 exponential values has a standard error of 40 %.
 const FEWEST_BINS: usize = 12;
 /// A part of the background ends at this multiple of its first frequency, a quarter of an octave.
@@ -26,28 +28,28 @@ const FEWEST_VALUES: usize = 64;
 
 /// Power in each bin relative to its surroundings.
 #[derive(Debug)]
-pub(super) struct Spectrum {
+pub struct Spectrum {
     /// Periods in the series per bin.
-    pub(super) periods_per_bin: f64,
+    pub periods_per_bin: f64,
     /// Relative power by bin, from frequency 0 on.
-    pub(super) power: Vec<f64>,
+    pub power: Vec<f64>,
 }
 
 /// A comb of harmonics.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Comb {
+pub struct Comb {
     /// Periods of the fundamental in the series.
-    pub(super) periods: f64,
+    pub periods: f64,
     /// Harmonics in the sum.
-    pub(super) harmonics: usize,
+    pub harmonics: usize,
     /// Logarithm of the probability that noise reaches this sum at this place.
-    pub(super) ln_probability: f64,
+    pub ln_probability: f64,
 }
 
 impl Spectrum {
     /// The spectrum of `values`, whose mean is near 0: Hann's window, a Fourier transform, and the power divided by that
     /// of the surroundings. `None` for fewer than 64 values.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST_VALUES {
             return None;
         }
@@ -67,22 +69,22 @@ impl Spectrum {
     }
 
     /// Number of bins that are searched.
-    pub(super) fn bins(&self) -> usize {
+    pub fn bins(&self) -> usize {
         self.power.len().saturating_sub(1)
     }
 
     /// Power that a series without a period exceeds in any bin with the probability of a false alarm.
-    pub(super) fn alarm_power(&self) -> f64 {
+    pub fn alarm_power(&self) -> f64 {
         (self.bins().max(1) as f64 / FALSE_ALARM).ln()
     }
 
     /// For each number of harmonics the comb with the largest sum.
-    pub(super) fn combs(&self) -> Vec<Comb> {
+    pub fn combs(&self) -> Vec<Comb> {
         SUMS.iter().filter_map(|&harmonics| self.best_comb(&self.power, harmonics, ln_gamma_tail)).collect()
     }
 
     /// The same for many harmonics of which none counts much.
-    pub(super) fn long_combs(&self) -> Vec<Comb> {
+    pub fn long_combs(&self) -> Vec<Comb> {
         let cut: Vec<f64> = self.power.iter().map(|power| power.min(MOST_OF_ONE)).collect();
         MANY.iter().filter_map(|&harmonics| self.best_comb(&cut, harmonics, ln_cut_tail)).collect()
     }
@@ -159,7 +161,7 @@ fn background(power: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Logarithm of the probability that a Gamma(`shape`) variable is `sum` or more: e^−s · Σ sⁱ/i! for i < shape.
-pub(super) fn ln_gamma_tail(shape: usize, sum: f64) -> f64 {
+pub fn ln_gamma_tail(shape: usize, sum: f64) -> f64 {
     if sum <= shape as f64 {
         return 0.0;
     }

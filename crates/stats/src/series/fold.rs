@@ -4,7 +4,7 @@
 //! the time apart, so that a slightly different period is tried by shifting rows, without folding again.
 
 use super::level::spread;
-use crate::stats::quantile::quantile;
+use crate::quantile::quantile;
 
 /// Most rows: equal parts of the time, of several periods or a piece of one.
 const MOST_ROWS: usize = 64;
@@ -19,7 +19,7 @@ const FINER: usize = 4;
 /// Columns by which a coarser fold may be wrong in each direction, in columns of the next.
 const UNCERTAIN: i64 = 6;
 /// Widest stall, as a part of the period.
-pub(super) const WIDEST: f64 = 0.95;
+pub const WIDEST: f64 = 0.95;
 /// Fewest windows that a variance is estimated from.
 const FEWEST_WINDOWS: usize = 32;
 /// Least variance of the noise relative to that of the series.
@@ -27,15 +27,15 @@ const LEAST_NOISE: f64 = 0.01;
 
 /// Where in the period a series is low.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Dip {
+pub struct Dip {
     /// The period in slots.
-    pub(super) period: f64,
+    pub period: f64,
     /// Begin of the dip, as a part of the period, from 0 to 1.
-    pub(super) phase: f64,
+    pub phase: f64,
     /// Length of the dip, as a part of the period.
-    pub(super) width: f64,
+    pub width: f64,
     /// Squared sum of the deviations in the dip ÷ its slots, relative to noise.
-    pub(super) explained: f64,
+    pub explained: f64,
 }
 
 /// Sums of a series by row and column.
@@ -48,9 +48,9 @@ struct Fold {
 
 /// One column over all rows.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Column {
-    pub(super) sum: f64,
-    pub(super) count: f64,
+pub struct Column {
+    pub sum: f64,
+    pub count: f64,
 }
 
 impl Fold {
@@ -94,7 +94,7 @@ impl Fold {
 }
 
 /// The begin and width in columns of the dip that explains most, and how much.
-pub(super) fn best_dip(
+pub fn best_dip(
     profile: &[Column],
     sums: &mut Vec<Column>,
     noise: impl Fn(usize) -> f64,
@@ -138,11 +138,11 @@ pub(super) fn best_dip(
 /// The variance of a series' means over windows of 1, 2, 4… slots, times their slots: the same for all lengths if the
 /// noise is white, more for long ones if the speed drifts.
 #[derive(Debug)]
-pub(super) struct NoiseByWidth(Vec<f64>);
+pub struct NoiseByWidth(Vec<f64>);
 
 impl NoiseByWidth {
     /// From the median distance from the median, so that stalls hardly count.
-    pub(super) fn of(values: &[f64]) -> Self {
+    pub fn of(values: &[f64]) -> Self {
         let mut sums = values.to_vec();
         let total = values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64;
         let mut variances = Vec::new();
@@ -159,7 +159,7 @@ impl NoiseByWidth {
     }
 
     /// For a window of this number of slots.
-    pub(super) fn at(&self, slots: f64) -> f64 {
+    pub fn at(&self, slots: f64) -> f64 {
         let place = slots.max(1.0).log2();
         let get = |place: usize| self.0.get(place).or(self.0.last()).copied().unwrap_or(1.0);
         let (low, high) = (get(place as usize), get(place as usize + 1));
@@ -169,7 +169,7 @@ impl NoiseByWidth {
 
 /// The dip of the period near `period` (in slots) that stands out most from the noise, searched with ever finer folds.
 /// The period is uncertain by what `turns` periods more or less in the whole series make.
-pub(super) fn refine(values: &[f64], noise: &NoiseByWidth, period: f64, turns: f64) -> Option<Dip> {
+pub fn refine(values: &[f64], noise: &NoiseByWidth, period: f64, turns: f64) -> Option<Dip> {
     // Not much coarser than the uncertainty: a short stall is hardly seen in a wide column.
     let first = ((2.0 / turns) as usize).max(FIRST_COLUMNS);
     let mut columns = first.min(most_columns(values, period)?);
@@ -188,12 +188,12 @@ pub(super) fn refine(values: &[f64], noise: &NoiseByWidth, period: f64, turns: f
 }
 
 /// The same for a multiple or a part of a refined period, which is uncertain by a few columns of the finest fold.
-pub(super) fn refine_known(values: &[f64], noise: &NoiseByWidth, period: f64) -> Option<Dip> {
+pub fn refine_known(values: &[f64], noise: &NoiseByWidth, period: f64) -> Option<Dip> {
     refined_by(values, noise, period, (most_columns(values, period)?, UNCERTAIN))
 }
 
 /// Columns of the finest fold: a slot each. `None` if the period does not fit into the series twice.
-pub(super) fn most_columns(values: &[f64], period: f64) -> Option<usize> {
+pub fn most_columns(values: &[f64], period: f64) -> Option<usize> {
     let fits = period >= 2.0 && period * 2.0 <= values.len() as f64;
     fits.then(|| (period.round() as usize).clamp(2, MOST_COLUMNS))
 }

@@ -1,9 +1,8 @@
 //! How to read the slices of a round: the number of CPUs, and the correction for steal.
 
-use super::round_sums::cycles;
-use super::sliced_command::{self, CommandScale};
-use crate::comparison::record::{CommandTotal, SliceReading, SliceRecord};
-use crate::experiment::WorkCounter;
+use super::command::{self, CommandScale, Commands};
+use super::cycles::cycles;
+use super::{SliceReading, SliceRecord};
 use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
 use crate::study::Context;
 use crate::study::windows::{Columns, part_of_steal_in};
@@ -19,13 +18,6 @@ pub(super) struct SliceReadings {
     pub kept: f64,
     /// What a count of a sliced command is worth.
     pub scale: CommandScale,
-}
-
-/// The commands of a round that took turns, and what counted their I/Os.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Commands<'a> {
-    pub counter: Option<&'a WorkCounter>,
-    pub totals: &'a [CommandTotal],
 }
 
 impl SliceReadings {
@@ -45,9 +37,7 @@ impl SliceReadings {
             let Some((before, after)) = slice.reading.ends() else { continue };
             let (tasks, own) = match &slice.reading {
                 SliceReading::Slice { work, tasks, .. } => (tasks.as_ref(), work.thread_nanos.as_f64()),
-                SliceReading::Command { first, last, .. } => {
-                    (None, sliced_command::thread_nanos(first, last).unwrap_or(0.0))
-                }
+                SliceReading::Command { first, last, .. } => (None, command::thread_nanos(first, last).unwrap_or(0.0)),
                 SliceReading::Execution(_) => continue,
             };
             let columns = Columns::between(before, after).unwrap_or_default();

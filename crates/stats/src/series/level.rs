@@ -1,6 +1,6 @@
 //! What the worker does when nothing disturbs it, as it drifts over the recording.
 
-use crate::stats::quantile::quantile;
+use crate::quantile::quantile;
 
 /// Points of the slow trend that periods are searched without. Each lies in a part of the recording that contains
 /// most of a period or more, so that no period is taken for a trend.
@@ -15,7 +15,7 @@ const NEIGHBOURS: usize = 4;
 const UNDISTURBED: f64 = 0.75;
 
 /// The slow trend of `values`: straight lines between the medians of [`TREND_POINTS`] parts.
-pub(super) fn trend(values: &[f64]) -> Vec<f64> {
+pub fn trend(values: &[f64]) -> Vec<f64> {
     let part = values.len().div_ceil(TREND_POINTS).max(1);
     let medians: Vec<f64> = values.chunks(part).map(|part| quantile(&mut part.to_vec(), 0.5).unwrap_or(0.0)).collect();
     let value = |slot: usize| {
@@ -29,7 +29,7 @@ pub(super) fn trend(values: &[f64]) -> Vec<f64> {
 
 /// The level of each slot: the undisturbed amount of its surroundings. It follows steps, and no stall that is shorter
 /// than a fifteenth of the recording.
-pub(super) fn local_level(values: &[f64]) -> Vec<f64> {
+pub fn local_level(values: &[f64]) -> Vec<f64> {
     let part = values.len().div_ceil(PARTS).max(FEWEST_SLOTS);
     let levels: Vec<f64> =
         values.chunks(part).map(|part| quantile(&mut part.to_vec(), UNDISTURBED).unwrap_or(0.0)).collect();
@@ -43,7 +43,7 @@ pub(super) fn local_level(values: &[f64]) -> Vec<f64> {
 
 /// A robust standard deviation: the median distance of `values` from `around`, times 1.4826, which makes it the
 /// standard deviation of normal noise.
-pub(super) fn spread(values: &[f64], around: &[f64]) -> f64 {
+pub fn spread(values: &[f64], around: &[f64]) -> f64 {
     let mut distances: Vec<f64> = values.iter().zip(around).map(|(value, level)| (value - level).abs()).collect();
     1.4826 * quantile(&mut distances, 0.5).unwrap_or(0.0)
 }

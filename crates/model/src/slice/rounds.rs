@@ -1,0 +1,276 @@
+//! What was measured in slices and executions, summed by case and round.
+//!
+//! The sums grow while the experiment is measured, because it ends when it is precise enough.
+
+use super::command::{self, CommandScale, Commands, is_uncounted};
+use super::cycles::{cycles, whole, whole_seconds};
+use super::readings::SliceReadings;
+use super::{CommandTotal, RoundRecord, SliceReading, SliceRecord};
+use crate::experiment::{Metric, WorkCounter};
+use crate::measured::{Measured, Round, Rounds};
+use crate::record::{Direction, Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::study::Context;
+use crate::study::io_time::{self, io_seconds};
+use crate::study::page_cache;
+use crate::study::windows::steal_taken_off;
+use crate::unit::Bytes;
+use std::collections::BTreeMap;
+
+/// How the meter of the cycles is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// By the first round; the others are not measured yet.
+    FirstRound,
+    /// Already chosen; may be none.
+    Fixed(Option<Meter>),
+}
+
+/// Rounds of slices, as they are measured.
+pub(crate) struct MeasuredSlices {
+    pub rounds: Rounds,
+    /// How to read the slices of each case, by round.
+    readings: Vec<BTreeMap<usize, SliceReadings>>,
+    context: Context,
+    choice: Choice,
+    counter: Option<WorkCounter>,
+}
+
+impl MeasuredSlices {
+    /// Without rounds.
+    pub fn new(cases: usize, host: &Host, counter: Option<&WorkCounter>, choice: Choice) -> Self {
+        let meter = match choice {
+            Choice::Fixed(meter) => meter,
+            Choice::FirstRound => None,
+        };
+        let context = Context::of(host);
+        let rounds = Rounds::new(cases, context, meter);
+        Self { rounds, readings: Vec::new(), context, choice, counter: counter.cloned() }
+    }
+
+    /// All rounds, with the first meter that read every slice.
+    pub fn of(cases: usize, host: &Host, counter: Option<&WorkCounter>, rounds: &[RoundRecord]) -> Self {
+        let meter = first_that_reads(rounds, &Context::of(host));
+        let mut measured = Self::new(cases, host, counter, Choice::Fixed(meter));
+        rounds.iter().for_each(|round| measured.add(round));
+        measured
+    }
+
+    /// Without this many rounds at the beginning.
+    pub fn after(&self, rounds: usize) -> Self {
+        let readings = self.readings.get(rounds..).unwrap_or_default().to_vec();
+        let (context, choice, counter) = (self.context, self.choice, self.counter.clone());
+        Self { rounds: self.rounds.after(rounds), readings, context, choice, counter }
+    }
+
+    /// Adds a complete round.
+    pub fn add(&mut self, round: &RoundRecord) {
+        if self.choice == Choice::FirstRound && self.rounds.rounds.is_empty() {
+            self.rounds.meter = first_that_reads(std::slice::from_ref(round), &self.context);
+        }
+        let mut sums = Round { cases: vec![Measured::default(); self.rounds.cases()], ..Round::default() };
+        let mut readings = BTreeMap::new();
+        let mut slices = round.slices.as_slice();
+        for &count in &round.boots {
+            let (boot, rest) = slices.split_at_checked(count).unwrap_or((slices, &[]));
+            slices = rest;
+            let alone = self.sum(boot, &round.commands, &mut sums, &mut readings);
+            let cases = boot.iter().filter_map(|slice| slice.case);
+            sums.booted.extend(cases.map(|case| (case, alone.clone())));
+        }
+        // All slices, if the round has one boot.
+        self.sum(slices, &round.commands, &mut sums, &mut readings);
+        self.rounds.rounds.push(sums);
+        self.readings.push(readings);
+    }
+
+    /// Adds slices to the sums of a round. Returns those of the idle machine.
+    fn sum(
+        &self,
+        slices: &[SliceRecord],
+        totals: &[CommandTotal],
+        sums: &mut Round,
+        known: &mut BTreeMap<usize, SliceReadings>,
+    ) -> Measured {
+        let mut alone = Measured::default();
+        let meter = self.rounds.meter;
+        let commands = Commands { counter: self.counter.as_ref(), totals };
+        let by_case = SliceReadings::by_case(slices, commands, meter, &self.context);
+        for slice in slices.iter().filter(|slice| !is_uncounted(slice)) {
+            let readings = by_case.get(&slice.case).copied();
+            let readings = readings.unwrap_or_else(|| self.unknown_readings());
+            let read = measured(slice, meter, &readings);
+            let (stolen, watched) = stolen(slice, readings.context.cpus as f64);
+            sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
+            match slice.case {
+                None => {
+                    sums.background.add(&read);
+                    alone.add(&read);
+                }
+                Some(case) => {
+                    known.insert(case, readings);
+                    if let Some(case) = sums.cases.get_mut(case) {
+                        case.add(&read);
+                    }
+                }
+            }
+        }
+        alone
+    }
+
+    fn unknown_readings(&self) -> SliceReadings {
+        SliceReadings { context: self.context, kept: 1.0, scale: CommandScale::default() }
+    }
+
+    /// One slice, net of the background of its round.
+    pub fn cost(&self, round: usize, slice: &SliceRecord) -> SliceCost {
+        let known = self.readings.get(round).and_then(|readings| readings.get(&slice.case?).copied());
+        let readings = known.unwrap_or_else(|| self.unknown_readings());
+        let read = measured(slice, self.rounds.meter, &readings);
+        let (ios, seconds) = (read.ios, Some(read.seconds).filter(|seconds| *seconds > 0.0));
+        let alone = self.rounds.rounds.get(round).map(|round| Round {
+            cases: vec![read],
+            background: slice.case.map_or(&round.background, |case| round.background_of(case)).clone(),
+            ..Round::default()
+        });
+        let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
+        let cycles_per_io = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);
+        SliceCost { ios, seconds, cycles_per_io }
+    }
+}
+
+/// The first meter that read every slice of these rounds.
+fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> {
+    let reads = |meter: &Meter| {
+        rounds.iter().flat_map(|round| &round.slices).all(|slice| cycles(slice, *meter, context).is_some())
+    };
+    Meter::by_trust().find(reads)
+}
+
+/// What one slice did, and what that cost; `None` where it is unknown.
+pub(crate) struct SliceCost {
+    pub ios: Option<f64>,
+    /// The time that they took, in seconds.
+    pub seconds: Option<f64>,
+    /// Net cycles per I/O.
+    pub cycles_per_io: Option<f64>,
+}
+
+fn measured(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) -> Measured {
+    let context = &readings.context;
+    let (gross_cycles, capacity_seconds) = meter
+        .and_then(|meter| cycles(slice, meter, context))
+        .map_or((None, 0.0), |(cycles, capacity)| (Some(cycles), capacity));
+    match &slice.reading {
+        SliceReading::Slice { before, after, work, .. } => {
+            let machine_seconds = after.at_nanos.since(before.at_nanos).seconds();
+            let ran = slice.case.is_some();
+            let known = |value: f64| ran.then_some(value);
+            Measured {
+                count: 1.0,
+                whole_seconds: None,
+                whole_cycles: None,
+                whole_capacity_seconds: None,
+                seconds: if ran { work.wall_nanos.seconds() } else { machine_seconds },
+                ios: known(work.ios as f64),
+                bytes: known(work.bytes.as_f64()),
+                gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
+                stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
+                capacity_seconds,
+                switches: switches(before, after),
+                thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
+                latency_nanos: known(work.latency_nanos.as_f64()),
+                read_bytes: work.read_bytes.map(Bytes::as_f64),
+                storage_read: work.storage_read.map(Bytes::as_f64),
+                reported: Vec::new(),
+            }
+        }
+        SliceReading::Command { before, first, last, after } => Measured {
+            count: 1.0,
+            seconds: last.at_nanos.since(first.at_nanos).seconds(),
+            ios: readings.scale.ios(first, last),
+            bytes: readings.scale.bytes(first, last),
+            gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
+            stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
+            capacity_seconds,
+            switches: switches(before, after),
+            thread_cycles: command::thread_nanos(first, last).map(|nanos| nanos / 1e9 * context.clock.0),
+            read_bytes: readings.scale.read_bytes(first, last),
+            storage_read: command::storage_read(first, last),
+            ..Measured::default()
+        },
+        SliceReading::Execution(execution) => Measured {
+            count: 1.0,
+            whole_seconds: whole_seconds(execution),
+            whole_cycles: meter.and_then(|meter| whole(execution, meter, context)).map(|(cycles, _)| cycles),
+            whole_capacity_seconds: meter
+                .and_then(|meter| whole(execution, meter, context))
+                .map(|(_, capacity)| capacity),
+            seconds: io_seconds(execution),
+            ios: total(execution, JobRecord::ios),
+            bytes: total(execution, |job| job.bytes().0),
+            gross_cycles,
+            stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
+            capacity_seconds,
+            switches: io_time::switches(execution),
+            thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
+            latency_nanos: reported_mean(execution),
+            read_bytes: page_cache::file_reads(execution),
+            storage_read: page_cache::from_storage(execution),
+            reported: reported_percentiles(execution),
+        },
+    }
+}
+
+fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
+    let (before, after) = (before.system.as_ref()?, after.system.as_ref()?);
+    Some(after.context_switches.saturating_sub(before.context_switches) as f64)
+}
+
+fn total(execution: &Execution, of: fn(&JobRecord) -> u64) -> Option<f64> {
+    let total: u64 = execution.jobs.iter().map(of).fold(0, u64::saturating_add);
+    (total > 0).then_some(total as f64)
+}
+
+fn reported_mean(execution: &Execution) -> Option<f64> {
+    let mut sum = 0.0;
+    for direction in active(execution) {
+        let Latency::Reported { mean_nanos, .. } = direction.latency else { return None };
+        sum += mean_nanos * direction.ios as f64;
+    }
+    (sum > 0.0).then_some(sum)
+}
+
+/// Percentiles of several jobs or directions cannot be pooled, so the result is then empty.
+fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
+    match active(execution).collect::<Vec<_>>().as_slice() {
+        [only] => match &only.latency {
+            Latency::Reported { percentiles, .. } => {
+                percentiles.iter().map(|(percent, nanos)| (*percent, nanos.as_f64())).collect()
+            }
+            Latency::None | Latency::Ticks(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// The directions of all jobs in which I/Os were done.
+fn active(execution: &Execution) -> impl Iterator<Item = &Direction> {
+    execution.jobs.iter().flat_map(JobRecord::directions).filter(|direction| direction.ios > 0)
+}
+
+/// Stolen CPU seconds, and the CPU seconds between the two readings.
+fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
+    let ends = match &slice.reading {
+        SliceReading::Slice { .. } | SliceReading::Command { .. } => slice.reading.ends(),
+        SliceReading::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
+            let measured = |snapshot: &&Snapshot| snapshot.mode != Mode::Gap;
+            snapshots.iter().find(measured).zip(snapshots.last())
+        }
+    };
+    let read = ends.and_then(|(before, after)| {
+        let (first, last) = (before.system.as_ref()?, after.system.as_ref()?);
+        let watched = after.at_nanos.since(before.at_nanos).seconds() * cpus;
+        Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
+    });
+    read.unwrap_or((0.0, 0.0))
+}
