@@ -72,6 +72,7 @@ fn flags_that_define_the_experiment_are_refused_on_resume() {
 
 /// A systemd unit at boot runs in `/`, and knows only the folder.
 #[test]
+#[ignore = "long"]
 fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
     let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
     folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
@@ -147,6 +148,7 @@ fn a_hook_boots_arm_after_arm_until_all_are_measured() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_user_boots_the_named_arm_and_resumes() {
     let folder = Folder::new();
     folder.write("which", "neither");

@@ -65,6 +65,7 @@ fn the_difference_from_the_stored_record_is_split() {
 }
 
 #[test]
+#[ignore = "long"]
 fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
     let folder = Folder::new();
     let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
@@ -82,6 +83,7 @@ fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
 
 /// A record that does not fit is refused before the measurement, and nothing is left behind.
 #[test]
+#[ignore = "long"]
 fn records_that_do_not_fit_are_refused_at_once() {
     let folder = Folder::new();
     folder
@@ -116,6 +118,7 @@ fn records_that_do_not_fit_are_refused_at_once() {
 
 /// A record of an older method is read, with a warning.
 #[test]
+#[ignore = "long"]
 fn another_method_gives_a_warning() {
     let folder = folder_with_one();
     let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();

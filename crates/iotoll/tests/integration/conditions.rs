@@ -93,6 +93,7 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
 
 /// A slow job, and after the first second a fast one beside it: the rate steps on any disk.
 #[test]
+#[ignore = "long"]
 fn a_phase_whose_rate_steps_has_no_mean() {
     let folder = Folder::new();
     let job = "[global]\nioengine=spin\nsize=1m\ntime_based\n[slow]\nspin_cycles=5000000\nruntime=3\n\
@@ -131,6 +132,7 @@ fn all_warm(found: &Value, arms: usize) -> bool {
 const COMPARED: &str = "--rw=randread --bs=4k --filename=F --size=32m --candidate iodepth=2";
 
 #[test]
+#[ignore = "long"]
 fn a_comparison_keeps_files_warm_by_default() {
     let Some(folder) = with_synced_file("a_comparison_keeps_files_warm_by_default", 32) else {
         return;

@@ -36,6 +36,7 @@ fn peak_of(engine: &str, options: &str) -> u64 {
 }
 
 #[test]
+#[ignore = "long"]
 fn thirty_two_jobs_of_depth_thirty_two_fit_beside_their_buffers() {
     at_once([("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")], |(engine, options)| {
         let peak = peak_of(engine, options);

@@ -107,6 +107,7 @@ fn an_experiment_file_places_the_task_of_a_ring() {
 }
 
 #[test]
+#[ignore = "long"]
 fn payloads_of_any_length_arrive() {
     if !may("packets: payloads") {
         return;
@@ -336,6 +337,7 @@ fn every_method_counts_each_refused_packet_once() {
 
 /// The same where a queue of this host is full, which refuses most packets.
 #[test]
+#[ignore = "long"]
 fn every_method_counts_what_a_full_queue_refuses() {
     let Some(pair) = Pair::new("overfull") else { return };
     let folder = Folder::new();
@@ -464,6 +466,7 @@ fn bad_targets_are_refused_in_one_line() {
 }
 
 #[test]
+#[ignore = "long"]
 fn limits_hold_at_every_point() {
     if !may("packets: limits") {
         return;

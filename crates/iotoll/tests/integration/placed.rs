@@ -125,6 +125,7 @@ fn impossible_places_are_refused() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_server_shares_the_worker_s_cpu_or_does_not() {
     let Some(cpus) = cpus("a server is pinned") else { return };
     let (first, last) = (cpus[0], *cpus.last().unwrap());

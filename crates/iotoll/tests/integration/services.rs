@@ -105,6 +105,7 @@ fn a_run_and_a_command_have_services_too() {
 }
 
 #[test]
+#[ignore = "long"]
 fn services_are_pinned_by_themselves_or_by_the_place() {
     let Some(cpus) = super::placed::cpus("services are placed") else { return };
     let (first, last) = (cpus[0], *cpus.last().unwrap());

@@ -318,8 +318,9 @@ fn clients_that_do_not_read_cost_less_than_a_mebibyte_each() {
     const COPIED: [&str; 2] = ["--backend file:data --unix s", "--backend memory:8m --unix s --path-send pull-up:32m"];
     at_once(COPIED, |way| {
         let served = Served::new(way);
-        let before = most_resident(served.running.as_ref().unwrap().id()).unwrap();
-        assert!(before < 16 << 20, "{way}: {before} bytes without anybody");
+        let process = served.running.as_ref().unwrap().id();
+        let (before, own) = (most_resident(process).unwrap(), status_bytes(process, "RssAnon:").unwrap());
+        assert!(own < 12 << 20, "{way}: {own} bytes without anybody");
         let held = held_by_a_socket();
         let clients: Vec<UnixStream> = (0..MANY)
             .map(|number| {
@@ -376,6 +377,7 @@ fn within_a_tenth(mut holds: impl FnMut() -> bool) -> bool {
 
 /// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
 #[test]
+#[ignore = "long"]
 fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
     let served = Served::new("--backend memory:8m --unix s");
     let most = |engine: &str, block: &str| {

@@ -128,6 +128,7 @@ fn io_uring_is_counted_by_its_rings() {
 
 /// Only its system calls show what it does, and counting them slows it: that is said.
 #[test]
+#[ignore = "long"]
 fn libaio_is_counted_by_its_system_calls() {
     const TEST: &str = "libaio_is_counted_by_its_system_calls";
     if !is_root() {
@@ -142,6 +143,7 @@ fn libaio_is_counted_by_its_system_calls() {
 
 /// dd does not report its I/O to iotoll, so a count stands for itself: it reads as much as it writes.
 #[test]
+#[ignore = "long"]
 fn a_program_that_does_not_report_is_counted_by_the_kernel() {
     let folder = Folder::new();
     let found = sliced(&folder, commands(folder.iotoll(COMPARE), [DD, OTHER_DD]), "task:both");
@@ -152,6 +154,7 @@ fn a_program_that_does_not_report_is_counted_by_the_kernel() {
 
 /// One process runs for both arms, and only the setting changes from slice to slice.
 #[test]
+#[ignore = "long"]
 fn a_setting_flips_while_one_command_keeps_running() {
     let folder = Folder::new();
     folder.write("knob", "before");
@@ -169,6 +172,7 @@ fn a_setting_flips_while_one_command_keeps_running() {
 }
 
 #[test]
+#[ignore = "long"]
 fn what_cannot_be_sliced_is_a_whole_execution_and_says_why() {
     let folder = Folder::new();
     let cases: [(&str, [&str; 2], &[&str]); 3] = [
@@ -269,6 +273,7 @@ fn a_command_that_cannot_be_frozen_gives_one_line() {
 
 /// Without a control group, the processes are stopped by signals, also those that have left the process group.
 #[test]
+#[ignore = "long"]
 fn commands_take_turns_by_signals_where_there_is_no_control_group() {
     const TEST: &str = "commands_take_turns_by_signals_where_there_is_no_control_group";
     // In a mount namespace without the unified hierarchy.

@@ -55,6 +55,7 @@ const SURROUNDINGS: [(&str, &[&str]); 13] = [
 ];
 
 #[test]
+#[ignore = "long"]
 fn every_verb_works_in_odd_surroundings() {
     at_once(SURROUNDINGS, |(name, under)| {
         // An ordinary user can do nothing in a folder that nobody may use.
@@ -77,6 +78,7 @@ fn every_verb_works_in_odd_surroundings() {
 
 /// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
 #[test]
+#[ignore = "long"]
 fn every_verb_works_or_names_the_limit() {
     let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
     ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
@@ -104,6 +106,7 @@ fn every_verb_works_or_names_the_limit() {
 
 /// All at once.
 #[test]
+#[ignore = "long"]
 fn the_demo_works_in_odd_surroundings() {
     let folder = Folder::new();
     let state = concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state");

@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 use sys::guest::{mark_begin, mark_end};
 
 /// QEMU's `-icount shift=0`: an instruction is a nanosecond, and the time-stamp counter counts nanoseconds.
@@ -37,6 +38,7 @@ pub(super) fn measure(stack: &Stack, assignment: &Assignment) -> Result<Done> {
             copies.push((job.clone(), number, targets));
         }
     }
+    let_the_clock_tick();
     let file = copies.iter().flat_map(|(_, _, targets)| targets).map(|target| target.path.clone()).next();
     let file = file.as_deref().filter(|path| path.exists());
     let proof: Vec<Counter> = stack.counters().copied().collect();
@@ -99,6 +101,15 @@ fn fill(target: &Target) -> Result<()> {
         at += length as u64;
     }
     file.sync_all().map_err(failed)
+}
+
+/// Sleeps until the clock that stamps files has passed what was written, and then to the same place between two of its ticks: the
+/// kernel takes another way where a file was read in the tick in which it was written, or where a tick falls into the measured part.
+fn let_the_clock_tick() {
+    /// A whole number of ticks at every rate that kernels have (100, 250, 300 and 1000 Hz).
+    const TICKS: u64 = 100_000_000;
+    let now = sys::clock::monotonic_nanos();
+    std::thread::sleep(Duration::from_nanos(2 * TICKS - now % TICKS));
 }
 
 /// One worker thread.
