@@ -114,7 +114,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
         move || undo(&created, &rest)
     });
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
-    let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
+    let jobs = jobs(&scratch, lab::laying_out::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));

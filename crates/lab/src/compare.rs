@@ -5,8 +5,8 @@
 
 pub mod boots;
 mod cache;
-mod carrier;
 mod catch_up;
+mod counter_by_bytes;
 mod executions;
 mod neighbours;
 mod one_cpu;
@@ -29,9 +29,9 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::host;
 use crate::interruption::Interruption;
+use crate::laying_out;
 use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::placing;
-use crate::preparation;
 use crate::progress;
 use crate::session::{self, Session, note_failure};
 use crate::wait_limit::WaitLimit;
@@ -394,7 +394,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => preparation::prepare(phase, created, interruption, &mut |progress| {
+            Some(phase) => laying_out::prepare(phase, created, interruption, &mut |progress| {
                 observer(Stage::Preparing(progress));
             })?,
             None => Vec::new(),
@@ -406,7 +406,7 @@ fn lay_out(
         Work::Command(_) => None,
     });
     planned.flatten().cloned().for_each(|warning| add_once(warnings, warning));
-    preparation::warn_of_holes(all.iter().flatten(), warnings);
+    laying_out::warn_of_holes(all.iter().flatten(), warnings);
     let targets = |copies: Vec<JobCopy>| copies.into_iter().map(|copy| copy.targets).collect();
     Ok(all.into_iter().map(targets).collect())
 }

@@ -5,6 +5,7 @@
 //! guardian performs the remaining actions, the newest first. The process lives while there are entries. The ledger on disk
 //! records what has to be undone if both are killed.
 
+mod after_the_end;
 pub(crate) mod control_group;
 pub(crate) mod file_identity;
 pub(crate) mod folder;
@@ -12,18 +13,17 @@ mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod path_text;
 pub(crate) mod processes;
-mod serve;
 pub(crate) mod setting_file;
 pub(crate) mod undo;
 
+pub use after_the_end::serve;
 pub use folder::OwnFolder;
 pub use leftovers::{found, put_back};
-pub use serve::serve;
 
 use crate::error::{Error, Result};
+use after_the_end::Order;
 use ledger::Ledger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serve::Order;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -236,7 +236,7 @@ impl Process {
     /// Starts one, and waits until it has protected itself from our signals.
     fn start(program: &Path) -> io::Result<Self> {
         let child = Command::new(program)
-            .arg0(serve::NAME)
+            .arg0(after_the_end::NAME)
             .arg("guardian")
             // Without the mark of our processes: killing marked processes must spare the guardian.
             .env_remove(processes::VARIABLE)

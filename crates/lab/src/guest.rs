@@ -4,12 +4,12 @@
 //! is ready, and restores it for each measurement. This program is also the guest's first process, the [`agent`].
 
 pub mod agent;
+mod boot_files;
 pub mod cache;
 mod counts;
+pub mod cpio;
 mod debian;
 mod elf;
-mod image;
-pub mod initramfs;
 pub mod kept;
 pub mod kernel;
 pub mod machine;

@@ -3,10 +3,10 @@
 use crate::demand;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
+use crate::laying_out::{self, invalidate, warn_of_holes, warn_of_unlinking};
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
-use crate::preparation::{self, invalidate, warn_of_holes, warn_of_unlinking};
 use crate::progress::{Observer, Progress, iops};
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
@@ -114,7 +114,7 @@ type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;
 fn lay_out<'a>(plan: &'a Plan, session: &Session, created: &Created, observer: Observer) -> Result<LaidOut<'a>> {
     let mut phases = Vec::new();
     for phase in &plan.phases {
-        phases.push((phase, preparation::prepare(phase, created, &session.settings.interruption, observer)?));
+        phases.push((phase, laying_out::prepare(phase, created, &session.settings.interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

@@ -5,7 +5,7 @@
 
 use crate::experiment::Metric;
 use crate::record::Meter;
-use crate::stats::{Pair, PairedRound, Steps};
+use crate::stats::{Pair, PairedRound, Resolution};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ impl Rounds {
     }
 
     /// The smallest steps of a metric's readings of a case.
-    pub fn steps(&self, metric: Metric, case: usize) -> Steps {
+    pub fn steps(&self, metric: Metric, case: usize) -> Resolution {
         const NANOSECOND: f64 = 1e-9;
         let first = self.rounds.first().and_then(|round| round.cases.get(case));
         let slices = first.map_or(1.0, |sums| sums.count.max(1.0));
@@ -193,7 +193,7 @@ impl Rounds {
             Metric::LatencyMean => (1.0, 1.0),
             Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => (0.0, 0.0),
         };
-        Steps { numerator, denominator, readings: 2.0 * slices }
+        Resolution { numerator, denominator, readings: 2.0 * slices }
     }
 
     /// One case in every round; `None` if a round lacks it, or a value is unknown.

@@ -5,7 +5,7 @@
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::holm::holm;
-use super::log_ratio::{LogRatio, PairedRound, Steps, influences, log_ratio};
+use super::log_ratio::{LogRatio, PairedRound, Resolution, influences, log_ratio};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ struct Studied {
 ///
 /// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
 /// with different numbers of rounds.
-pub fn crossover(points: &[SweepPoint], steps: Steps, good: Good) -> Option<Crossover> {
+pub fn crossover(points: &[SweepPoint], steps: Resolution, good: Good) -> Option<Crossover> {
     let points = studied(points, steps)?;
     let p_values: Vec<Option<f64>> = points.iter().map(|point| point.ratio.p_value()).collect();
     let detected = holm(&p_values).into_iter().map(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
@@ -110,7 +110,7 @@ fn winner(theta: f64, good: Good) -> Winner {
 }
 
 /// In the order of the axis.
-fn studied(points: &[SweepPoint], steps: Steps) -> Option<Vec<Studied>> {
+fn studied(points: &[SweepPoint], steps: Resolution) -> Option<Vec<Studied>> {
     let rounds = points.first()?.rounds.len();
     if points.len() < 2 || rounds < 2 || points.iter().any(|point| point.rounds.len() != rounds || point.at <= 0.0) {
         return None;

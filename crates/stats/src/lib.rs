@@ -1,6 +1,7 @@
 //! The statistics of the method: estimates with their intervals, each from a documented formula.
 
 pub mod change_points;
+pub mod common_shift;
 pub mod crossover;
 pub mod estimate;
 pub mod evidence;
@@ -19,7 +20,6 @@ pub mod scalability;
 pub mod serial;
 pub mod series;
 pub mod steady;
-pub mod step;
 pub mod stopping;
 pub mod student;
 pub mod typical;
@@ -28,13 +28,14 @@ pub mod unpaired;
 pub mod verdict;
 
 pub use change_points::{Change, change_points};
+pub use common_shift::{CommonShift, common_shift};
 pub use crossover::{Crossover, SweepPoint, Winner, crossover};
 pub use estimate::Estimate;
 pub use evidence::Evidence;
 pub use holm::holm;
 pub use jackknife::jackknife;
 pub use line::{CostLine, SizePoint, cost_line};
-pub use log_ratio::{LogRatio, PairedRound, Steps, log_ratio};
+pub use log_ratio::{LogRatio, PairedRound, Resolution, log_ratio};
 pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile, shift_function};
 pub use rank_sum::rank_sum_p;
 pub use ratio::{Dominant, Pair, Ratio, dominant, ratio_of_sums};
@@ -42,7 +43,6 @@ pub use regimes::regimes;
 pub use scalability::{LoadPoint, Scalability, scalability};
 pub use serial::{Neighbours, Serial, serial};
 pub use steady::{Steady, steady};
-pub use step::{Step, step};
 pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half_width};
 pub use typical::{shape_changed, typical};
 pub use uncertainty::{Uncertainty, confidence_of_each};

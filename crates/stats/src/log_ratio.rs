@@ -53,7 +53,7 @@ pub struct LogRatio {
 
 /// The smallest steps of the readings of an arm: what a single reading may be off without showing it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Steps {
+pub struct Resolution {
     /// Of the numerator, in its unit: 1 for a count.
     pub numerator: f64,
     pub denominator: f64,
@@ -68,7 +68,7 @@ pub struct Steps {
 /// What both arms of a round share cancels in its z, so drift from round to round does not count as error. The error
 /// grows if consecutive rounds are evidently correlated, and is at least what the `steps` of the readings leave open.
 /// `None` if one of the four sums is not positive.
-pub fn log_ratio(rounds: &[PairedRound], steps: Steps) -> Option<LogRatio> {
+pub fn log_ratio(rounds: &[PairedRound], steps: Resolution) -> Option<LogRatio> {
     let influences = influences(rounds)?;
     let least = unresolved(rounds, steps)?;
     let found = Uncertainty::of_mean(&influences, Neighbours::Independent);
@@ -82,7 +82,7 @@ pub fn log_ratio(rounds: &[PairedRound], steps: Steps) -> Option<LogRatio> {
 
 /// The standard error of θ that the steps of the readings cause: each reading is off by up to half a step, with a variance
 /// of a twelfth of its square.
-fn unresolved(rounds: &[PairedRound], steps: Steps) -> Option<f64> {
+fn unresolved(rounds: &[PairedRound], steps: Resolution) -> Option<f64> {
     let (baseline, candidate) = sums(rounds)?;
     let readings = steps.readings * rounds.len() as f64;
     let parts = [baseline, candidate]

@@ -1,7 +1,7 @@
 //! The rehearsal of commands: whether they can take turns, and which counter tells what they do.
 
 use super::RoundRunner;
-use super::carrier::{self, Rates};
+use super::counter_by_bytes::{self, Rates};
 use super::one_cpu::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
 use super::work_counter::{self, Everything, Source};
@@ -9,7 +9,7 @@ use crate::canary;
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{Counted, ROWS};
+use model::experiment::work_counter::{COUNTERS_BY_PREFERENCE, Counted};
 use model::record::Done;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(super) struct Rehearsal {
     pub shares_a_cpu: bool,
 }
 
-/// Every counter: those of [`ROWS`], then the machine's, if the user named one, and what helps to choose one.
+/// Every counter: those of [`COUNTERS_BY_PREFERENCE`], then the machine's, if the user named one, and what helps to choose one.
 struct Point {
     /// Since the command's start, while it was awake.
     at: Duration,
@@ -102,7 +102,7 @@ impl RoundRunner<'_> {
             Some((source, counter)) => {
                 let place = match &source {
                     Source::Own(place) => *place,
-                    Source::Kernel(_) | Source::Probe(_) => ROWS.len(),
+                    Source::Kernel(_) | Source::Probe(_) => COUNTERS_BY_PREFERENCE.len(),
                 };
                 if let Some(still) = trials.iter().find(|trial| !trial.moves(place)) {
                     let (name, why) = (&counter.name, still.out_of_reach.as_ref());
@@ -210,7 +210,7 @@ impl RoundRunner<'_> {
             Error::Refused(format!("{why}; name the counter that counts the work with --count, or use --slices off"))
         })?;
         let Some((place, reason, doubts)) = chosen else { return Ok(None) };
-        let Some(row) = ROWS.get(place) else { return Ok(None) };
+        let Some(row) = COUNTERS_BY_PREFERENCE.get(place) else { return Ok(None) };
         for doubt in doubts {
             let message = format!(
                 "{doubt}; slices are counted by {}; if that is not its work, name another counter with --count",
@@ -264,7 +264,7 @@ impl Trial {
     fn rates(&self) -> Rates {
         Rates {
             name: self.name.clone(),
-            counts: (0..ROWS.len()).map(|place| self.rate(place)).collect(),
+            counts: (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.rate(place)).collect(),
             calls: self.rate_of(|point| point.calls),
             call_bytes: self.call_bytes(),
             octets: self.rate_of(|point| point.octets),
@@ -274,7 +274,10 @@ impl Trial {
     /// Bytes that a call of read, write and their like typically moves, in the second half of the course: the median over its steps; 0
     /// without calls.
     fn call_bytes(&self) -> f64 {
-        let both = ROWS.iter().position(|row| row.name == "task:both").unwrap_or(ROWS.len());
+        let both = COUNTERS_BY_PREFERENCE
+            .iter()
+            .position(|row| row.name == "task:both")
+            .unwrap_or(COUNTERS_BY_PREFERENCE.len());
         let taken = |point: &Point| Some((point.counts.get(both).copied().flatten()?, point.calls?));
         let later: Vec<_> = self.course.iter().skip(self.course.len() / 2).filter_map(taken).collect();
         let steps = later.iter().zip(later.iter().skip(1));
@@ -302,7 +305,7 @@ impl Trial {
     /// The counter divided by what the command reports itself; `None` if it does not report that.
     fn ratio(&self, place: usize) -> Option<f64> {
         let counted = self.total.get(place).copied().flatten()? as f64;
-        let own = match ROWS.get(place)?.counts {
+        let own = match COUNTERS_BY_PREFERENCE.get(place)?.counts {
             Counted::Bytes => self.own?.bytes.as_f64(),
             Counted::Ios => self.own?.ios as f64,
         };
@@ -321,11 +324,12 @@ type Choice = (usize, &'static str, Vec<String>);
 fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
     let silent: Vec<Rates> = trials.iter().filter(|trial| trial.own.is_none()).map(Trial::rates).collect();
     if silent.len() == trials.len() {
-        let chosen = carrier::choose(&silent)?;
+        let chosen = counter_by_bytes::choose(&silent)?;
         let reason = "it sees more of the commands than the others do; the commands do not report what they do";
         return Ok(chosen.map(|(place, doubts)| (place, reason, doubts)));
     }
-    let moving: Vec<usize> = (0..ROWS.len()).filter(|place| trials.iter().all(|trial| trial.moves(*place))).collect();
+    let moving: Vec<usize> =
+        (0..COUNTERS_BY_PREFERENCE.len()).filter(|place| trials.iter().all(|trial| trial.moves(*place))).collect();
     let distance = |place: usize| {
         let distances = trials
             .iter()
@@ -334,8 +338,8 @@ fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
         distances.fold(0.0, f64::max)
     };
     let agreeing = || moving.iter().copied().filter(|place| distance(*place) < AGREEMENT);
-    let fits = |place: &usize| silent.iter().all(|rates| carrier::fits(rates, *place));
-    let doubts = || silent.iter().filter_map(carrier::doubt).collect();
+    let fits = |place: &usize| silent.iter().all(|rates| counter_by_bytes::fits(rates, *place));
+    let doubts = || silent.iter().filter_map(counter_by_bytes::doubt).collect();
     if let Some(place) = agreeing().find(fits) {
         return Ok(Some((place, "it agrees with what the commands report themselves", doubts())));
     }
@@ -373,7 +377,7 @@ mod tests {
                 };
                 Some((whole * ratio * part) as u64)
             };
-            ROWS.iter().map(count).collect::<Vec<_>>()
+            COUNTERS_BY_PREFERENCE.iter().map(count).collect::<Vec<_>>()
         };
         let course = (0..100).map(|step| {
             let part = f64::from((step - 20).max(0)) / 80.0;
@@ -392,7 +396,7 @@ mod tests {
     }
 
     fn chosen(trials: &[Trial]) -> Option<String> {
-        choose(trials).unwrap().map(|(place, _, _)| ROWS[place].name.to_owned())
+        choose(trials).unwrap().map(|(place, _, _)| COUNTERS_BY_PREFERENCE[place].name.to_owned())
     }
 
     const OWN: Option<Done> = Some(Done { ios: 1000, bytes: Bytes(4_096_000) });
@@ -433,7 +437,7 @@ mod tests {
         // In the page cache, nothing but its lines moves: that is said.
         let cached = trial(None, &[("task:both", 0.001)]);
         let (place, _, doubts) = choose(&[plain(), cached]).unwrap().unwrap();
-        assert_eq!(ROWS[place].name, "task:both");
+        assert_eq!(COUNTERS_BY_PREFERENCE[place].name, "task:both");
         assert!(matches!(doubts.as_slice(), [doubt] if doubt.contains("look like log messages")), "{doubts:?}");
     }
 
@@ -441,7 +445,7 @@ mod tests {
     #[test]
     fn the_size_of_a_call_is_that_of_its_lines() {
         let mut trial = trial(None, &[("task:both", 1.0)]);
-        let both = ROWS.iter().position(|row| row.name == "task:both").unwrap();
+        let both = COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == "task:both").unwrap();
         let mut bytes = 0;
         for (step, point) in trial.course.iter_mut().enumerate() {
             bytes += if step < 40 || step % 20 == 10 { 1 << 20 } else { 320 };
@@ -449,7 +453,7 @@ mod tests {
         }
         assert_eq!(trial.rates().call_bytes, 32.0);
         let (place, _, doubts) = choose(&[trial]).unwrap().unwrap();
-        assert_eq!((ROWS[place].name, doubts.len()), ("task:both", 1));
+        assert_eq!((COUNTERS_BY_PREFERENCE[place].name, doubts.len()), ("task:both", 1));
     }
 
     #[test]

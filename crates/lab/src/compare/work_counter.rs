@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
 use model::comparison::record::CommandReading;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{self, Counted, ROWS};
+use model::experiment::work_counter::{self, COUNTERS_BY_PREFERENCE, Counted};
 use model::probe::{Descriptor, Kind, Probe};
 use model::unit::{Bytes, Nanos};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use udp_sockets::UdpSockets;
 
 /// Where a count comes from.
 pub(super) enum Source {
-    /// One of [`ROWS`], by its place.
+    /// One of [`COUNTERS_BY_PREFERENCE`], by its place.
     Own(usize),
     /// A block device or an interface.
     Kernel(Counter),
@@ -48,7 +48,7 @@ impl Source {
 
     fn is_row(&self, name: &str) -> bool {
         let Self::Own(place) = self else { return false };
-        ROWS.get(*place).is_some_and(|row| row.name == name)
+        COUNTERS_BY_PREFERENCE.get(*place).is_some_and(|row| row.name == name)
     }
 
     /// Time that a count takes in the counted program, in nanoseconds, if counting is not free. Measured here, on the cheapest
@@ -84,7 +84,7 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         reason: work_counter::NAMED.to_owned(),
         nanos_per_count: None,
     };
-    if let Some(place) = ROWS.iter().position(|row| row.name == name) {
+    if let Some(place) = COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == name) {
         let row = work_counter::find(name).ok_or_else(|| refused("is no counter".to_owned()))?;
         return Ok((Source::Own(place), counter(row.counts, row.what)));
     }
@@ -140,7 +140,7 @@ pub(super) struct WorkReader {
 
 /// All that is known of a command at one instant.
 pub(super) struct Everything {
-    /// Every counter of [`ROWS`]; `None` where this machine has none.
+    /// Every counter of [`COUNTERS_BY_PREFERENCE`]; `None` where this machine has none.
     pub counts: Vec<Option<u64>>,
     /// Calls of read, write and their like.
     pub calls: Option<u64>,
@@ -177,7 +177,7 @@ impl WorkReader {
         let io = task_io(processes);
         self.datagrams.count();
         Everything {
-            counts: (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect(),
+            counts: (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.own(place, io.as_ref())).collect(),
             calls: io.map(|io| io.calls),
             octets: self.datagrams.octets(),
         }
@@ -243,7 +243,7 @@ impl WorkReader {
         let (count, is_task) = match source {
             Source::Own(place) => (
                 self.own(*place, io.as_ref()),
-                ROWS.get(*place).is_some_and(|row| work_counter::is_of_system_calls(row.name)),
+                COUNTERS_BY_PREFERENCE.get(*place).is_some_and(|row| work_counter::is_of_system_calls(row.name)),
             ),
             Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
         };
@@ -259,7 +259,7 @@ impl WorkReader {
     }
 
     fn own(&mut self, place: usize, io: Option<&TaskIo>) -> Option<u64> {
-        let count = match ROWS.get(place)?.name {
+        let count = match COUNTERS_BY_PREFERENCE.get(place)?.name {
             "io_uring" => self.completions()?,
             "task:both" => io?.read.saturating_add(io?.written),
             "task:read" => io?.read,
@@ -412,7 +412,7 @@ mod tests {
     fn own_reads_are_counted() {
         let own = [std::process::id()];
         let mut reader = WorkReader::default();
-        let mut source = Source::Own(ROWS.iter().position(|row| row.name == "task:read").unwrap());
+        let mut source = Source::Own(COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == "task:read").unwrap());
         let before = reader.read(&own, &mut source);
         // A kernel without task accounting.
         let Some(read) = before.read_bytes else { return };

@@ -1,8 +1,8 @@
 //! `iotoll guest run`: boots what the cache does not have, restores each guest, measures, and appends to the record.
 
+use super::boot_files::{self, Image};
 use super::cache::{Cache, Part};
 use super::counts;
-use super::image::{self, Image};
 use super::kept;
 use super::kernel::{self, Kernel};
 use super::machine::{Boot, CPU, Common, MEMORY_MIB, Machine, QEMU, Restored, Waiting};
@@ -205,7 +205,7 @@ impl Prepared {
                 let image = match images.get(&key) {
                     Some(image) => image.clone(),
                     None => {
-                        let image = image::make(kernel, stack, &emulator, &[], &cache, &mut observe)?;
+                        let image = boot_files::make(kernel, stack, &emulator, &[], &cache, &mut observe)?;
                         images.insert(key, image.clone());
                         image
                     }

@@ -1,7 +1,7 @@
 //! `iotoll guest shell`: a guest to look around in.
 
+use super::boot_files;
 use super::cache::Cache;
-use super::image;
 use super::kernel;
 use super::machine::{Boot, Common, Machine};
 use super::protocol::SHELL_PARAMETER;
@@ -44,7 +44,7 @@ pub fn run(look: &Look, settings: &Settings, observe: &mut dyn FnMut(String), be
     enough_space(&cache)?;
     at_once()?;
     let kernel = kernel::locate(look.kernel, &cache, observe)?;
-    let image = image::make(&kernel, stack, &emulator, &[BUSYBOX], &cache, observe)?;
+    let image = boot_files::make(&kernel, stack, &emulator, &[BUSYBOX], &cache, observe)?;
     let size = tcgetwinsize(stdout()).map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
     let boot = Boot {
         image: &image.kernel,

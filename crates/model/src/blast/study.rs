@@ -12,7 +12,7 @@ use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::MeasuredSlices;
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
+use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
 use crate::thousands;
@@ -147,7 +147,7 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
 }
 
 /// The candidate divided by the baseline.
-fn ratio_of(rounds: &[PairedRound], steps: Steps) -> Option<Estimate> {
+fn ratio_of(rounds: &[PairedRound], steps: Resolution) -> Option<Estimate> {
     let change = log_ratio(rounds, steps)?.change(CONFIDENCE);
     let whole = |change: f64| change + 1.0;
     Some(Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) })
@@ -160,7 +160,7 @@ fn sent_ratio(record: &BlastRecord, place: usize) -> Option<Estimate> {
         Some(Pair { numerator, denominator: slice_seconds(round, point)? })
     };
     let paired = |round: &Round| Some(PairedRound { baseline: pair(round, 0)?, candidate: pair(round, place)? });
-    let packets = Steps { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
+    let packets = Resolution { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
     ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?, packets)
 }
 

@@ -11,7 +11,8 @@ mod tests;
 
 use super::finding::{AgainstStored, CompareFinding};
 use super::record::{CompareRecord, Header, Schedule};
-use super::study::{Counted, study};
+use super::study::study;
+use super::study::which_rounds::RoundsOfTheAnswer;
 use crate::elided_list::elided_list;
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
 use crate::measured::Rounds;
@@ -91,13 +92,13 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// With the meter that the study chooses.
     fn of(record: &'a CompareRecord) -> Self {
-        let counted = Counted::of(record);
+        let counted = RoundsOfTheAnswer::of(record);
         Self { experiment: &record.header.experiment, answers: counted.answers(), sums: counted.rounds() }
     }
 
     /// With a given meter.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
-        let counted = Counted::of(record);
+        let counted = RoundsOfTheAnswer::of(record);
         let sums = counted.rounds_by(meter);
         Self { experiment: &record.header.experiment, sums, answers: counted.answers() }
     }

@@ -2,7 +2,6 @@
 
 mod caveats;
 mod change;
-mod course;
 mod page_cache;
 mod placement;
 mod probes;
@@ -13,6 +12,8 @@ pub(crate) mod sweep;
 mod targets;
 #[cfg(test)]
 pub(super) mod tests;
+mod warm_up;
+pub(super) mod which_rounds;
 
 use super::finding::{
     ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
@@ -30,9 +31,10 @@ use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, log_ratio, stopping};
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
-use course::WarmUp;
 use regimes::Regimes;
 use std::collections::BTreeMap;
+use warm_up::WarmUp;
+use which_rounds::{RoundsOfTheAnswer, measured};
 
 /// A single round has no spread, so its change means nothing.
 const FEWEST_ROUNDS: usize = 2;
@@ -159,66 +161,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// What the slices of these rounds of a record measured. A fixed meter, or the first that reads the first round, or all of these.
-fn measured(header: &Header, choice: impl Into<Option<Choice>>, rounds: &[RoundRecord]) -> MeasuredSlices {
-    let (cases, counter) = (header.experiment.cases.len(), header.work_counter.as_ref());
-    match choice.into() {
-        None => MeasuredSlices::of(cases, &header.host, counter, rounds),
-        Some(choice) => {
-            let mut measured = MeasuredSlices::new(cases, &header.host, counter, choice);
-            rounds.iter().for_each(|round| measured.add(round));
-            measured
-        }
-    }
-}
-
-/// A record, divided into what the answer uses and what it does not.
-pub(super) struct Counted<'a> {
-    /// The rounds that the answer uses: those after the warm-up.
-    view: View<'a>,
-    /// What they measured.
-    slices: MeasuredSlices,
-    /// What all rounds measured.
-    whole: MeasuredSlices,
-    regimes: Regimes,
-    warm_up: WarmUp,
-}
-
-impl<'a> Counted<'a> {
-    /// With the first meter that read every slice.
-    pub fn of(record: &'a CompareRecord) -> Self {
-        let all = View::of(record);
-        let whole = measured(all.header, None, all.rounds);
-        // Across boots there are no regimes: each boot is a round, and its speed may differ.
-        let regimes = match record.header.schedule {
-            Schedule::Boots => Regimes::default(),
-            schedule => Regimes::of(&whole.rounds, schedule),
-        };
-        let last = all.after(regimes.left_out());
-        let warm_up = course::warm_up(last);
-        let view = last.after(warm_up.rounds);
-        Self { view, slices: whole.after(view.skipped), whole, regimes, warm_up }
-    }
-
-    /// What the rounds of the answer measured.
-    pub fn rounds(self) -> Rounds {
-        self.slices.rounds
-    }
-
-    /// The same by another meter.
-    pub fn rounds_by(&self, meter: Option<Meter>) -> Rounds {
-        measured(self.view.header, Choice::Fixed(meter), self.view.rounds).rounds
-    }
-
-    /// Whether one regime gives an answer.
-    pub fn answers(&self) -> bool {
-        self.regimes.answers()
-    }
-}
-
 /// Computes the finding of a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
-    let counted = Counted::of(record);
+    let counted = RoundsOfTheAnswer::of(record);
     let mut finding = study_of(&counted);
     finding.regimes = counted.regimes.findings(&counted.whole.rounds);
     if let Some(warning) = counted.regimes.caveat() {
@@ -252,8 +197,8 @@ impl CompareFinding {
 }
 
 /// Computes the finding of the rounds that are used.
-fn study_of(counted: &Counted) -> CompareFinding {
-    let Counted { view: record, slices: measured, warm_up, .. } = counted;
+fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
+    let RoundsOfTheAnswer { view: record, slices: measured, warm_up, .. } = counted;
     let (record, sums) = (*record, &measured.rounds);
     let header = record.header;
     let experiment = &header.experiment;
@@ -530,6 +475,6 @@ fn step(record: View, sums: &Rounds) -> Option<EnvironmentStep> {
         Some(Pair { numerator: sum(|pair| pair.numerator)?, denominator: sum(|pair| pair.denominator)? })
     };
     let rounds: Option<Vec<Pair>> = sums.rounds.iter().map(together).collect();
-    let step = crate::stats::step::step(&rounds?)?;
+    let step = crate::stats::common_shift(&rounds?)?;
     Some(EnvironmentStep { after_round: step.after_round, change: step.change })
 }

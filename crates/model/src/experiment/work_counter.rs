@@ -29,7 +29,7 @@ pub struct Row {
 }
 
 /// The counters of a command's own processes, in the order in which the rehearsal prefers them.
-pub const ROWS: [Row; 8] = [
+pub const COUNTERS_BY_PREFERENCE: [Row; 8] = [
     row("io_uring", Counted::Ios, "completions in the rings of io_uring"),
     row("task:both", Counted::Bytes, "bytes that its processes read and wrote by system calls"),
     row("task:read", Counted::Bytes, "bytes that its processes read by system calls"),
@@ -50,7 +50,7 @@ const fn row(name: &'static str, counts: Counted, what: &'static str) -> Row {
 
 /// The row of a name.
 pub fn find(name: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.name == name)
+    COUNTERS_BY_PREFERENCE.iter().find(|row| row.name == name)
 }
 
 /// The counter of system calls, which slows each of them.
@@ -64,7 +64,7 @@ pub fn is_of_system_calls(name: &str) -> bool {
     ["task:both", "task:read", "task:write"].contains(&name)
 }
 
-/// Checks a name: `auto`, one of [`ROWS`], `block:DEVICE`, `net:INTERFACE`, or the name of a probe, which the machine
+/// Checks a name: `auto`, one of [`COUNTERS_BY_PREFERENCE`], `block:DEVICE`, `net:INTERFACE`, or the name of a probe, which the machine
 /// decides.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<String, Wrong> {
     if text == AUTO || find(text).is_some() || probe {
         return Ok(text.to_owned());
     }
-    let names = ROWS.map(|row| row.name).join(", ");
+    let names = COUNTERS_BY_PREFERENCE.map(|row| row.name).join(", ");
     Err(Wrong::new(format!("{}: expected auto, {names}, block:DEVICE, net:INTERFACE, or a probe", Quoted(text))))
 }
 
@@ -102,7 +102,12 @@ mod tests {
 
     #[test]
     fn names_are_known_and_others_refused() {
-        for name in ROWS.map(|row| row.name).iter().chain(&["auto", "block:vda", "net:eth0", "vmstat.pgfault"]) {
+        for name in COUNTERS_BY_PREFERENCE.map(|row| row.name).iter().chain(&[
+            "auto",
+            "block:vda",
+            "net:eth0",
+            "vmstat.pgfault",
+        ]) {
             assert_eq!(parse(name).as_deref(), Ok(*name));
         }
         for text in ["", "rchar", "task:most"] {

@@ -24,7 +24,7 @@ use experiment::{
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::estimate::CONFIDENCE;
 use iotoll_model::stats::{
-    Crossover, Estimate, Neighbours, Pair, PairedRound, Steady, Steps, Verdict, confidence_of_each, log_ratio,
+    Crossover, Estimate, Neighbours, Pair, PairedRound, Resolution, Steady, Verdict, confidence_of_each, log_ratio,
     ratio_of_sums, shape_changed, typical,
 };
 use noise::{Noise, Random};
@@ -169,7 +169,7 @@ fn typical_rounds_miss_rare_stalls_and_the_shape_changes() {
     };
     let missed = share(SHAPE, |seed| !contains(&typical(&stalled(seed)).unwrap(), -0.05));
     within("Grain control typical round of a load with rare stalls", missed, 10.0, 100.0);
-    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Steps::default()).unwrap().change(CONFIDENCE);
+    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Resolution::default()).unwrap().change(CONFIDENCE);
     let told = share(SHAPE, |seed| {
         let rounds = stalled(seed);
         shape_changed(&sums(&rounds), &typical(&rounds).unwrap())

@@ -21,7 +21,7 @@ fn of(thetas: &[f64], error: f64, good: Good) -> Crossover {
     let cells: Vec<Vec<PairedRound>> =
         thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, error, turn)).collect();
     let points = cells.iter().enumerate().map(|(index, rounds)| SweepPoint { at: 2f64.powi(index as i32), rounds });
-    crossover(&points.collect::<Vec<_>>(), Steps::default(), good).unwrap()
+    crossover(&points.collect::<Vec<_>>(), Resolution::default(), good).unwrap()
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn several_and_undecided() {
 fn invalid_points_have_no_crossover() {
     let cell = rounds(0.1, 0.001, 0);
     let point = |at| SweepPoint { at, rounds: &cell };
-    assert_eq!(crossover(&[point(1.0)], Steps::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(0.0), point(1.0)], Steps::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(1.0), point(1.0)], Steps::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(f64::NAN), point(1.0)], Steps::default(), Good::Higher), None);
-    assert_eq!(crossover(&[], Steps::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0)], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(0.0), point(1.0)], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0), point(1.0)], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(f64::NAN), point(1.0)], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[], Resolution::default(), Good::Higher), None);
     let shorter = SweepPoint { at: 2.0, rounds: &cell[1..] };
-    assert_eq!(crossover(&[point(1.0), shorter], Steps::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0), shorter], Resolution::default(), Good::Higher), None);
 }
 
 /// Noise of a round that all cells share moves θ equally everywhere, and the interval must account for that.
@@ -97,7 +97,7 @@ fn common_errors_of_cells_widen_the_interval() {
     let width = |turns: [usize; 2]| {
         let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];
         let points = [SweepPoint { at: 1.0, rounds: &cells[0] }, SweepPoint { at: 2.0, rounds: &cells[1] }];
-        match crossover(&points, Steps::default(), Good::Higher) {
+        match crossover(&points, Resolution::default(), Good::Higher) {
             Some(Crossover::At { at, .. }) => at.high.unwrap().ln() - at.low.unwrap().ln(),
             other => panic!("{other:?}"),
         }
@@ -126,7 +126,7 @@ proptest! {
                 .enumerate()
                 .map(|(index, rounds)| SweepPoint { at: 1.5f64.powi(index as i32), rounds })
                 .collect();
-            crossover(&points, Steps::default(), Good::Higher).unwrap()
+            crossover(&points, Resolution::default(), Good::Higher).unwrap()
         };
         match (of(&cells), of(&swapped)) {
             (Crossover::At { at, winner_above }, Crossover::At { at: other, winner_above: loser }) => {

@@ -27,7 +27,7 @@ fn golden_rounds() -> Vec<PairedRound> {
 }
 
 fn of(rounds: &[PairedRound]) -> Option<LogRatio> {
-    log_ratio(rounds, Steps::default())
+    log_ratio(rounds, Resolution::default())
 }
 
 fn close(found: f64, expected: f64) {
@@ -92,7 +92,7 @@ fn only_the_sums_need_to_be_positive() {
 /// Ten rounds in which nothing varies: the readings cannot tell a difference below their steps.
 #[test]
 fn what_readings_cannot_resolve_is_in_the_interval() {
-    let steps = Steps { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
+    let steps = Resolution { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
     let rounds = |candidate: f64| vec![round((1e6, 1.0, candidate, 1.0)); 10];
     let equal = log_ratio(&rounds(1e6), steps).unwrap().change(CONFIDENCE);
     assert!(equal.low.unwrap() < -1e-7 && equal.high.unwrap() > 1e-7, "{equal:?}");

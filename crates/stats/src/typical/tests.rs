@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::estimate::CONFIDENCE;
-use crate::log_ratio::{Steps, log_ratio};
+use crate::log_ratio::{Resolution, log_ratio};
 use proptest::prelude::*;
 
 fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {
@@ -110,7 +110,7 @@ fn rare_stalls_change_the_shape() {
         let ratios: Vec<f64> = (0..60).map(|i| if i % 10 == 3 { stalled } else { wobble(i) }).collect();
         of_ratios(&ratios)
     };
-    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Steps::default()).unwrap().change(CONFIDENCE);
+    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Resolution::default()).unwrap().change(CONFIDENCE);
     let told = |rounds: &[PairedRound]| shape_changed(&sums(rounds), &typical(rounds).unwrap());
     assert!(told(&with_stalls(0.1)));
     assert!(!told(&with_stalls(1.0)));

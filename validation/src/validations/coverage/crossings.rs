@@ -2,7 +2,7 @@
 
 use super::{Scope, percent};
 use crate::bench::evidence::Evidence;
-use model::stats::{Crossover, Good, LoadPoint, Pair, PairedRound, Steps, SweepPoint, crossover, scalability};
+use model::stats::{Crossover, Good, LoadPoint, Pair, PairedRound, Resolution, SweepPoint, crossover, scalability};
 
 pub fn add(scope: Scope, evidence: &mut Evidence) {
     let mut rows = Vec::new();
@@ -21,7 +21,7 @@ pub fn add(scope: Scope, evidence: &mut Evidence) {
                 .collect();
             let points: Vec<SweepPoint> =
                 [1.0, 2.0, 4.0].iter().zip(&cells).map(|(&at, rounds)| SweepPoint { at, rounds }).collect();
-            let kind = match crossover(&points, Steps::default(), Good::Lower) {
+            let kind = match crossover(&points, Resolution::default(), Good::Lower) {
                 Some(Crossover::At { .. }) => 0,
                 Some(Crossover::Unresolved { .. }) => 1,
                 Some(Crossover::Everywhere { .. }) => 2,

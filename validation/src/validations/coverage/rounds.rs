@@ -6,7 +6,7 @@ use model::experiment::Rules;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::stopping::Goal;
 use model::stats::{
-    Good, LogRatio, Pair, PairedRound, Steps, Verdict, confidence_of_each, log_ratio, precise_enough, verdict,
+    Good, LogRatio, Pair, PairedRound, Resolution, Verdict, confidence_of_each, log_ratio, precise_enough, verdict,
 };
 
 /// Rounds of the default budget.
@@ -27,7 +27,7 @@ fn rounds(baseline: &[f64], candidate: &[f64]) -> Vec<PairedRound> {
 
 fn ratio(rounds: &[PairedRound]) -> LogRatio {
     let none = LogRatio { theta: f64::NAN, error: None, units: 0, correlation: None };
-    log_ratio(rounds, Steps::default()).unwrap_or(none)
+    log_ratio(rounds, Resolution::default()).unwrap_or(none)
 }
 
 /// Each arm's level has a memory of its own.

@@ -1,6 +1,6 @@
 //! Caveats of a comparison, one function each. The thresholds are those of a run (`study/caveats.rs`).
 
-use super::course::{self, WarmUp};
+use super::warm_up::{self, WarmUp};
 use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
 use crate::comparison::record::SliceReading;
@@ -158,7 +158,7 @@ fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
 }
 
 fn carry_over(record: View) -> Option<Warning> {
-    let change = course::carry_over(record)?;
+    let change = warm_up::carry_over(record)?;
     let message = format!(
         "an arm's slices are {} after one of its own than after another arm's: a slice affects the next one \
          (carry-over), and up to a third of that is in the change; compare whole executions of a command instead",

@@ -10,7 +10,7 @@ use crate::measured::Rounds;
 use crate::probe::{Descriptor, Kind};
 use crate::slice::is_uncounted;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
+use crate::stats::{Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use crate::study::io_time::io_seconds;
 use crate::study::probes::Probe;
 
@@ -88,7 +88,7 @@ impl Compared<'_> {
         let slices = self.growth(self.record.rounds.first()?, Some(candidate)).map_or(1.0, |growth| growth.slices);
         // A counter grows by whole numbers; the steps of a gauge are unknown.
         let step = if self.probe.descriptor.kind == Kind::Counter { 1.0 } else { 0.0 };
-        let ratio = log_ratio(&rounds, Steps { numerator: step, denominator: 0.0, readings: 2.0 * slices });
+        let ratio = log_ratio(&rounds, Resolution { numerator: step, denominator: 0.0, readings: 2.0 * slices });
         let change = ratio.map(|ratio| ratio.change(CONFIDENCE));
         Some(BothArms {
             baseline: ratio_of_sums(&baselines, Neighbours::Independent)?.estimate(),

@@ -7,7 +7,7 @@ use crate::measured::Rounds;
 use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
-use crate::stats::{Pair, PairedRound, Steps};
+use crate::stats::{Pair, PairedRound, Resolution};
 use std::collections::BTreeMap;
 
 /// The option with the size of an I/O.
@@ -72,7 +72,7 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rou
                 along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();
             let points = points.unwrap_or_default();
             let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
-            let steps = along.points.first().map_or_else(Steps::default, |(_, case)| sums.steps(metric, *case));
+            let steps = along.points.first().map_or_else(Resolution::default, |(_, case)| sums.steps(metric, *case));
             let Some(place) = crossover(&points, steps, metric.good()) else { continue };
             let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
             found.push(in_words(&place, along, arms, metric));

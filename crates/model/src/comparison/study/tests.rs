@@ -412,7 +412,7 @@ fn carry_over_is_a_caveat() {
         slow(&mut back, SLICE * 11 / 10);
         round.slices = vec![first.clone(), after_own, after_other, back, first];
     }
-    let change = super::course::carry_over(super::View::of(&record)).unwrap();
+    let change = super::warm_up::carry_over(super::View::of(&record)).unwrap();
     assert!((0.02..0.2).contains(&change), "{change}");
 }
 

@@ -7,7 +7,7 @@ use iotoll_model::experiment::Rules;
 use iotoll_model::stats::estimate::CONFIDENCE;
 use iotoll_model::stats::stopping::Goal;
 use iotoll_model::stats::{
-    FEWEST_ROUNDS, LogRatio, Pair, PairedRound, Steps, Uncertainty, confidence_of_each, log_ratio, precise_enough,
+    FEWEST_ROUNDS, LogRatio, Pair, PairedRound, Resolution, Uncertainty, confidence_of_each, log_ratio, precise_enough,
 };
 use rand_distr::{Distribution, StandardUniform};
 
@@ -96,7 +96,7 @@ pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outco
             Executions::Once => first,
         };
         rounds.push(round(design.order, [baseline, candidate * (1.0 + effect)], machine, random));
-        let Some(ratio) = log_ratio(&rounds, Steps::default()) else { continue };
+        let Some(ratio) = log_ratio(&rounds, Resolution::default()) else { continue };
         let done = match design.until {
             Until::Precise => precise_enough(&ratio, GOAL),
             Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(CONFIDENCE),
@@ -117,7 +117,7 @@ pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
     let cells: Vec<Vec<PairedRound>> =
         (0..CELLS).map(|cell| experiment(whole, noise, 0.0, seed * CELLS + cell).rounds).collect();
     let after = |count: usize| -> Vec<LogRatio> {
-        cells.iter().map(|rounds| log_ratio(&rounds[..count], Steps::default()).unwrap()).collect()
+        cells.iter().map(|rounds| log_ratio(&rounds[..count], Resolution::default()).unwrap()).collect()
     };
     let goal = Goal { confidence: confidence_of_each(CELLS as usize), ..GOAL };
     let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, goal));
@@ -216,7 +216,7 @@ pub fn whole_executions(order: Order, noise: Noise, spreads: [Spread; 2], effect
             PairedRound { baseline, candidate }
         })
         .collect();
-    log_ratio(&rounds, Steps::default()).unwrap()
+    log_ratio(&rounds, Resolution::default()).unwrap()
 }
 
 /// The common mistake: 10 s of one arm, then 10 s of the other, samples of 1 s, Welch's t test.

@@ -4,7 +4,7 @@ use super::noise::Random;
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::stopping::Goal;
 use iotoll_model::stats::{
-    Good, LogRatio, Pair, PairedRound, Steps, Verdict, confidence_of_each, log_ratio, precise_enough,
+    Good, LogRatio, Pair, PairedRound, Resolution, Verdict, confidence_of_each, log_ratio, precise_enough,
 };
 
 /// Standard deviation of a round's logarithm.
@@ -30,7 +30,7 @@ pub fn verdict(until: Until, random: &mut Random, margin: f64, mut level: impl F
         let noise = pair(1.0);
         let candidate = Pair { numerator: noise.numerator * level(random), denominator: 1.0 };
         rounds.push(PairedRound { baseline, candidate });
-        let Some(found) = log_ratio(&rounds, Steps::default()) else { continue };
+        let Some(found) = log_ratio(&rounds, Resolution::default()) else { continue };
         let goal = Goal { half_width: Rules::default().precision, margin, confidence: confidence_of_each(2) };
         let narrow = || found.stopping_half_width(goal.confidence).is_some_and(|half| half <= goal.half_width);
         let enough = match until {
@@ -60,5 +60,5 @@ pub fn correlated(rounds: usize, correlation: f64, seed: u64) -> LogRatio {
     let (baselines, candidates) = (arm(), arm());
     let both = baselines.into_iter().zip(candidates);
     let rounds: Vec<PairedRound> = both.map(|(a, b)| PairedRound { baseline: pair(a), candidate: pair(b) }).collect();
-    log_ratio(&rounds, Steps::default()).unwrap()
+    log_ratio(&rounds, Resolution::default()).unwrap()
 }

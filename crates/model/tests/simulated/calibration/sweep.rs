@@ -3,7 +3,7 @@
 use super::experiment::executions;
 use super::noise::Random;
 use iotoll_model::stats::{
-    CostLine, Crossover, Good, Pair, PairedRound, SizePoint, Steps, SweepPoint, cost_line, crossover,
+    CostLine, Crossover, Good, Pair, PairedRound, Resolution, SizePoint, SweepPoint, cost_line, crossover,
 };
 
 const ROUNDS: usize = 10;
@@ -53,5 +53,5 @@ pub fn crossing(slope: f64, seed: u64) -> Crossover {
         }
     }
     let points: Vec<SweepPoint> = cells.iter().zip(&sizes).map(|(rounds, &at)| SweepPoint { at, rounds }).collect();
-    crossover(&points, Steps::default(), Good::Higher).unwrap()
+    crossover(&points, Resolution::default(), Good::Higher).unwrap()
 }

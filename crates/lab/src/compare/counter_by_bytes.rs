@@ -3,7 +3,7 @@
 //! Every counter is blind to some kinds of I/O, and moves a little for what is not the work: log lines, a control connection,
 //! a ring for timers. So the counter is not the first one that moves, but the one that moves most of the bytes.
 
-use model::experiment::work_counter::{Counted, ROWS};
+use model::experiment::work_counter::{COUNTERS_BY_PREFERENCE, Counted};
 
 /// Counters of bytes agree up to this fraction: buffers and acknowledgements are on their way.
 const ALIKE: f64 = 0.1;
@@ -31,7 +31,7 @@ const HEADERS: f64 = 28.0;
 pub(super) struct Rates {
     /// The arm and the command, for messages.
     pub name: String,
-    /// Of each counter of [`ROWS`].
+    /// Of each counter of [`COUNTERS_BY_PREFERENCE`].
     pub counts: Vec<f64>,
     /// Calls of read, write and their like.
     pub calls: f64,
@@ -44,7 +44,7 @@ pub(super) struct Rates {
 /// The choice for one command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Carrier {
-    /// The place of the counter in [`ROWS`], and what makes it doubtful.
+    /// The place of the counter in [`COUNTERS_BY_PREFERENCE`], and what makes it doubtful.
     Known { place: usize, doubt: Option<String> },
     /// Why none can be chosen.
     Ambiguous(String),
@@ -54,7 +54,7 @@ pub(super) enum Carrier {
 
 /// The place of a counter.
 fn place_of(name: &str) -> usize {
-    ROWS.iter().position(|row| row.name == name).unwrap_or(ROWS.len())
+    COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == name).unwrap_or(COUNTERS_BY_PREFERENCE.len())
 }
 
 impl Rates {
@@ -65,7 +65,7 @@ impl Rates {
     /// A counter and its rate, in words.
     fn says(&self, name: &str) -> String {
         let rate = self.of(name);
-        match ROWS.get(place_of(name)).map(|row| row.counts) {
+        match COUNTERS_BY_PREFERENCE.get(place_of(name)).map(|row| row.counts) {
             Some(Counted::Bytes) if name.starts_with("task:") && self.calls > 0.0 => {
                 format!("{name} {} in {}", per_second(rate, "B"), per_second(self.calls, " calls"))
             }
@@ -175,7 +175,8 @@ impl Rates {
 
     /// Whether a counter sees the same as the one that carries the bytes.
     fn sees_the_same(&self, place: usize, carrier: usize) -> bool {
-        let both = [place, carrier].map(|place| (ROWS.get(place).map(|row| row.counts), self.counts.get(place)));
+        let both = [place, carrier]
+            .map(|place| (COUNTERS_BY_PREFERENCE.get(place).map(|row| row.counts), self.counts.get(place)));
         match both {
             [(Some(Counted::Bytes), Some(rate)), (Some(Counted::Bytes), Some(carried))] => {
                 (rate - carried).abs() <= ALIKE * carried
@@ -200,7 +201,8 @@ pub(super) fn choose(commands: &[Rates]) -> Result<Option<(usize, Vec<String>)>,
         }
     }
     let fits = |place: usize| found.iter().all(|(rates, carrier)| rates.sees_the_same(place, *carrier));
-    if let Some(place) = (0..ROWS.len()).find(|place| fits(*place) && found.iter().any(|(_, carrier)| carrier == place))
+    if let Some(place) = (0..COUNTERS_BY_PREFERENCE.len())
+        .find(|place| fits(*place) && found.iter().any(|(_, carrier)| carrier == place))
     {
         return Ok(Some((place, doubts)));
     }
@@ -243,7 +245,7 @@ mod tests {
         let of = |name: &str| counts.iter().find(|(of, _)| *of == name).map_or(0.0, |(_, rate)| *rate);
         Rates {
             name: "arm".to_owned(),
-            counts: ROWS.iter().map(|row| of(row.name)).collect(),
+            counts: COUNTERS_BY_PREFERENCE.iter().map(|row| of(row.name)).collect(),
             calls,
             call_bytes: if calls > 0.0 { of("task:both") / calls } else { 0.0 },
             octets: of("octets"),
@@ -252,7 +254,7 @@ mod tests {
 
     fn chosen(rates: &Rates) -> (String, bool) {
         match rates.carrier() {
-            Carrier::Known { place, doubt } => (ROWS[place].name.to_owned(), doubt.is_some()),
+            Carrier::Known { place, doubt } => (COUNTERS_BY_PREFERENCE[place].name.to_owned(), doubt.is_some()),
             Carrier::Ambiguous(why) => (format!("? {why}"), false),
             Carrier::Nothing => ("nothing".to_owned(), false),
         }
@@ -320,7 +322,7 @@ mod tests {
         ] {
             let rates = rates(counts, calls);
             let Carrier::Known { place, doubt: Some(doubt) } = rates.carrier() else { panic!("{counts:?}") };
-            assert_eq!(ROWS[place].name, expected);
+            assert_eq!(COUNTERS_BY_PREFERENCE[place].name, expected);
             assert!(words.iter().all(|word| doubt.contains(word)), "{doubt}");
         }
         for (counts, calls) in [
@@ -341,7 +343,9 @@ mod tests {
 
     #[test]
     fn one_counter_sees_what_all_commands_do() {
-        let name = |commands: &[Rates]| choose(commands).map(|found| found.map(|(place, _)| ROWS[place].name));
+        let name = |commands: &[Rates]| {
+            choose(commands).map(|found| found.map(|(place, _)| COUNTERS_BY_PREFERENCE[place].name))
+        };
         let sends = || rates(&[("tcp", 1e9), ("task:both", 1e5)], 1e4);
         let writes = || rates(&[("tcp", 1e9), ("task:both", 1e9)], 1e4);
         assert_eq!(name(&[writes(), writes()]), Ok(Some("task:both")));

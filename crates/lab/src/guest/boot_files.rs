@@ -2,7 +2,7 @@
 //! programs; and the name of the guest that is saved after its boot.
 
 use super::cache::{Cache, Part};
-use super::initramfs::{Content, Initramfs};
+use super::cpio::{Content, Initramfs};
 use super::kept::{self, Note};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};

@@ -16,7 +16,7 @@ const FEWEST_ROUNDS: usize = 5;
 
 /// A step of the common mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct CommonShift {
     /// Number of rounds before it.
     pub after_round: usize,
     /// Relative change of the common mode.
@@ -31,7 +31,7 @@ pub struct Step {
 ///
 /// The test assumes independent rounds. Slow drift is not independent, so it may be reported as a step, which it is for
 /// a comparison with another day. `None` also with fewer than 10 rounds, or if a round has no positive ratio.
-pub fn step(rounds: &[Pair]) -> Option<Step> {
+pub fn common_shift(rounds: &[Pair]) -> Option<CommonShift> {
     let logs: Vec<f64> = rounds.iter().map(|round| (round.numerator / round.denominator).ln()).collect();
     if logs.iter().any(|log| !log.is_finite()) {
         return None;
@@ -41,10 +41,10 @@ pub fn step(rounds: &[Pair]) -> Option<Step> {
     let steps = places.filter_map(|after_round| {
         let (before, after) = logs.split_at_checked(after_round)?;
         let (difference, p) = two_sample(before, after)?;
-        Some(Step { after_round, change: difference.exp_m1(), p_value: (p * splits as f64).min(1.0) })
+        Some(CommonShift { after_round, change: difference.exp_m1(), p_value: (p * splits as f64).min(1.0) })
     });
     // Among equal p-values (0 without noise), the largest step is used.
-    let order = |a: &Step, b: &Step| {
+    let order = |a: &CommonShift, b: &CommonShift| {
         a.p_value.total_cmp(&b.p_value).then(b.change.ln_1p().abs().total_cmp(&a.change.ln_1p().abs()))
     };
     steps.min_by(order).filter(|step| step.p_value < FALSE_ALARM && step.change.ln_1p().abs() >= LEAST_STEP.ln_1p())
@@ -80,18 +80,18 @@ mod tests {
     #[test]
     fn a_step_is_found_where_it_is() {
         let values: Vec<f64> = (0..20).map(|i| if i < 8 { 100.0 } else { 115.0 } + f64::from(i % 3)).collect();
-        let found = step(&rounds(&values)).unwrap();
+        let found = common_shift(&rounds(&values)).unwrap();
         assert_eq!(found.after_round, 8);
         assert!((found.change - 0.15).abs() < 0.01, "{found:?}");
         let down: Vec<f64> = values.iter().map(|value| 1.0 / value).collect();
-        let found = step(&rounds(&down)).unwrap();
+        let found = common_shift(&rounds(&down)).unwrap();
         assert_eq!(found.after_round, 8);
         assert!(found.change < -0.1, "{found:?}");
     }
 
     #[test]
     fn a_step_without_noise_is_found_too() {
-        let found = step(&rounds(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])).unwrap();
+        let found = common_shift(&rounds(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])).unwrap();
         assert_eq!((found.after_round, found.p_value), (5, 0.0));
         assert!((found.change - 1.0).abs() < 1e-12);
     }
@@ -99,13 +99,17 @@ mod tests {
     #[test]
     fn small_or_short_changes_are_none() {
         let small: Vec<f64> = (0..20).map(|i| if i < 8 { 100.0 } else { 109.0 } + f64::from(i % 3)).collect();
-        assert_eq!(step(&rounds(&small)), None, "below 10 %");
+        assert_eq!(common_shift(&rounds(&small)), None, "below 10 %");
         let short: Vec<f64> = (0..20).map(|i| if i < 18 { 100.0 } else { 115.0 } + f64::from(i % 3)).collect();
-        assert_eq!(step(&rounds(&short)), None, "two odd rounds");
-        assert_eq!(step(&rounds(&[1.0; 20])), None);
-        assert_eq!(step(&rounds(&[1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0])), None, "nine rounds cannot be split");
+        assert_eq!(common_shift(&rounds(&short)), None, "two odd rounds");
+        assert_eq!(common_shift(&rounds(&[1.0; 20])), None);
+        assert_eq!(
+            common_shift(&rounds(&[1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0])),
+            None,
+            "nine rounds cannot be split"
+        );
         let nothing = [1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 0.0, 9.0];
-        assert_eq!(step(&rounds(&nothing)), None, "nothing has no logarithm");
+        assert_eq!(common_shift(&rounds(&nothing)), None, "nothing has no logarithm");
     }
 
     /// scipy.stats.ttest_ind(after, before), scipy 1.17.1.
