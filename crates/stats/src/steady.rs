@@ -3,7 +3,7 @@
 //! The input is a series of common-mode readings of all arms together, so that the difference between arms does not
 //! influence what is discarded. The result is the number of readings to discard.
 
-use super::step::two_sample;
+use super::common_shift::two_sample;
 
 /// Readings are averaged in batches of five (White, Cobb and Spratt, 2000), because MSER of single readings follows
 /// their noise.

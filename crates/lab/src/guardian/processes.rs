@@ -205,8 +205,9 @@ pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
             break;
         }
     }
-    let spared =
-        |process: &u32, stat: &Stat| *process <= 1 || *process == std::process::id() || stat.name == super::serve::NAME;
+    let spared = |process: &u32, stat: &Stat| {
+        *process <= 1 || *process == std::process::id() || stat.name == super::after_the_end::NAME
+    };
     let chosen = chosen.into_iter().filter_map(|process| Some((process, living.get(&process)?)));
     chosen
         .filter(|(process, stat)| !spared(process, stat))
@@ -350,10 +351,13 @@ mod tests {
 
     #[test]
     fn a_guardian_among_them_is_spared() {
-        let shell = Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::serve::NAME));
+        let shell =
+            Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::after_the_end::NAME));
         // Its child is not a guardian.
         let only_child = || matches!(found(&shell.1, None).as_slice(), [one] if one.process != shell.id());
-        assert!(eventually(|| Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::serve::NAME)));
+        assert!(eventually(
+            || Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::after_the_end::NAME)
+        ));
         assert!(eventually(only_child), "{:?}", found(&shell.1, None));
     }
 }

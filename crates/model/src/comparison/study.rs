@@ -25,7 +25,7 @@ use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
 use crate::measured::{Round, Rounds};
-use crate::record::{Meter, Outcome};
+use crate::record::Outcome;
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, log_ratio, stopping};

@@ -2,7 +2,7 @@
 
 use super::experiment::{METHOD, Until, experiment};
 use super::noise::{Machine, Noise, Random, STEP_SECONDS};
-use iotoll_model::stats::{Pair, Steady, Step, steady, step};
+use iotoll_model::stats::{CommonShift, Pair, Steady, common_shift, steady};
 
 /// Number of readings of 100 ms each (a block of both arms): one minute.
 const READINGS: usize = 600;
@@ -40,11 +40,11 @@ pub fn warm_up(start: Start, noise: Noise, seed: u64) -> (Steady, f64) {
 }
 
 /// The step found in the common mode of 60 rounds if the machine becomes faster by `change` after 25 of them.
-pub fn step_after_25(noise: Noise, change: f64, seed: u64) -> Option<Step> {
+pub fn step_after_25(noise: Noise, change: f64, seed: u64) -> Option<CommonShift> {
     let mut design = METHOD;
     design.until = Until::Rounds(60);
     let faster = |index: usize| if index < 25 { 1.0 } else { 1.0 + change };
     let rounds = experiment(design, noise, 0.0, seed).rounds.into_iter().map(|round| round.common_mode());
     let rounds = rounds.enumerate().map(|(index, round)| Pair { numerator: round.numerator * faster(index), ..round });
-    step(&rounds.collect::<Vec<_>>())
+    common_shift(&rounds.collect::<Vec<_>>())
 }
