@@ -5,6 +5,7 @@
 //! resource usage of a child. It knows nothing of measurements.
 
 pub mod aio;
+pub mod bpf;
 pub mod buffer;
 pub mod burner;
 pub mod byte_store;
