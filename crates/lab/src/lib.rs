@@ -34,6 +34,8 @@ pub mod service;
 pub mod session;
 mod sheet;
 pub(crate) mod shell;
+#[cfg(test)]
+mod skipping;
 pub(crate) mod starters;
 pub mod store;
 mod sysroot;

@@ -6,6 +6,7 @@
 //!
 //! `model::meter` describes each meter. A file here and a row of `OPENERS` open and read it.
 
+pub mod accounts;
 mod cpu_reader;
 mod idle;
 mod paced;

@@ -31,9 +31,17 @@ pub fn current_cpu() -> Option<u32> {
 
 /// The CPUs that are online, ascending, whether or not the caller may run on them.
 pub fn online_cpus() -> io::Result<Vec<u32>> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
-    parse_cpu_list(text.trim())
-        .ok_or_else(|| io::Error::other(format!("cannot parse /sys/devices/system/cpu/online: '{}'", text.trim())))
+    listed_cpus("/sys/devices/system/cpu/online")
+}
+
+/// The CPUs that may ever be online, ascending.
+pub fn possible_cpus() -> io::Result<Vec<u32>> {
+    listed_cpus("/sys/devices/system/cpu/possible")
+}
+
+fn listed_cpus(path: &str) -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string(path)?;
+    parse_cpu_list(text.trim()).ok_or_else(|| io::Error::other(format!("cannot parse {path}: '{}'", text.trim())))
 }
 
 /// Parses the kernel's list format: `0-3,8`.
@@ -91,7 +99,9 @@ mod tests {
     fn cpu_lists_use_the_kernel_format() {
         assert_eq!(parse_cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
         assert_eq!(parse_cpu_list("x"), None);
-        assert!(!online_cpus().unwrap().is_empty());
+        let (online, possible) = (online_cpus().unwrap(), possible_cpus().unwrap());
+        assert!(!online.is_empty());
+        assert!(online.iter().all(|cpu| possible.contains(cpu)));
     }
 
     #[test]

@@ -1,0 +1,409 @@
+//! Exact accounts of CPU time: every nanosecond of every CPU is charged to a task, a softirq, an interrupt, or idling.
+//!
+//! Programs at raw tracepoints keep a state machine per CPU. At each event they charge the time since the last one. Only
+//! what has events is seen: the instructions before the first and after the last event of an interrupt are charged to
+//! what it interrupted, and interrupts without events (NMIs, those of a hypervisor) are not told apart. Threaded
+//! interrupts and threaded NAPI are tasks.
+//!
+//! A reading ends the accounts of each CPU on that CPU, at one instant, and later time goes to a second bank; so the sum
+//! of all accounts is exactly the time that passed. The programs cost nothing unless they are attached.
+
+mod calibration;
+mod instructions;
+mod layout;
+mod origins;
+mod totals;
+
+use calibration::Calibration;
+use instructions::{Instructions, Interrupt, Maps};
+use layout::{Account, Layout, header_word};
+use model::unit::Nanos;
+use origins::Origins;
+use std::sync::atomic::{AtomicU64, Ordering};
+use sys::bpf::{ArrayMap, AssemblyError, Code, Error, HashMap, Link, Program};
+use totals::{Sum, Totals};
+
+/// Tasks that can run between two readings.
+const TASKS: u32 = 32_768;
+/// Processes that can be forked between two readings.
+const FORKS: u32 = 16_384;
+
+/// Names of softirqs, in the order of linux/interrupt.h.
+pub const SOFTIRQS: [&str; 10] =
+    ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
+
+/// Interrupts that have a vector of their own (x86), by the names of their tracepoints, and their accounts.
+const VECTORS: [(&str, Account); 11] = [
+    ("local_timer", Account(layout::VECTORS.0)),
+    ("reschedule", Account(layout::VECTORS.0 + 1)),
+    ("call_function", Account(layout::VECTORS.0 + 2)),
+    ("call_function_single", Account(layout::VECTORS.0 + 3)),
+    ("irq_work", Account(layout::VECTORS.0 + 4)),
+    ("x86_platform_ipi", Account(layout::VECTORS.0 + 5)),
+    ("thermal_apic", Account(layout::VECTORS.0 + 6)),
+    ("threshold_apic", Account(layout::VECTORS.0 + 7)),
+    ("deferred_error_apic", Account(layout::VECTORS.0 + 8)),
+    ("error_apic", Account(layout::VECTORS.0 + 9)),
+    ("spurious_apic", Account(layout::VECTORS.0 + 10)),
+];
+
+/// The accounts: programs loaded, maps made.
+#[derive(Debug)]
+pub struct Accounts {
+    layout: Layout,
+    calibration: Calibration,
+    programs: Programs,
+    origins: Origins,
+    maps: Maps,
+    attached: Option<Attached>,
+}
+
+/// The programs. They are loaded once and attached again for each window.
+#[derive(Debug)]
+struct Programs {
+    switch: Program,
+    idle: Program,
+    enter_softirq: Program,
+    leave_softirq: Program,
+    enter_device: Program,
+    leave_interrupt: Program,
+    /// The one of each vector.
+    enter_vector: Vec<(&'static str, Program)>,
+    rename: Program,
+    /// Unless it is unknown where a task has its numbers.
+    fork: Option<Program>,
+    close: Program,
+}
+
+/// What exists while the programs are attached.
+#[derive(Debug)]
+struct Attached {
+    _links: Vec<Link>,
+    /// CPUs that were online.
+    cpus: Vec<u32>,
+    /// The bank that is written.
+    bank: usize,
+    totals: Totals,
+    /// What the kernel had left out before.
+    left_out_before: u64,
+}
+
+/// Time of an account, and how often it was entered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    pub nanos: Nanos,
+    pub count: u64,
+}
+
+/// Time of a task that ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskUse {
+    /// Thread and process have the numbers of the initial namespace of processes.
+    pub thread: u32,
+    pub process: u32,
+    /// The process that forked this one; `None` if unknown.
+    pub parent: Option<u32>,
+    /// From its first time on a CPU since the previous reading, or its last exec.
+    pub name: String,
+    pub kernel_thread: bool,
+    /// Without the softirqs and interrupts that came while it ran.
+    pub nanos: Nanos,
+}
+
+/// Time of a softirq.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SoftirqUse {
+    pub vector: &'static str,
+    /// Whether it interrupted the idle task or another one.
+    pub from_idle: bool,
+    pub used: Use,
+}
+
+/// Time of an interrupt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptUse {
+    /// The vector, or the devices.
+    pub name: String,
+    /// Of a device.
+    pub number: Option<u32>,
+    pub used: Use,
+}
+
+/// Everything since the accounts were attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountTimes {
+    /// Time that passed on each CPU. Its sum is the sum of all accounts.
+    pub cpus: Vec<(u32, Nanos)>,
+    pub tasks: Vec<TaskUse>,
+    pub softirqs: Vec<SoftirqUse>,
+    pub interrupts: Vec<InterruptUse>,
+    /// The idle task outside idle states: on the way there and back. Counts switches to it.
+    pub idle_entry: Use,
+    /// In idle states, until the interrupt that ends them. Counts idle states.
+    pub idle: Use,
+    /// Tasks that found no room in the table. Counts switches.
+    pub lost: Use,
+    /// Forked processes that found no room, so their parents are unknown.
+    pub forks_lost: u64,
+    /// Events that the kernel left out, because the same program was running.
+    pub left_out: u64,
+    pub switches: u64,
+    /// How often the programs ran.
+    pub program_runs: u64,
+}
+
+impl Accounts {
+    /// Makes the maps and loads the programs.
+    ///
+    /// # Errors
+    /// Why they cannot run here, and what helps.
+    pub fn open() -> Result<Self, String> {
+        Self::open_with(TASKS).map_err(|error| error.to_string())
+    }
+
+    fn open_with(tasks: u32) -> Result<Self, Error> {
+        let possible = sys::schedule::possible_cpus().map_err(listing)?;
+        let cpus = possible.iter().max().map_or(1, |highest| highest + 1);
+        let calibration = Calibration::now()?;
+        let layout = Layout::for_interrupts(origins::highest_interrupt());
+        let maps = Maps {
+            states: ArrayMap::create("iotoll_states", layout.words(), usize::try_from(cpus).unwrap_or(usize::MAX))?,
+            tasks: HashMap::create("iotoll_tasks", tasks)?,
+            parents: HashMap::create("iotoll_parents", FORKS)?,
+        };
+        let programs = Programs::load(&Instructions { maps: &maps, layout }, calibration.offset)?;
+        let origins = Origins::new(calibration.process == std::process::id());
+        Ok(Self { layout, calibration, programs, origins, maps, attached: None })
+    }
+
+    /// The number of this process in the accounts: another one than its own in a container.
+    pub fn own_process(&self) -> u32 {
+        self.calibration.process
+    }
+
+    /// Whether the parents of forked processes are known.
+    pub fn knows_parents(&self) -> bool {
+        self.programs.fork.is_some()
+    }
+
+    /// Attaches the programs, and starts all accounts at 0.
+    ///
+    /// # Errors
+    /// When the kernel lacks a tracepoint that all accounts need.
+    pub fn attach(&mut self) -> Result<(), String> {
+        self.detach();
+        self.attached = Some(self.start().map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Attached, Error> {
+        self.maps.states.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.maps.tasks.drain()?;
+        self.maps.parents.drain()?;
+        let links = self.programs.attach()?;
+        let left_out_before = self.programs.left_out()?;
+        let cpus = sys::schedule::online_cpus().map_err(listing)?;
+        let attached = Attached { _links: links, cpus, bank: 0, totals: Totals::default(), left_out_before };
+        self.close(&attached.cpus, attached.bank)?;
+        Ok(attached)
+    }
+
+    /// Ends the accounts at this instant on each CPU, and reads them.
+    ///
+    /// # Errors
+    /// When the programs are not attached, or a CPU is offline now; they are detached then.
+    pub fn read(&mut self) -> Result<AccountTimes, String> {
+        let Some(mut attached) = self.attached.take() else {
+            return Err("the accounts are not attached".to_owned());
+        };
+        let times = self.read_attached(&mut attached).map_err(|error| error.to_string())?;
+        self.attached = Some(attached);
+        Ok(times)
+    }
+
+    /// Detaches the programs; they stay loaded.
+    pub fn detach(&mut self) {
+        self.attached = None;
+    }
+
+    /// On each CPU, the next time goes to `bank`.
+    fn close(&self, cpus: &[u32], bank: usize) -> Result<(), Error> {
+        let offset = if bank == 0 { 0 } else { u64::from(self.layout.bank().unsigned_abs()) };
+        cpus.iter().try_for_each(|cpu| self.programs.close.run_on(*cpu, &[offset]))
+    }
+
+    fn read_attached(&mut self, attached: &mut Attached) -> Result<AccountTimes, Error> {
+        let (closed, next) = (attached.bank, 1 - attached.bank);
+        self.close(&attached.cpus, next)?;
+        attached.bank = next;
+        let totals = &mut attached.totals;
+        totals.close(closed, self.accounts(closed));
+        totals.add_tasks(closed, &self.maps.tasks.drain()?);
+        totals.add_parents(&self.maps.parents.drain()?);
+        let mut times = AccountTimes {
+            left_out: self.programs.left_out()?.saturating_sub(attached.left_out_before),
+            ..AccountTimes::default()
+        };
+        for (cpu, words) in (0u32..).zip(self.maps.states.values()) {
+            let word = |offset| words.get(header_word(offset)).map_or(0, |word| word.load(Ordering::Relaxed));
+            if attached.cpus.contains(&cpu) {
+                let nanos = word(layout::CLOSED).wrapping_sub(word(layout::STARTED));
+                times.cpus.push((cpu, Nanos(nanos)));
+            }
+            times.forks_lost += word(layout::FORKS_LOST);
+        }
+        self.fill(&mut times, &attached.totals);
+        Ok(times)
+    }
+
+    /// All accounts of a bank, as the sum over CPUs.
+    fn accounts(&self, bank: usize) -> Vec<Sum> {
+        let first = self.layout.first_word(bank);
+        let mut sums = vec![Sum::default(); self.layout.accounts()];
+        for words in self.maps.states.values() {
+            let pairs = words.get(first..).unwrap_or_default().chunks_exact(2);
+            for (sum, pair) in sums.iter_mut().zip(pairs) {
+                let value = |word: Option<&AtomicU64>| word.map_or(0, |word| word.load(Ordering::Relaxed));
+                *sum = sum.plus(Sum { nanos: value(pair.first()), count: value(pair.last()) });
+            }
+        }
+        sums
+    }
+
+    fn fill(&mut self, times: &mut AccountTimes, totals: &Totals) {
+        let used = |account: Account| Use::from(totals.account(account.index()));
+        (times.idle_entry, times.idle) = (used(layout::IDLE_ENTRY), used(layout::IDLE));
+        (times.lost, times.switches) = (used(layout::LOST), used(layout::TASK).count);
+        for (first, from_idle) in [(layout::SOFTIRQS, false), (layout::SOFTIRQS_FROM_IDLE, true)] {
+            let vectors = (first.0..).map(Account).zip(SOFTIRQS);
+            let uses = vectors.map(|(account, vector)| SoftirqUse { vector, from_idle, used: used(account) });
+            times.softirqs.extend(uses.filter(|softirq| softirq.used != Use::default()));
+        }
+        for (name, account) in VECTORS {
+            times.interrupts.push(InterruptUse { name: name.to_owned(), number: None, used: used(account) });
+        }
+        for (number, index) in (0u32..).zip(layout::DEVICES.index()..self.layout.accounts()) {
+            let used = Use::from(totals.account(index));
+            if used == Use::default() {
+                continue;
+            }
+            let alone = i64::from(number) < i64::from(self.layout.devices());
+            let name = if alone { self.origins.device(number).to_owned() } else { "other devices".to_owned() };
+            times.interrupts.push(InterruptUse { name, number: alone.then_some(number), used });
+        }
+        times.interrupts.retain(|interrupt| interrupt.used != Use::default());
+        for (&(process, thread), task) in &totals.tasks {
+            let origin = self.origins.of(process, totals.parents.get(&process).copied());
+            times.tasks.push(TaskUse {
+                thread,
+                process,
+                parent: origin.parent,
+                name: task.name.clone(),
+                kernel_thread: origin.kernel,
+                nanos: nanos(task.nanos),
+            });
+        }
+        let interrupted = times.softirqs.iter().map(|softirq| softirq.used.count);
+        let interrupted = interrupted.chain(times.interrupts.iter().map(|interrupt| interrupt.used.count));
+        // All but switches have a start and an end.
+        times.program_runs = times.switches + 2 * (times.idle.count + interrupted.sum::<u64>());
+    }
+}
+
+impl AccountTimes {
+    /// The sum of all accounts.
+    pub fn sum(&self) -> Nanos {
+        let tasks = self.tasks.iter().map(|task| task.nanos);
+        let softirqs = self.softirqs.iter().map(|softirq| softirq.used.nanos);
+        let interrupts = self.interrupts.iter().map(|interrupt| interrupt.used.nanos);
+        let rest = [self.idle_entry.nanos, self.idle.nanos, self.lost.nanos];
+        Nanos(tasks.chain(softirqs).chain(interrupts).chain(rest).map(|nanos| nanos.0).sum())
+    }
+
+    /// The time that passed, summed over CPUs.
+    pub fn passed(&self) -> Nanos {
+        Nanos(self.cpus.iter().map(|(_, nanos)| nanos.0).sum())
+    }
+}
+
+impl From<Sum> for Use {
+    fn from(sum: Sum) -> Self {
+        Self { nanos: nanos(sum.nanos), count: sum.count }
+    }
+}
+
+/// A sum that wrapped below 0 is 0.
+fn nanos(wrapping: u64) -> Nanos {
+    Nanos(i64::try_from(wrapping).map_or(0, i64::unsigned_abs))
+}
+
+fn listing(error: std::io::Error) -> Error {
+    Error::Failed { attempt: "listing CPUs", error }
+}
+
+impl Programs {
+    fn load(instructions: &Instructions<'_>, numbers: Option<i32>) -> Result<Self, Error> {
+        let load = |name: &str, code: Result<Code<'_>, AssemblyError>| Program::load(name, &code?);
+        let vector = |(name, account): (&'static str, Account)| {
+            let code = instructions.enter_interrupt(Interrupt::Vector(account));
+            Ok((name, load(name, code)?))
+        };
+        Ok(Self {
+            switch: load("switch", instructions.switch())?,
+            idle: load("idle", instructions.idle())?,
+            enter_softirq: load("enter_softirq", instructions.enter_softirq())?,
+            leave_softirq: load("leave_softirq", instructions.leave_softirq())?,
+            enter_device: load("enter_device", instructions.enter_interrupt(Interrupt::Device))?,
+            leave_interrupt: load("leave_interrupt", instructions.leave_interrupt())?,
+            enter_vector: VECTORS.into_iter().map(vector).collect::<Result<_, Error>>()?,
+            rename: load("rename", instructions.rename())?,
+            // Without it, the accounts still work.
+            fork: numbers.and_then(|offset| load("fork", instructions.fork(offset)).ok()),
+            close: load("close", instructions.close())?,
+        })
+    }
+
+    /// Ends before starts, so that no start is seen without its end.
+    fn attach(&self) -> Result<Vec<Link>, Error> {
+        let mut links = vec![
+            self.leave_interrupt.attach("irq_handler_exit")?,
+            self.enter_device.attach("irq_handler_entry")?,
+            self.leave_softirq.attach("softirq_exit")?,
+            self.enter_softirq.attach("softirq_entry")?,
+        ];
+        for (name, enter) in &self.enter_vector {
+            // Not every machine has every vector.
+            let leave = self.leave_interrupt.attach(&format!("{name}_exit")).ok();
+            let enter = leave.as_ref().and_then(|_| enter.attach(&format!("{name}_entry")).ok());
+            if enter.is_some() {
+                links.extend(leave.into_iter().chain(enter));
+            }
+        }
+        links.push(self.rename.attach("sched_process_exec")?);
+        links.extend(self.fork.as_ref().map(|fork| fork.attach("sched_process_fork")).transpose()?);
+        links.push(self.switch.attach("sched_switch")?);
+        links.push(self.idle.attach("cpu_idle")?);
+        Ok(links)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Program> {
+        let fixed = [
+            &self.switch,
+            &self.idle,
+            &self.enter_softirq,
+            &self.leave_softirq,
+            &self.enter_device,
+            &self.leave_interrupt,
+            &self.rename,
+            &self.close,
+        ];
+        fixed.into_iter().chain(self.enter_vector.iter().map(|(_, program)| program)).chain(&self.fork)
+    }
+
+    fn left_out(&self) -> Result<u64, Error> {
+        self.all().map(|program| Ok(program.statistics()?.left_out)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;
