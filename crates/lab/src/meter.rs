@@ -8,6 +8,7 @@
 
 pub mod accounts;
 mod cpu_reader;
+pub mod events;
 mod idle;
 mod paced;
 mod pmu;

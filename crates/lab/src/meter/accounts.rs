@@ -3,7 +3,7 @@
 //! Programs at raw tracepoints keep a state machine per CPU. At each event they charge the time since the last one. Only
 //! what has events is seen: the instructions before the first and after the last event of an interrupt are charged to
 //! what it interrupted, and interrupts without events (NMIs, those of a hypervisor) are not told apart. Threaded
-//! interrupts and threaded NAPI are tasks.
+//! interrupts and threaded NAPI are tasks. Time that a hypervisor takes away is charged to what it stopped.
 //!
 //! A reading ends the accounts of each CPU on that CPU, at one instant, and later time goes to a second bank; so the sum
 //! of all accounts is exactly the time that passed. The programs cost nothing unless they are attached.
@@ -196,11 +196,13 @@ impl Accounts {
         Ok(())
     }
 
-    fn start(&self) -> Result<Attached, Error> {
+    fn start(&mut self) -> Result<Attached, Error> {
         self.maps.states.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.maps.tasks.drain()?;
         self.maps.parents.drain()?;
         let links = self.programs.attach()?;
+        // Whatever is forked from here on is seen.
+        self.origins.read_all();
         let left_out_before = self.programs.left_out()?;
         let cpus = sys::schedule::online_cpus().map_err(listing)?;
         let attached = Attached { _links: links, cpus, bank: 0, totals: Totals::default(), left_out_before };
