@@ -105,6 +105,7 @@ pub struct TaskUse {
     pub parent: Option<u32>,
     /// From its first time on a CPU since the previous reading, or its last exec.
     pub name: String,
+    /// In another namespace of processes, only known of kernel threads that were made since the accounts were attached.
     pub kernel_thread: bool,
     /// Without the softirqs and interrupts that came while it ran.
     pub nanos: Nanos,
@@ -205,9 +206,11 @@ impl Accounts {
         self.origins.read_all();
         let left_out_before = self.programs.left_out()?;
         let cpus = sys::schedule::online_cpus().map_err(listing)?;
-        let attached = Attached { _links: links, cpus, bank: 0, totals: Totals::default(), left_out_before };
-        self.close(&attached.cpus, attached.bank)?;
-        Ok(attached)
+        // The bank before the start has only counts of events while the programs were attached one by one.
+        let (before, bank) = (0, 1);
+        self.close(&cpus, bank)?;
+        self.words_of(before).for_each(|words| words.iter().for_each(|word| word.store(0, Ordering::Relaxed)));
+        Ok(Attached { _links: links, cpus, bank, totals: Totals::default(), left_out_before })
     }
 
     /// Ends the accounts at this instant on each CPU, and reads them.
@@ -260,16 +263,20 @@ impl Accounts {
 
     /// All accounts of a bank, as the sum over CPUs.
     fn accounts(&self, bank: usize) -> Vec<Sum> {
-        let first = self.layout.first_word(bank);
         let mut sums = vec![Sum::default(); self.layout.accounts()];
-        for words in self.maps.states.values() {
-            let pairs = words.get(first..).unwrap_or_default().chunks_exact(2);
-            for (sum, pair) in sums.iter_mut().zip(pairs) {
+        for words in self.words_of(bank) {
+            for (sum, pair) in sums.iter_mut().zip(words.chunks_exact(2)) {
                 let value = |word: Option<&AtomicU64>| word.map_or(0, |word| word.load(Ordering::Relaxed));
                 *sum = sum.plus(Sum { nanos: value(pair.first()), count: value(pair.last()) });
             }
         }
         sums
+    }
+
+    /// A bank's words of each CPU.
+    fn words_of(&self, bank: usize) -> impl Iterator<Item = &[AtomicU64]> {
+        let (first, next) = (self.layout.first_word(bank), self.layout.first_word(bank + 1));
+        self.maps.states.values().map(move |words| words.get(first..next).unwrap_or_default())
     }
 
     fn fill(&mut self, times: &mut AccountTimes, totals: &Totals) {
@@ -294,7 +301,7 @@ impl Accounts {
             times.interrupts.push(InterruptUse { name, number: alone.then_some(number), used });
         }
         times.interrupts.retain(|interrupt| interrupt.used != Use::default());
-        for (&(process, thread), task) in &totals.tasks {
+        for (&(process, thread), task) in totals.tasks.iter().filter(|(_, task)| task.nanos != 0) {
             let origin = self.origins.of(process, totals.parents.get(&process).copied());
             times.tasks.push(TaskUse {
                 thread,
@@ -345,7 +352,7 @@ fn listing(error: std::io::Error) -> Error {
 
 impl Programs {
     fn load(instructions: &Instructions<'_>, numbers: Option<i32>) -> Result<Self, Error> {
-        let load = |name: &str, code: Result<Code<'_>, AssemblyError>| Program::load(name, &code?);
+        let load = |name: &str, code: Result<Code<'_>, AssemblyError>| Program::load(&format!("iotoll_{name}"), &code?);
         let vector = |(name, account): (&'static str, Account)| {
             let code = instructions.enter_interrupt(Interrupt::Vector(account));
             Ok((name, load(name, code)?))

@@ -97,10 +97,13 @@ impl<'maps> Instructions<'maps> {
         draft.find_header();
         let (started, task) = (draft.code.label(), draft.code.label());
         draft.code.load(Eight, R9, HEADER, LAST).jump_if_constant(R9, NotEqual, 0, started);
-        draft.code.call(Helper::Nanoseconds).store(Eight, HEADER, STARTED, R0).store(Eight, HEADER, LAST, R0);
+        draft.code.call(Helper::Nanoseconds).store(Eight, HEADER, LAST, R0);
         draft.code.bind(started);
         draft.charge();
+        let not_first = draft.code.label();
         draft.code.load(Eight, R1, HEADER, LAST).store(Eight, HEADER, CLOSED, R1);
+        draft.code.load(Eight, R2, HEADER, STARTED).jump_if_constant(R2, NotEqual, 0, not_first);
+        draft.code.store(Eight, HEADER, STARTED, R1).bind(not_first);
         // What interrupts charge from here on belongs to the new bank; R8 stays the old one.
         draft.bank_word_to_r9();
         draft.code.load(Eight, R1, ARGUMENTS, 0).compute_constant(And, R1, self.layout.bank());
