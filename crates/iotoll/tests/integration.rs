@@ -12,6 +12,7 @@ mod integration {
     mod iotoll;
     mod machine;
 
+    mod accounts;
     mod comparisons;
     mod comparisons_boots;
     mod comparisons_fail;

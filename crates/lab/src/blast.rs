@@ -99,7 +99,7 @@ fn measure(
 ) -> Result<(BlastRecord, End)> {
     use sys::schedule::{Class, set_class};
     let begun = Instant::now();
-    let meters = session.meters()?;
+    let meters = session.undisturbed_meters()?;
     let receiving = Receiving::open(plan, settings.target)?;
     session.calibration.wait(CALIBRATION);
     let header = Header {

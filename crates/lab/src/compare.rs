@@ -133,7 +133,7 @@ fn measure(
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_requested()
     })?;
-    let meters = session.meters()?;
+    let meters = session.undisturbed_meters()?;
     let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();

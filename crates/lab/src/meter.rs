@@ -6,6 +6,7 @@
 //!
 //! `model::meter` describes each meter. A file here and a row of `OPENERS` open and read it.
 
+mod account_windows;
 pub mod accounts;
 mod cpu_reader;
 pub mod events;
@@ -23,6 +24,7 @@ pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
+use account_windows::AccountWindows;
 use cpu_reader::{CpuMeters, CpuReaders};
 use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
 use model::reading::Reading;
@@ -43,6 +45,7 @@ const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
     (Meter::ProcStat, |_| proc_stat::open()),
     (Meter::Soaker, soaker::open),
     (Meter::Sampler, sampler::open),
+    (Meter::Accounts, |_| AccountWindows::open().map(|windows| Opened::Accounts(Box::new(windows)))),
     // The code that watches the workload reads this one.
     (Meter::Thread, |_| Ok(Opened::ReadAnyway)),
 ];
@@ -53,6 +56,8 @@ enum Opened {
     EachCpu(Vec<Box<dyn CpuMeter>>),
     /// One for all CPUs.
     Once(Box<dyn MachineMeter>),
+    /// Exact accounts.
+    Accounts(Box<AccountWindows>),
     /// Part of every snapshot anyway.
     ReadAnyway,
 }
@@ -129,6 +134,10 @@ pub trait Work {
     fn storage_read(&self) -> Option<Bytes> {
         None
     }
+    /// The tasks that are the workload.
+    fn owners(&self) -> Owners {
+        Owners::default()
+    }
 }
 
 /// The machine without a workload.
@@ -147,6 +156,7 @@ impl Work for NoWork {
 pub struct MeterSet {
     readers: CpuReaders,
     once: Vec<Paced>,
+    accounts: Option<Box<AccountWindows>>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -161,12 +171,25 @@ impl MeterSet {
     /// # Errors
     /// When the readers cannot be started. A meter that cannot run is not an error but a status.
     pub fn open(selection: Selection) -> Result<Self> {
+        Self::open_where(selection, |_| Ok(()))
+    }
+
+    /// The same for measurements without windows of their own for meters that disturb.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn open_undisturbed(selection: Selection) -> Result<Self> {
+        Self::open_where(selection, |meter| if meter.disturbs() { Err(NO_WINDOWS.to_owned()) } else { Ok(()) })
+    }
+
+    fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
         let cpus = Cpus::online()?;
         let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
-        let mut once = Vec::new();
+        let (mut once, mut accounts) = (Vec::new(), None);
         let mut statuses = Vec::new();
         for (meter, open) in OPENERS {
-            let opened = if selection.allows(meter) { open(&cpus) } else { Err(not_chosen(meter)) };
+            let chosen = if selection.allows(meter) { fits(meter) } else { Err(not_chosen(meter)) };
+            let opened = chosen.and_then(|()| open(&cpus));
             let status = Reading::from(opened.as_ref().map(|_| meter.descriptor().sees.to_owned()));
             statuses.push(MeterStatus { meter, status });
             match opened {
@@ -174,12 +197,13 @@ impl MeterSet {
                     of_cpus.iter_mut().zip(meters).for_each(|((_, own), opened)| own.push((meter, opened)));
                 }
                 Ok(Opened::Once(source)) => once.push(Paced::new(meter, source)),
+                Ok(Opened::Accounts(opened)) => accounts = Some(opened),
                 Ok(Opened::ReadAnyway) | Err(_) => {}
             }
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, proc_stat, selection, statuses, probes })
+        Ok(Self { readers, once, accounts, proc_stat, selection, statuses, probes })
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -204,6 +228,12 @@ impl MeterSet {
         Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
 
+    /// The mode whose windows the cost will come from, if not from the quiet ones: the accounts', beside other programs.
+    pub fn favoured(&self) -> Option<Mode> {
+        let needed = self.accounts.as_ref().is_some_and(|accounts| accounts.are_needed());
+        needed.then_some(Mode::Alone(Meter::Accounts))
+    }
+
     /// Reads every clock, then starts what `mode`, the mode of the time after this snapshot, needs.
     pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
         let now = Nanos(monotonic_nanos());
@@ -221,11 +251,17 @@ impl MeterSet {
     fn read(&mut self, mode: Mode, work: &dyn Work, is_due: impl Fn(&mut Paced) -> bool) -> Snapshot {
         // Decide first, so that nothing delays the readings.
         let due: Vec<bool> = self.once.iter_mut().map(is_due).collect();
+        let owners = self.accounts.as_ref().map(|_| work.owners()).unwrap_or_default();
+        self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
         let at_nanos = Nanos(monotonic_nanos());
+        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
+        // Beside the accounts, where they are read.
+        let early = self.accounts.as_ref().map(|_| work.done());
         let cpus = self.readers.read(mode);
-        let done = work.done();
+        let done = early.unwrap_or_else(|| work.done());
         let mut clocks = ByMeter::default();
         let thread = work.thread_nanos().filter(|_| self.selection.allows(Meter::Thread));
+        clocks.set(Meter::Accounts, read.clocks);
         clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
         let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
         clocks.set(Meter::ProcStat, idle);
@@ -235,9 +271,24 @@ impl MeterSet {
         }
         let storage_read = work.storage_read();
         let probes = self.probes.read();
-        Snapshot { mode, at_nanos, cpus, clocks, system, done, storage_read, whereabouts: None, probes }
+        self.accounts.iter_mut().for_each(|accounts| accounts.after());
+        Snapshot {
+            mode,
+            at_nanos,
+            cpus,
+            clocks,
+            system,
+            done,
+            storage_read,
+            whereabouts: None,
+            probes,
+            accounts: read.accounts,
+        }
     }
 }
+
+/// Why a meter that disturbs does not run in slices.
+const NO_WINDOWS: &str = "it disturbs the workload, and has windows of its own only in run and cost";
 
 /// Why a meter that could run does not run.
 fn not_chosen(meter: Meter) -> String {

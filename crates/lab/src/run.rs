@@ -152,6 +152,9 @@ impl Work for Running<'_> {
     fn storage_read(&self) -> Option<Bytes> {
         own_storage_read()
     }
+    fn owners(&self) -> Owners {
+        Owners { workers: self.pool.thread_ids(), command: None }
+    }
 }
 
 impl Subject for Running<'_> {

@@ -171,6 +171,15 @@ impl<'a> Session<'a> {
         Ok(MeterSet::open(self.settings.meters.clone())?.beside(probes))
     }
 
+    /// The same, for what has no windows of its own for meters that disturb.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn undisturbed_meters(&self) -> Result<MeterSet> {
+        let probes = ProbeSet::open(&self.settings.probes)?;
+        Ok(MeterSet::open_undisturbed(self.settings.meters.clone())?.beside(probes))
+    }
+
     /// Runs prepare, with the values of this point of a sweep.
     ///
     /// # Errors

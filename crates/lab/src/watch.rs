@@ -13,6 +13,8 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS_PER_RUN: u32 = 50;
 /// Quiet windows between two windows of a meter that disturbs.
 const QUIET_WINDOWS: usize = 3;
+/// Windows of a meter that disturbs, one after the other, if the cost comes from them.
+const FAVOURED_WINDOWS: usize = 5;
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
@@ -70,7 +72,7 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     subject.begin();
     loop {
         let over = subject.wait(rotation.length(started.elapsed()));
-        rotation.advance();
+        rotation.advance(meters.favoured());
         let mode = if over { Mode::Gap } else { rotation.mode() };
         stretch.snapshots.push(snapshot(meters, mode, subject));
         if let [.., before, after] = stretch.snapshots.as_slice() {
@@ -90,6 +92,7 @@ fn snapshot(meters: &mut MeterSet, mode: Mode, subject: &mut dyn Subject) -> Sna
 
 /// Mode and length of the next window.
 struct Rotation {
+    windows: Windows,
     cycle: Vec<Mode>,
     place: usize,
 }
@@ -98,12 +101,7 @@ impl Rotation {
     /// Quiet windows, and between them one of each mode that disturbs. A single such mode without quiet windows to
     /// compare with runs all the time.
     fn new(windows: Windows) -> Self {
-        let mut cycle = vec![Mode::Quiet; if windows.quiet { QUIET_WINDOWS } else { 0 }];
-        match windows.disturbing.as_slice() {
-            [only] if cycle.is_empty() => cycle.push(*only),
-            several => cycle.extend(several.iter().flat_map(|mode| [Mode::Gap, *mode, Mode::Gap])),
-        }
-        Self { cycle, place: 0 }
+        Self { cycle: cycle(&windows, None), windows, place: 0 }
     }
 
     fn mode(&self) -> Mode {
@@ -114,9 +112,35 @@ impl Rotation {
         if self.mode() == Mode::Gap { GAP } else { SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN) }
     }
 
-    fn advance(&mut self) {
+    /// The next window. Windows of a mode that is favoured are as many as quiet ones were, and the other way round.
+    fn advance(&mut self, favoured: Option<Mode>) {
         self.place = (self.place + 1) % self.cycle.len().max(1);
+        if self.place == 0 {
+            self.cycle = cycle(&self.windows, favoured);
+        }
     }
+}
+
+/// One turn through all modes.
+fn cycle(windows: &Windows, favoured: Option<Mode>) -> Vec<Mode> {
+    let quiet = match favoured {
+        _ if !windows.quiet => 0,
+        Some(_) => 1,
+        None => QUIET_WINDOWS,
+    };
+    let mut cycle = vec![Mode::Quiet; quiet];
+    match windows.disturbing.as_slice() {
+        [only] if cycle.is_empty() => cycle.push(*only),
+        several => {
+            for mode in several {
+                let count = if favoured == Some(*mode) { FAVOURED_WINDOWS } else { 1 };
+                cycle.push(Mode::Gap);
+                cycle.extend(std::iter::repeat_n(*mode, count));
+                cycle.push(Mode::Gap);
+            }
+        }
+    }
+    cycle
 }
 
 #[cfg(test)]
@@ -130,16 +154,31 @@ mod tests {
         let mut modes = Vec::new();
         for _ in 0..7 {
             modes.push(rotation.mode());
-            rotation.advance();
+            rotation.advance(None);
         }
         let quiet = Mode::Quiet;
         assert_eq!(modes, [quiet, quiet, quiet, Mode::Gap, Mode::Alone(Meter::Soaker), Mode::Gap, quiet]);
     }
 
     #[test]
+    fn a_favoured_meter_has_most_windows_from_the_next_turn_on() {
+        let mode = Mode::Alone(Meter::Accounts);
+        let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![mode] });
+        let modes: Vec<Mode> = (0..14)
+            .map(|_| {
+                let mode = rotation.mode();
+                rotation.advance(Some(Mode::Alone(Meter::Accounts)));
+                mode
+            })
+            .collect();
+        let (quiet, gap) = (Mode::Quiet, Mode::Gap);
+        assert_eq!(modes, [quiet, quiet, quiet, gap, mode, gap, quiet, gap, mode, mode, mode, mode, mode, gap]);
+    }
+
+    #[test]
     fn a_meter_that_disturbs_and_is_alone_runs_all_the_time() {
         let mut rotation = Rotation::new(Windows { quiet: false, disturbing: vec![Mode::Alone(Meter::Sampler)] });
-        rotation.advance();
+        rotation.advance(None);
         assert_eq!(rotation.mode(), Mode::Alone(Meter::Sampler));
         assert!(rotation.length(Duration::ZERO) > GAP);
     }

@@ -4,6 +4,7 @@
 //! unknown, and a warning says why. Costs are net of the machine's background unless the name ends in `_gross`.
 //! name ends in `_gross`.
 
+use crate::account::AccountKind;
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -181,6 +182,20 @@ pub struct PhaseFinding {
     pub cycles_per_io_high: Option<f64>,
     /// Cycles of the whole machine per I/O, including the background.
     pub cycles_per_io_gross: Option<f64>,
+    /// Net cycles per I/O with the whole background subtracted as a level, as the machine was before and after.
+    #[serde(default)]
+    pub cycles_per_io_by_level: Option<Estimate>,
+    /// Net cycles per I/O of what belongs to the load by its name, from the windows of exact accounts: its tasks and those that it wakes in
+    /// full, other processes not at all, and the kernel's threads, softirqs, interrupts and idle entry net of their rates without the load.
+    #[serde(default)]
+    pub cycles_per_io_by_name: Option<Estimate>,
+    /// Whether `cycles_per_io` and the figures that follow from it are those by name: where other processes use more than 5 % of the
+    /// machine.
+    #[serde(default)]
+    pub known_by_name: bool,
+    /// Part of the machine's time that other processes used while the load ran, 0 to 1; `null` without exact accounts.
+    #[serde(default)]
+    pub others_busy_fraction: Option<f64>,
     /// Cycles of the background per I/O: gross − net.
     pub cycles_per_io_background: Option<f64>,
     /// Basis of the interval, in words, or why there is none.
@@ -314,11 +329,20 @@ pub struct MeterReading {
 pub struct AccountFinding {
     /// Name of the account, in words.
     pub name: String,
+    /// What the CPUs did, by exact accounts; `null` where those were not kept, and for a sum over several.
+    #[serde(default)]
+    pub kind: Option<AccountKind>,
     /// Owner of the tasks; `null` for a sum over several owners, and for cycles that no task is charged for:
     /// interrupts, idle entry and exit, tasks that ran between two scans, and the error of the other accounts.
     pub owner: Option<TaskOwner>,
     /// Net cycles per I/O.
     pub cycles_per_io: f64,
+    /// Lower end of its 95 % interval, with the phase's cost taken as known; `null` without exact accounts.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// Upper end likewise.
+    #[serde(default)]
+    pub high: Option<f64>,
     /// Fraction of the phase's net cycles per I/O, 0 to 1.
     pub share: f64,
 }

@@ -4,6 +4,7 @@
 //! [`finding`]. This crate does no I/O, reads no clock and starts no thread: everything can be recomputed from a saved
 //! record.
 
+pub mod account;
 pub mod blast;
 pub mod comparison;
 pub mod cost;

@@ -24,6 +24,8 @@ pub enum Meter {
     Soaker,
     /// perf `cpu-clock` samples of CPUs that are not idle.
     Sampler,
+    /// Programs of the kernel that charge every nanosecond to a task, a softirq, an interrupt or idling.
+    Accounts,
     /// CPU clocks of the workload's own threads, as in per-process figures.
     Thread,
     /// Hardware cycle counters, system-wide.
@@ -84,6 +86,8 @@ pub struct Descriptor {
     pub read_at: ReadAt,
     /// Whether it changes what it measures, so that it needs its own windows.
     pub disturbs: bool,
+    /// Whether it runs unless other meters are chosen.
+    pub by_default: bool,
     /// Its rank as the headline meter, 1 is the most trusted; `None` if it is never the headline meter.
     pub headline_rank: Option<u8>,
     /// The smallest step of its reading, in nanoseconds of CPU time (of a nominal cycle for core cycles).
@@ -100,6 +104,7 @@ const COMMON: Descriptor = Descriptor {
     counts: Counts::IdleTime,
     read_at: ReadAt::EachCpu,
     disturbs: false,
+    by_default: false,
     headline_rank: None,
     resolution_nanos: 1.0,
     expected_error: None,
@@ -111,8 +116,16 @@ const fn error(working_percent: f64, waking_percent: f64) -> Option<ExpectedErro
 
 impl Meter {
     /// Every meter, in the order in which reports show them.
-    pub const ALL: [Self; 7] =
-        [Self::Pmu, Self::Idle, Self::TimerList, Self::ProcStat, Self::Soaker, Self::Sampler, Self::Thread];
+    pub const ALL: [Self; 8] = [
+        Self::Pmu,
+        Self::Idle,
+        Self::TimerList,
+        Self::ProcStat,
+        Self::Soaker,
+        Self::Sampler,
+        Self::Accounts,
+        Self::Thread,
+    ];
 
     /// The table of meters.
     ///
@@ -163,6 +176,15 @@ impl Meter {
                 counts: Counts::BusyTime,
                 disturbs: true,
                 headline_rank: Some(5),
+                ..COMMON
+            },
+            Self::Accounts => Descriptor {
+                name: "accounts",
+                sees: "every nanosecond of every CPU, charged to a task, a softirq, an interrupt or idling; makes switches and interrupts dearer, so it uses its own windows",
+                counts: Counts::BusyTime,
+                read_at: ReadAt::Once,
+                disturbs: true,
+                by_default: true,
                 ..COMMON
             },
             Self::Pmu => Descriptor {
@@ -241,7 +263,7 @@ pub struct MeterStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// All that do not disturb the load.
+    /// All that do not disturb the load, and the accounts.
     #[default]
     Default,
     /// Only these.
@@ -254,7 +276,7 @@ impl Selection {
     /// Whether a meter may run.
     pub fn allows(&self, meter: Meter) -> bool {
         match self {
-            Self::Default => !meter.disturbs(),
+            Self::Default => !meter.disturbs() || meter.descriptor().by_default,
             Self::Only(chosen) => chosen.contains(&meter),
             Self::All => true,
         }

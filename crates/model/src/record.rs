@@ -4,6 +4,7 @@
 //! can be repeated. The exception is [`TaskTimes`], a difference between two scans, because two scans of all tasks
 //! would make up most of a record. A record is saved before it is studied.
 
+pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
@@ -196,6 +197,9 @@ pub struct Snapshot {
     /// The readings of the record's probes; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<probe::Readings>>,
+    /// Exact accounts since the previous snapshot, if they were kept in that window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<Box<Accounts>>,
 }
 
 /// I/Os and bytes completed.
@@ -238,41 +242,6 @@ pub struct SystemCounts {
     pub busy_nanos: Option<Nanos>,
     /// Context switches since boot.
     pub context_switches: u64,
-}
-
-/// CPU time of tasks over a stretch: the difference between two scans.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct TaskTimes {
-    /// Time between the two scans.
-    pub wall_nanos: Nanos,
-    /// Tasks that ran; tasks of one process with the same name are one entry.
-    pub tasks: Vec<TaskTime>,
-}
-
-/// CPU time that the scheduler charged to tasks of one name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskTime {
-    /// Name of the task (`comm`).
-    pub name: String,
-    /// Its owner.
-    pub owner: TaskOwner,
-    /// CPU time.
-    pub nanos: Nanos,
-}
-
-/// The owner of CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum TaskOwner {
-    /// The workload: a worker thread, or the measured command and its children.
-    Workload,
-    /// iotoll itself: its meters and its progress display.
-    Iotoll,
-    /// A thread of the kernel.
-    Kernel,
-    /// Another process.
-    Other,
 }
 
 /// Jobs that ran at the same time.

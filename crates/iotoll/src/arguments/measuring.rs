@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct MeterArguments {
-    /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, thread,
-    /// pmu, all [default: the meters that do not disturb the workload]
+    /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, accounts, thread,
+    /// pmu, all [default: the meters that do not disturb the workload, and the accounts of run and cost]
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
 }

@@ -4,7 +4,7 @@ use super::{CommandPlan, Count, Counter, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
-use crate::meter::{TaskScan, Work};
+use crate::meter::{Owners, TaskScan, Work};
 use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
@@ -239,6 +239,10 @@ impl Work for Running<'_> {
 
     fn thread_nanos(&self) -> Option<Nanos> {
         None
+    }
+
+    fn owners(&self) -> Owners {
+        Owners { command: self.process, ..Owners::default() }
     }
 
     fn storage_read(&self) -> Option<Bytes> {

@@ -14,7 +14,7 @@ mod layout;
 mod origins;
 mod totals;
 
-use calibration::Calibration;
+use calibration::{Calibration, split};
 use instructions::{Instructions, Interrupt, Maps};
 use layout::{Account, Layout, header_word};
 use model::unit::Nanos;
@@ -27,6 +27,9 @@ use totals::{Sum, Totals};
 const TASKS: u32 = 32_768;
 /// Processes that can be forked between two readings.
 const FORKS: u32 = 16_384;
+
+/// Pairs of a waker and a process between two readings; what finds no room is not counted.
+const WAKERS: u32 = 16_384;
 
 /// Names of softirqs, in the order of linux/interrupt.h.
 pub const SOFTIRQS: [&str; 10] =
@@ -72,6 +75,7 @@ struct Programs {
     rename: Program,
     /// Unless it is unknown where a task has its numbers.
     fork: Option<Program>,
+    wake: Option<Program>,
     close: Program,
 }
 
@@ -130,6 +134,23 @@ pub struct InterruptUse {
     pub used: Use,
 }
 
+/// How often a waker woke a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeUps {
+    pub waker: Waker,
+    pub process: u32,
+    pub count: u64,
+}
+
+/// Who wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Waker {
+    Process(u32),
+    /// By its name.
+    Softirq(&'static str),
+    Interrupt,
+}
+
 /// Everything since the accounts were attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountTimes {
@@ -149,6 +170,7 @@ pub struct AccountTimes {
     /// Events that the kernel left out, because the same program was running.
     pub left_out: u64,
     pub switches: u64,
+    pub wakes: Vec<WakeUps>,
     /// How often the programs ran.
     pub program_runs: u64,
 }
@@ -171,6 +193,7 @@ impl Accounts {
             states: ArrayMap::create("iotoll_states", layout.words(), usize::try_from(cpus).unwrap_or(usize::MAX))?,
             tasks: HashMap::create("iotoll_tasks", tasks)?,
             parents: HashMap::create("iotoll_parents", FORKS)?,
+            wakes: HashMap::create("iotoll_wakes", WAKERS)?,
         };
         let programs = Programs::load(&Instructions { maps: &maps, layout }, calibration.offset)?;
         let origins = Origins::new(calibration.process == std::process::id());
@@ -201,6 +224,7 @@ impl Accounts {
         self.maps.states.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.maps.tasks.drain()?;
         self.maps.parents.drain()?;
+        self.maps.wakes.drain()?;
         let links = self.programs.attach()?;
         // Whatever is forked from here on is seen.
         self.origins.read_all();
@@ -245,6 +269,7 @@ impl Accounts {
         totals.close(closed, self.accounts(closed));
         totals.add_tasks(closed, &self.maps.tasks.drain()?);
         totals.add_parents(&self.maps.parents.drain()?);
+        totals.add_wakes(&self.maps.wakes.drain()?);
         let mut times = AccountTimes {
             left_out: self.programs.left_out()?.saturating_sub(attached.left_out_before),
             ..AccountTimes::default()
@@ -312,6 +337,14 @@ impl Accounts {
                 nanos: nanos(task.nanos),
             });
         }
+        times.wakes = totals
+            .wakes
+            .iter()
+            .map(|(&key, &count)| {
+                let (waker, process) = split(key);
+                WakeUps { waker: waker_of(waker), process, count }
+            })
+            .collect();
         let interrupted = times.softirqs.iter().map(|softirq| softirq.used.count);
         let interrupted = interrupted.chain(times.interrupts.iter().map(|interrupt| interrupt.used.count));
         // All but switches have a start and an end.
@@ -338,6 +371,18 @@ impl AccountTimes {
 impl From<Sum> for Use {
     fn from(sum: Sum) -> Self {
         Self { nanos: nanos(sum.nanos), count: sum.count }
+    }
+}
+
+fn waker_of(number: u32) -> Waker {
+    let softirq = |first: Account| {
+        let place = number.checked_sub(layout::NO_PROCESS.unsigned_abs() + u32::from(first.0.unsigned_abs()))?;
+        SOFTIRQS.get(usize::try_from(place).ok()?)
+    };
+    match softirq(layout::SOFTIRQS).or_else(|| softirq(layout::SOFTIRQS_FROM_IDLE)) {
+        Some(name) => Waker::Softirq(name),
+        None if number >= layout::NO_PROCESS.unsigned_abs() => Waker::Interrupt,
+        None => Waker::Process(number),
     }
 }
 
@@ -368,6 +413,7 @@ impl Programs {
             rename: load("rename", instructions.rename())?,
             // Without it, the accounts still work.
             fork: numbers.and_then(|offset| load("fork", instructions.fork(offset)).ok()),
+            wake: numbers.and_then(|offset| load("wake", instructions.wake(offset)).ok()),
             close: load("close", instructions.close())?,
         })
     }
@@ -390,6 +436,7 @@ impl Programs {
         }
         links.push(self.rename.attach("sched_process_exec")?);
         links.extend(self.fork.as_ref().map(|fork| fork.attach("sched_process_fork")).transpose()?);
+        links.extend(self.wake.as_ref().map(|wake| wake.attach("sched_waking")).transpose()?);
         links.push(self.switch.attach("sched_switch")?);
         links.push(self.idle.attach("cpu_idle")?);
         Ok(links)
@@ -406,7 +453,11 @@ impl Programs {
             &self.rename,
             &self.close,
         ];
-        fixed.into_iter().chain(self.enter_vector.iter().map(|(_, program)| program)).chain(&self.fork)
+        fixed
+            .into_iter()
+            .chain(self.enter_vector.iter().map(|(_, program)| program))
+            .chain(&self.fork)
+            .chain(&self.wake)
     }
 
     fn left_out(&self) -> Result<u64, Error> {

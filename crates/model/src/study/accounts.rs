@@ -1,4 +1,9 @@
-//! The accounts that the cost is charged to: tasks by name, and the rest that no task is charged for.
+//! The accounts that the cost is charged to: exact ones where they were kept, otherwise tasks by name and the rest that no task is
+//! charged for.
+
+mod exact;
+
+pub(super) use exact::{AccountKey, of_the_load, others_part, rates};
 
 use super::Context;
 use super::background::BackgroundRates;
@@ -12,8 +17,31 @@ use std::collections::BTreeMap;
 /// Smaller accounts are combined, because they are noise compared with the rest.
 const LEAST_SHARE: f64 = 0.01;
 
+/// An account of which nothing but its cost is known.
+const NOT_EXACT: AccountFinding = AccountFinding {
+    name: String::new(),
+    kind: None,
+    owner: None,
+    cycles_per_io: 0.0,
+    low: None,
+    high: None,
+    share: 0.0,
+};
+
 /// Splits `net` cycles per I/O. Empty if nothing is known about tasks.
 pub(super) fn study(
+    executions: &[Execution],
+    net: Option<f64>,
+    ios: Option<u64>,
+    outside: Option<f64>,
+    (rates, by_name): (&BackgroundRates, bool),
+    context: &Context,
+) -> Vec<AccountFinding> {
+    let exact = net.filter(|net| *net > 0.0).and_then(|net| exact::study(executions, net, (rates, by_name)));
+    exact.unwrap_or_else(|| by_tasks(executions, net, ios, outside, rates, context))
+}
+
+fn by_tasks(
     executions: &[Execution],
     net: Option<f64>,
     ios: Option<u64>,
@@ -83,16 +111,22 @@ pub(super) fn study(
         if (cycles / net).abs() < LEAST_SHARE {
             small += cycles;
         } else {
-            accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });
+            accounts.push(AccountFinding {
+                name,
+                owner: Some(owner),
+                cycles_per_io: cycles,
+                share: cycles / net,
+                ..NOT_EXACT
+            });
         }
     }
     accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
     let mut other = |name: &str, cycles: f64| {
         accounts.push(AccountFinding {
             name: name.to_owned(),
-            owner: None,
             cycles_per_io: cycles,
             share: cycles / net,
+            ..NOT_EXACT
         });
     };
     other("other tasks, each below 1 %", small);
@@ -110,6 +144,7 @@ fn label(owner: TaskOwner, name: &str) -> String {
         (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
         (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
         (TaskOwner::Other, _) => format!("{name} (another process)"),
+        (TaskOwner::Peer, _) => format!("{name} (woken by the workload)"),
         _ => name.to_owned(),
     }
 }

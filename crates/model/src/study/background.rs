@@ -1,6 +1,7 @@
 //! The background as a rate, which is subtracted from each meter's figures.
 
 use super::Context;
+use super::accounts::{self, AccountKey};
 use super::caveats::NEVER_IDLE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
@@ -24,6 +25,8 @@ pub(super) struct Rate {
 pub(super) struct BackgroundRates {
     rates: BTreeMap<Meter, Rate>,
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
+    /// Time of each exact account per time that passed.
+    accounts: BTreeMap<AccountKey, f64>,
     switches_per_second: Option<f64>,
 }
 
@@ -43,7 +46,12 @@ impl BackgroundRates {
         if seconds > 0.0 {
             nanos.values_mut().for_each(|nanos| *nanos /= seconds);
         }
-        Self { rates, task_nanos_per_second: nanos, switches_per_second: switches_per_second(stretches) }
+        Self {
+            rates,
+            task_nanos_per_second: nanos,
+            accounts: accounts::rates(stretches),
+            switches_per_second: switches_per_second(stretches),
+        }
     }
 
     /// The rate of `meter`; `None` if it did not run.
@@ -66,6 +74,11 @@ impl BackgroundRates {
     /// CPU time per second of a task.
     pub(super) fn task_nanos_per_second(&self, owner: TaskOwner, name: &str) -> f64 {
         self.task_nanos_per_second.get(&(owner, name.to_owned())).copied().unwrap_or(0.0)
+    }
+
+    /// The time of each exact account per time that passed.
+    pub(super) fn accounts(&self) -> &BTreeMap<AccountKey, f64> {
+        &self.accounts
     }
 
     pub(super) fn switches_per_second(&self) -> Option<f64> {

@@ -154,6 +154,19 @@ fn flushes_apart(job: &JobFinding) -> Option<Warning> {
 fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let background = &finding.background;
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let others =
+        finding.phases.iter().filter(|phase| phase.known_by_name).filter_map(|phase| phase.others_busy_fraction);
+    if let Some(others) = others.reduce(f64::max) {
+        let message = format!(
+            "other processes used {} of the machine beside the load; they are left out of the cost by their names, but they share its \
+             caches and CPUs",
+            percent(others)
+        );
+        found.push(Warning::new(Code::BusyBackground, message));
+    }
+    if finding.phases.iter().all(|phase| phase.known_by_name) && !finding.phases.is_empty() {
+        return;
+    }
     let Some(busy) = background.busy_fraction else {
         if record.background.is_empty() && finding.phases.iter().any(|phase| phase.cycles.is_some()) {
             let message = "the background was not measured, so costs are gross";

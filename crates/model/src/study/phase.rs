@@ -7,6 +7,7 @@ use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
 use super::{page_cache, placement, probes, regimes, series};
+use crate::account::BUSY_OTHERS;
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
@@ -28,6 +29,15 @@ struct Costs {
 impl Costs {
     fn by(meter: Meter, executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
         let per = |per| cost(executions, meter, per, rates, context);
+        Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
+    }
+
+    /// Of what belongs to the load by its name, from the windows of exact accounts. Nothing is subtracted from it as a whole.
+    fn by_name(executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
+        let seen = |execution: &Execution| {
+            Some(accounts::of_the_load(execution, rates, context)).filter(|windows| !windows.is_empty())
+        };
+        let per = |per| per_work(executions, per, Rate::default(), seen);
         Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
     }
 }
@@ -81,7 +91,12 @@ pub(super) fn study(
     let work = Work::of(executions);
     let readings = readings(executions, meters, rates, context);
     let headline = headline(&readings);
-    let Costs { per_io, per_byte, per_second } = headline.map(|(_, costs)| costs).unwrap_or_default();
+    let by_level = headline.map(|(_, costs)| costs).unwrap_or_default();
+    let others = accounts::others_part(executions);
+    let by_name = others.map(|_| Costs::by_name(executions, rates, context));
+    // On a quiet machine all windows give the narrower interval; on a busy one, what others do would be in it.
+    let named = by_name.filter(|named| others > Some(BUSY_OTHERS) && named.per_second.is_some());
+    let Costs { per_io, per_byte, per_second } = named.unwrap_or(by_level);
     let headline = headline.map(|(meter, _)| meter);
     // Without a meter of the whole machine, only the own threads have an interval.
     let of_threads = readings.iter().find(|(meter, _)| *meter == Meter::Thread);
@@ -112,8 +127,12 @@ pub(super) fn study(
         cycles_per_io: net.map(|net| net.value),
         cycles_per_io_low: net.and_then(|net| net.low),
         cycles_per_io_high: net.and_then(|net| net.high),
-        cycles_per_io_gross: per_io.map(|cost| cost.gross),
-        cycles_per_io_background: per_io.map(|cost| cost.gross - cost.net.value),
+        cycles_per_io_by_level: by_level.per_io.map(|cost| cost.net),
+        cycles_per_io_by_name: by_name.and_then(|named| named.per_io).map(|cost| cost.net),
+        others_busy_fraction: others,
+        known_by_name: named.is_some(),
+        cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
+        cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),
         interval_from: interval_from(executions, per_io.or(per_second).or(of_threads)),
         carried_by: per_io.or(per_second).and_then(carried_by),
         correlation: per_io.or(per_second).and_then(|cost| cost.correlation),
@@ -122,13 +141,20 @@ pub(super) fn study(
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
         context_switches_per_io: switches.map(|(switches, ios)| switches / ios),
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
-        busy_cpus_gross: per_second.map(|cost| busy_cpus(cost.gross)),
+        busy_cpus_gross: by_level.per_second.map(|cost| busy_cpus(cost.gross)),
         thread_cycles_per_io: thread,
         threads_on_cpu_fraction: threads_on_cpu(executions, work.wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
-        accounts: accounts::study(executions, net.map(|net| net.value), work.ios, cycles_outside_io, rates, context),
+        accounts: accounts::study(
+            executions,
+            net.map(|net| net.value),
+            work.ios,
+            cycles_outside_io,
+            (rates, named.is_some()),
+            context,
+        ),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),

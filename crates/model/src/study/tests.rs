@@ -1,5 +1,6 @@
 //! The study of simulated records, whose truth is known.
 
+mod accounts;
 mod coverage;
 mod hostile;
 mod limits;

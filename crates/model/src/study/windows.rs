@@ -230,13 +230,14 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
         Counts::BusyTime => BusyTime::<WholeMachine>::from_nanos(counted as f64).cycles(context.clock).count(),
         Counts::CoreCycles => Cycles::<WholeMachine>::counted(counted as f64).count(),
     };
-    let done = match (before.done, after.done) {
-        (Some(before), Some(after)) => {
-            Some(Done { ios: after.ios.saturating_sub(before.ios), bytes: after.bytes.since(before.bytes) })
-        }
-        _ => None,
-    };
+    let done = done_between(before, after);
     Some(Window { begin: before.at_nanos, end: after.at_nanos, cycles, capacity_seconds: capacity.cpu_seconds(), done })
+}
+
+/// The work between two snapshots, if both have it.
+pub(super) fn done_between(before: &Snapshot, after: &Snapshot) -> Option<Done> {
+    let (before, after) = (before.done?, after.done?);
+    Some(Done { ios: after.ios.saturating_sub(before.ios), bytes: after.bytes.since(before.bytes) })
 }
 
 /// The change of each CPU's counter between that CPU's own two readings.

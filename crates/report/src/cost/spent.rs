@@ -40,7 +40,7 @@ fn accounts(phase: &PhaseFinding) -> Table {
 fn tone(account: &AccountFinding) -> Tone {
     match account.owner {
         Some(TaskOwner::Workload) => Tone::Own,
-        Some(TaskOwner::Kernel | TaskOwner::Other) | None => Tone::Notice,
+        Some(TaskOwner::Kernel | TaskOwner::Other | TaskOwner::Peer) | None => Tone::Notice,
         Some(TaskOwner::Iotoll) => Tone::Faint,
     }
 }
@@ -96,6 +96,9 @@ fn modes(phase: &PhaseFinding) -> Option<Note> {
 }
 
 fn gross(phase: &PhaseFinding) -> Option<Note> {
+    if phase.known_by_name {
+        return by_name(phase);
+    }
     let (net, gross, background) = (phase.cycles_per_io?, phase.cycles_per_io_gross?, phase.cycles_per_io_background?);
     let scale = Scale::of(CYCLES, gross);
     let text = format!(
@@ -106,6 +109,24 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
         scale.unit
     );
     Some(Note::new(Tone::Faint, text))
+}
+
+/// What the cost leaves out, and what it would be otherwise.
+fn by_name(phase: &PhaseFinding) -> Option<Note> {
+    let (net, others) = (phase.cycles_per_io?, phase.others_busy_fraction?);
+    let scale = Scale::of(CYCLES, net);
+    let mut text =
+        format!("Other processes used {} of the machine; they are left out by their names.", number::percent(others));
+    if let Some(level) = phase.cycles_per_io_by_level {
+        let ends = level.low.zip(level.high).map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
+        text += &format!(
+            " With the whole background subtracted as a level: {}{} {}/IO.",
+            scale.cell(level.value),
+            ends.unwrap_or_default(),
+            scale.unit
+        );
+    }
+    Some(Note::new(Tone::Notice, text))
 }
 
 #[cfg(test)]
@@ -154,7 +175,8 @@ mod tests {
     }
 
     fn account(name: &str, owner: Option<TaskOwner>, cycles_per_io: f64) -> AccountFinding {
-        AccountFinding { name: name.to_owned(), owner, cycles_per_io, share: cycles_per_io / 3004.0 }
+        let name = name.to_owned();
+        AccountFinding { name, kind: None, owner, cycles_per_io, low: None, high: None, share: cycles_per_io / 3004.0 }
     }
 
     #[test]

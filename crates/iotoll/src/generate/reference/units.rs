@@ -86,7 +86,7 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 48] = [
+const KEYS: [(&str, &str, &str); 50] = [
     ("Level", "value", "unit of its series"),
     ("Point", "value", "unit of its series"),
     ("LimitFinding", "found", "its `unit`"),
@@ -106,6 +106,8 @@ const KEYS: [(&str, &str, &str); 48] = [
     ("LatencyFinding", "bucket_error_fraction", "fraction"),
     ("LatencyFinding", "percentiles", "percent, ns"),
     ("MetricFinding", "change", "fraction"),
+    ("AccountFinding", "low", "cycles per I/O"),
+    ("AccountFinding", "high", "cycles per I/O"),
     ("MetricFinding", "low", "fraction"),
     ("MetricFinding", "high", "fraction"),
     ("MetricFinding", "mde80", "fraction"),

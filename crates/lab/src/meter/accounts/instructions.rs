@@ -29,6 +29,8 @@ pub(super) struct Maps {
     pub(super) tasks: HashMap<TASK_WORDS>,
     /// The parent of each process that was forked.
     pub(super) parents: HashMap<1>,
+    /// How often a process was woken, by waker and process.
+    pub(super) wakes: HashMap<1>,
 }
 
 /// Whether an interrupt may come while a program runs.
@@ -228,6 +230,38 @@ impl<'maps> Instructions<'maps> {
         draft.find_header();
         draft.code.load(Eight, R1, HEADER, FORKS_LOST).compute_constant(Add, R1, 1);
         draft.code.store(Eight, HEADER, FORKS_LOST, R1);
+        draft.finish()
+    }
+
+    /// `sched_waking`, whose first argument is the task that is woken: counts by waker and process. The waker is the current process,
+    /// unless a softirq or an interrupt does it. `offset` is where a task has its two numbers.
+    pub(super) fn wake(&self, offset: i32) -> Assembled<'maps> {
+        let mut draft = self.draft(Interrupts::Off);
+        let end = draft.end;
+        let (in_task, known, found) = (draft.code.label(), draft.code.label(), draft.code.label());
+        const NUMBERS: i16 = -8;
+        const PROCESS: i16 = -4;
+        const KEY: i16 = -16;
+        const WAKER: i16 = -12;
+        const ONE: i16 = -24;
+        draft.find_header();
+        draft.code.load(Eight, R3, ARGUMENTS, 0).compute_constant(Add, R3, offset);
+        draft.code.address(R1, R10, NUMBERS.into()).set(R2, 8).call(Helper::ReadKernel);
+        draft.code.jump_if_constant(R0, NotEqual, 0, end);
+        draft.code.load(Eight, R9, HEADER, CONTEXT);
+        draft.code.jump_if_constant(R9, Below, SOFTIRQS.offset().into(), in_task);
+        // Not a process: the account.
+        draft.code.compute_constant(ShiftRight, R9, ACCOUNT_SHIFT).compute_constant(Add, R9, NO_PROCESS);
+        draft.code.jump(known).bind(in_task);
+        draft.code.call(Helper::ProcessAndThread).copy(R9, R0).compute_constant(ShiftRight, R9, 32).bind(known);
+        draft.code.load(Four, R8, R10, PROCESS);
+        draft.code.store(Four, R10, KEY, R8).store(Four, R10, WAKER, R9);
+        draft.code.address(R2, R10, KEY.into()).map(R1, &self.maps.wakes).call(Helper::MapLookup);
+        draft.code.jump_if_constant(R0, NotEqual, 0, found);
+        draft.code.store_constant(Eight, R10, ONE, 1);
+        draft.code.address(R2, R10, KEY.into()).address(R3, R10, ONE.into()).set(R4, 0);
+        draft.code.map(R1, &self.maps.wakes).call(Helper::MapUpdate).jump(end);
+        draft.code.bind(found).set(R1, 1).atomic_add(R0, 0, R1);
         draft.finish()
     }
 

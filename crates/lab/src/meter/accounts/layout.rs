@@ -51,6 +51,9 @@ pub(super) const VECTORS: Account = Account(48);
 /// The first of the devices' interrupts, by number.
 pub(super) const DEVICES: Account = Account(64);
 
+/// Wakers that are no process have this number, and their account added: no process has so high a number.
+pub(super) const NO_PROCESS: i32 = 0x7000_0000;
+
 /// Bytes of an account, as a shift.
 pub(super) const ACCOUNT_SHIFT: i32 = 4;
 

@@ -26,6 +26,8 @@ pub(super) struct Totals {
     pub(super) tasks: BTreeMap<(u32, u32), TaskTotal>,
     /// The parent of each process that was forked.
     pub(super) parents: HashMap<u32, u32>,
+    /// By waker and process.
+    pub(super) wakes: HashMap<u64, u64>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,6 +69,16 @@ impl Totals {
     /// Processes that were forked.
     pub(super) fn add_parents(&mut self, drained: &[(u64, [u64; 1])]) {
         self.parents.extend(drained.iter().map(|&(child, [parent])| (split(child).1, split(parent).1)));
+    }
+}
+
+impl Totals {
+    /// Wake-ups since the last reading.
+    pub(super) fn add_wakes(&mut self, drained: &[(u64, [u64; 1])]) {
+        for &(key, [count]) in drained {
+            let sum = self.wakes.entry(key).or_default();
+            *sum = sum.wrapping_add(count);
+        }
     }
 }
 

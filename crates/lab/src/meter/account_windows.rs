@@ -1,0 +1,246 @@
+//! The accounts as a meter: attached for windows of their own, because the programs make switches and interrupts dearer.
+//!
+//! They are attached before the first reading of such a window, and detached after its last, so that neither is in it. Attaching takes
+//! some milliseconds, in which the load runs on; the time before the window is a gap anyway.
+
+use super::accounts::{AccountTimes, Accounts, WakeUps, Waker};
+use super::tasks::Owners;
+use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
+use model::meter::Meter;
+use model::record::{Clocks, Mode};
+use model::unit::Nanos;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use sys::clock::monotonic_nanos;
+
+/// The mode of their windows.
+const KEPT: Mode = Mode::Alone(Meter::Accounts);
+
+/// Accounts, and what they had when the latest window began.
+pub(super) struct AccountWindows {
+    accounts: Accounts,
+    open: Option<AccountTimes>,
+    /// Busy time in all windows so far, at the end of the latest.
+    clock: Clocks,
+    /// Whether other processes used much of the machine in a window.
+    busy: bool,
+}
+
+/// What was read at a snapshot.
+#[derive(Default)]
+pub(super) struct AccountReading {
+    /// The busy time of all CPUs.
+    pub clocks: Option<Clocks>,
+    /// What the window that ends here was charged to.
+    pub accounts: Option<Box<account::Accounts>>,
+}
+
+impl AccountWindows {
+    pub(super) fn open() -> Result<Self, String> {
+        Ok(Self { accounts: Accounts::open()?, open: None, clock: Clocks::default(), busy: false })
+    }
+
+    /// Before a snapshot that is followed by time in this mode.
+    pub(super) fn before(&mut self, next: Mode) {
+        // Where it fails, the window has no accounts.
+        if next == KEPT && self.open.is_none() && self.accounts.attach().is_err() {
+            self.accounts.detach();
+        }
+    }
+
+    /// At a snapshot.
+    pub(super) fn read(&mut self, next: Mode, owners: &Owners) -> AccountReading {
+        let begun = self.open.take();
+        if begun.is_none() && next != KEPT {
+            return AccountReading::default();
+        }
+        let now = Nanos(monotonic_nanos());
+        let Ok(times) = self.accounts.read() else { return AccountReading::default() };
+        let mut reading = AccountReading::default();
+        if let Some(begun) = &begun {
+            let found = self.since(&times, begun, owners);
+            let cpus = times.cpus.len().max(1) as u64;
+            let idle = times.idle.nanos.since(begun.idle.nanos);
+            let busy = found.passed_nanos.since(idle);
+            let before = self.clock.nanos.first().copied().unwrap_or_default();
+            self.clock.at_nanos += Nanos(found.passed_nanos.0 / cpus);
+            self.clock.nanos = vec![before + busy];
+            self.busy |= found.others_part() > BUSY_OTHERS;
+            reading.accounts = Some(Box::new(found));
+        } else {
+            // The instant of the first reading; later ones follow by the time that passed on the CPUs.
+            self.clock = Clocks { at_nanos: now, nanos: vec![self.clock.nanos.first().copied().unwrap_or_default()] };
+        }
+        reading.clocks = Some(self.clock.clone());
+        self.open = (next == KEPT).then_some(times);
+        reading
+    }
+
+    /// Whether the cost will be that of the load by its name, which only these windows give.
+    pub(super) fn are_needed(&self) -> bool {
+        self.busy
+    }
+
+    /// After a snapshot.
+    pub(super) fn after(&mut self) {
+        if self.open.is_none() {
+            self.accounts.detach();
+        }
+    }
+
+    /// The accounts between two readings. Tasks of one name and owner are one account.
+    fn since(&self, now: &AccountTimes, before: &AccountTimes, owners: &Owners) -> account::Accounts {
+        let mut sums: BTreeMap<(AccountKind, Option<TaskOwner>, String), (Nanos, u64)> = BTreeMap::new();
+        let mut add = |kind, owner, name: &str, nanos: Nanos, count: u64| {
+            if nanos > Nanos(0) || count > 0 {
+                let sum = sums.entry((kind, owner, name.to_owned())).or_default();
+                *sum = (sum.0 + nanos, sum.1.saturating_add(count));
+            }
+        };
+        let mut family =
+            Family { us: self.accounts.own_process(), parents: parents(now), owners, peers: BTreeSet::new() };
+        family.find_peers(now, before);
+        let earlier: HashMap<(u32, u32), Nanos> =
+            before.tasks.iter().map(|task| ((task.process, task.thread), task.nanos)).collect();
+        for task in &now.tasks {
+            let nanos = task.nanos.since(earlier.get(&(task.process, task.thread)).copied().unwrap_or_default());
+            let owner = family.owner(task.process, task.thread, task.kernel_thread, &task.name);
+            add(AccountKind::Task, Some(owner), &task.name, nanos, 0);
+        }
+        for softirq in &now.softirqs {
+            let same =
+                before.softirqs.iter().find(|it| (it.vector, it.from_idle) == (softirq.vector, softirq.from_idle));
+            let was = same.map(|softirq| softirq.used).unwrap_or_default();
+            let used = softirq.used;
+            let count = used.count.saturating_sub(was.count);
+            add(AccountKind::Softirq, None, softirq.vector, used.nanos.since(was.nanos), count);
+        }
+        for interrupt in &now.interrupts {
+            let same = before.interrupts.iter().find(|it| (&it.name, it.number) == (&interrupt.name, interrupt.number));
+            let was = same.map(|interrupt| interrupt.used).unwrap_or_default();
+            let used = interrupt.used;
+            add(
+                AccountKind::Irq,
+                None,
+                &interrupt.name,
+                used.nanos.since(was.nanos),
+                used.count.saturating_sub(was.count),
+            );
+        }
+        for (kind, used, was) in
+            [(AccountKind::IdleEntry, now.idle_entry, before.idle_entry), (AccountKind::Idle, now.idle, before.idle)]
+        {
+            add(kind, None, "", used.nanos.since(was.nanos), used.count.saturating_sub(was.count));
+        }
+        let lost = now.lost.nanos.since(before.lost.nanos);
+        add(AccountKind::Task, Some(TaskOwner::Other), "tasks that found no room in the table", lost, 0);
+        let accounts = sums.into_iter().map(|((kind, owner, name), (nanos, count))| account::Account {
+            kind,
+            name,
+            owner,
+            nanos,
+            count,
+        });
+        account::Accounts {
+            passed_nanos: now.passed().since(before.passed()),
+            accounts: accounts.collect(),
+            program_runs: now.program_runs.saturating_sub(before.program_runs),
+        }
+    }
+}
+
+/// The parent of each process that is known.
+fn parents(times: &AccountTimes) -> HashMap<u32, u32> {
+    times.tasks.iter().filter_map(|task| Some((task.process, task.parent?))).collect()
+}
+
+/// Who belongs to whom.
+struct Family<'a> {
+    us: u32,
+    parents: HashMap<u32, u32>,
+    owners: &'a Owners,
+    /// Processes that work for the workload.
+    peers: BTreeSet<u32>,
+}
+
+/// A process of which this part of the wake-ups comes from the workload, or through the network while the workload runs, works for it.
+const WOKEN: f64 = 0.2;
+/// Fewer wake-ups are chance.
+const FEWEST_WAKE_UPS: u64 = 5;
+
+impl Family<'_> {
+    fn owner(&self, process: u32, thread: u32, kernel: bool, name: &str) -> TaskOwner {
+        if kernel {
+            return TaskOwner::Kernel;
+        }
+        if process == self.us {
+            // The kernel's workers of our io_uring engines are threads of this process.
+            let worker = self.owners.workers.contains(&thread) || name.starts_with("iou-");
+            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
+        }
+        match self.owners.command {
+            Some(command) if self.descends(process, command) => TaskOwner::Workload,
+            _ if self.peers.contains(&process) => TaskOwner::Peer,
+            _ => TaskOwner::Other,
+        }
+    }
+
+    /// Finds the processes that the workload wakes, and those that they wake.
+    fn find_peers(&mut self, now: &AccountTimes, before: &AccountTimes) {
+        // Without a workload nobody works for it.
+        if self.owners.workers.is_empty() && self.owners.command.is_none() {
+            return;
+        }
+        let was: HashMap<_, u64> = before.wakes.iter().map(|it| ((it.waker, it.process), it.count)).collect();
+        let grown = |it: &WakeUps| it.count.saturating_sub(was.get(&(it.waker, it.process)).copied().unwrap_or(0));
+        let mut woken: BTreeMap<u32, Vec<(Waker, u64)>> = BTreeMap::new();
+        for it in &now.wakes {
+            woken.entry(it.process).or_default().push((it.waker, grown(it)));
+        }
+        let own = |process: u32| match self.owners.command {
+            Some(command) => self.descends(process, command),
+            // The meters wake only threads of this process.
+            None => process == self.us,
+        };
+        // A worker of the kernel works for many.
+        let kernel: BTreeSet<u32> =
+            now.tasks.iter().filter(|task| task.kernel_thread).map(|task| task.process).collect();
+        let mut peers = BTreeSet::new();
+        loop {
+            let works = |process: u32, wakers: &[(Waker, u64)]| {
+                let works_for = |waker: Waker| match waker {
+                    Waker::Process(waker) => own(waker) || peers.contains(&waker),
+                    Waker::Softirq(name) => name == "net_rx",
+                    Waker::Interrupt => false,
+                };
+                let all: u64 = wakers.iter().map(|(_, count)| count).sum();
+                let by_it: u64 = wakers.iter().filter(|(waker, _)| works_for(*waker)).map(|(_, count)| count).sum();
+                process != self.us
+                    && !kernel.contains(&process)
+                    && by_it >= FEWEST_WAKE_UPS
+                    && by_it as f64 >= WOKEN * all as f64
+            };
+            let found: BTreeSet<u32> =
+                woken.iter().filter(|(process, by)| works(**process, by)).map(|(it, _)| *it).collect();
+            if found.len() == peers.len() {
+                break;
+            }
+            peers = found;
+        }
+        self.peers = peers;
+    }
+
+    fn descends(&self, mut process: u32, ancestor: u32) -> bool {
+        /// A longer chain is a cycle of reused numbers.
+        const LONGEST: usize = 64;
+        for _ in 0..LONGEST {
+            if process == ancestor {
+                return true;
+            }
+            match self.parents.get(&process) {
+                Some(parent) if *parent > 1 => process = *parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+}
