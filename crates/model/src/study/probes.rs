@@ -96,7 +96,14 @@ impl Probe<'_> {
             ios: after.ios.saturating_sub(before.ios),
             bytes: after.bytes.since(before.bytes),
         });
-        (seconds > 0.0).then_some(Window { begin, end, cycles: counted, capacity_seconds: seconds, done })
+        (seconds > 0.0).then_some(Window {
+            begin,
+            end,
+            measured: end.since(begin),
+            cycles: counted,
+            capacity_seconds: seconds,
+            done,
+        })
     }
 
     /// The change in each window.

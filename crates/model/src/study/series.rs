@@ -56,7 +56,7 @@ fn unmetered(execution: &Execution) -> Vec<Window> {
     let counted = steps(execution).into_iter().filter(|step| step.done.is_some());
     let window = |step: Step| {
         let Step { begin, end, done, .. } = step;
-        Window { begin, end, cycles: 0.0, capacity_seconds: 0.0, done }
+        Window { begin, end, measured: end.since(begin), cycles: 0.0, capacity_seconds: 0.0, done }
     };
     counted.map(window).collect()
 }
@@ -86,6 +86,7 @@ mod tests {
         Window {
             begin: Nanos(second * 1_000_000_000),
             end: Nanos((second + 1) * 1_000_000_000),
+            measured: Nanos(1_000_000_000),
             cycles: 10.0,
             capacity_seconds: 2.0,
             done: Some(Done { ios: 5, bytes: Bytes(20) }),

@@ -19,6 +19,8 @@ pub(crate) struct Window {
     /// Begin and end.
     pub begin: Nanos,
     pub end: Nanos,
+    /// Its length, without the gaps between windows that were joined.
+    pub measured: Nanos,
     /// Cycles in the meter's scope.
     pub cycles: f64,
     /// Seconds of CPU time that the machine had.
@@ -29,11 +31,12 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn seconds(&self) -> f64 {
-        self.end.since(self.begin).seconds()
+        self.measured.seconds()
     }
 
     pub(super) fn join(&mut self, next: &Self) {
         self.end = next.end;
+        self.measured += next.measured;
         self.cycles += next.cycles;
         self.capacity_seconds += next.capacity_seconds;
         self.done = match (self.done, next.done) {
@@ -231,7 +234,8 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
         Counts::CoreCycles => Cycles::<WholeMachine>::counted(counted as f64).count(),
     };
     let done = done_between(before, after);
-    Some(Window { begin: before.at_nanos, end: after.at_nanos, cycles, capacity_seconds: capacity.cpu_seconds(), done })
+    let (begin, end) = (before.at_nanos, after.at_nanos);
+    Some(Window { begin, end, measured: end.since(begin), cycles, capacity_seconds: capacity.cpu_seconds(), done })
 }
 
 /// The work between two snapshots, if both have it.

@@ -77,6 +77,7 @@ pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRat
         Window {
             begin: before.at_nanos,
             end: after.at_nanos,
+            measured: after.at_nanos.since(before.at_nanos),
             cycles: (by_name + by_level - anyway) / 1e9 * context.clock.0,
             capacity_seconds: cpus * after.at_nanos.since(before.at_nanos).seconds(),
             done: done_between(before, after),

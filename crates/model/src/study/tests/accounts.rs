@@ -84,3 +84,20 @@ fn without_windows_of_accounts_tasks_are_told() {
     let last = found.phases[0].accounts.last().unwrap();
     assert!(last.kind.is_none() && last.name.starts_with("no task"), "{last:?}");
 }
+
+/// The windows of accounts lie between the quiet ones, whose cost must not be divided by their I/Os too.
+#[test]
+fn work_that_is_only_counted_in_total_is_divided_over_the_measured_time() {
+    let load = Happening { busy: 100_000_000, thread: 80_000_000, ios: 1000, steal: 0 };
+    let mut whole = stretch(load, &[(AccountKind::Task, Some(TaskOwner::Workload), "fio", 100)]);
+    whole.snapshots.iter_mut().for_each(forget_work);
+    let wall_nanos = Nanos(30 * WINDOW);
+    let execution =
+        Execution { jobs: vec![JobRecord { wall_nanos, ..job(30_000) }], stretch: whole, ..Execution::default() };
+    let found = study(&record(vec![stretch(NOTHING, &[])], vec![execution]));
+    let phase = &found.phases[0];
+    let truth = 100e6 * CLOCK / 1e9 / 1000.0;
+    for cost in [phase.cycles_per_io_by_level, phase.cycles_per_io_by_name] {
+        assert!((cost.unwrap().value / truth - 1.0).abs() < 0.01, "{cost:?} {truth}");
+    }
+}
