@@ -8,6 +8,7 @@ mod hog;
 mod ping_pong;
 mod remote_verify;
 mod restless_hog;
+mod short_processes;
 mod sleeper;
 mod udp_loopback;
 
@@ -23,10 +24,12 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 11] = [
+const LOADS: [Load; 13] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
+    Load { name: "short-processes", arguments: &["THREADS", "MILLIS", "PAUSE"], run: short_processes::run },
+    Load { name: "compute", arguments: &["MILLIS"], run: short_processes::compute },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },

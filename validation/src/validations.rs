@@ -3,6 +3,7 @@
 //! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
 //! status 1.
 
+mod beside_others;
 mod blast;
 mod compare;
 mod contention;
@@ -42,7 +43,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 29] = [
+const VALIDATIONS: [Validation; 30] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -63,6 +64,13 @@ const VALIDATIONS: [Validation; 29] = [
         seconds: 2.0,
         rounds: 8,
         run: known_cost::validate,
+    },
+    Validation {
+        name: "beside-others",
+        shows: "beside programs that come and go, the cost is that of the load alone; needs root (3 min)",
+        seconds: 5.0,
+        rounds: 6,
+        run: beside_others::validate,
     },
     Validation {
         name: "elsewhere",

@@ -38,7 +38,7 @@ struct Row {
 }
 
 static KINDS: [Row; 5] = [
-    Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 3 },
+    Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 4 },
     Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 3 },
     Row {
         kind: Kind::Guest,
