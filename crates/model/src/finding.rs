@@ -343,6 +343,9 @@ pub struct AccountFinding {
     /// Upper end likewise.
     #[serde(default)]
     pub high: Option<f64>,
+    /// Of idle entry and exit: all of it, of which the meter of the cost counts only `cycles_per_io` as busy.
+    #[serde(default)]
+    pub in_all_cycles_per_io: Option<f64>,
     /// Fraction of the phase's net cycles per I/O, 0 to 1.
     pub share: f64,
 }

@@ -3,7 +3,7 @@
 
 mod exact;
 
-pub(super) use exact::{AccountKey, of_the_load, others_part, rates};
+pub(super) use exact::{AccountKey, Total, of_the_load, others_part, rates};
 
 use super::Context;
 use super::background::BackgroundRates;
@@ -25,20 +25,21 @@ const NOT_EXACT: AccountFinding = AccountFinding {
     cycles_per_io: 0.0,
     low: None,
     high: None,
+    in_all_cycles_per_io: None,
     share: 0.0,
 };
 
 /// Splits `net` cycles per I/O. Empty if nothing is known about tasks.
 pub(super) fn study(
     executions: &[Execution],
-    net: Option<f64>,
+    total: Option<Total>,
     ios: Option<u64>,
     outside: Option<f64>,
-    (rates, by_name): (&BackgroundRates, bool),
+    rates: &BackgroundRates,
     context: &Context,
 ) -> Vec<AccountFinding> {
-    let exact = net.filter(|net| *net > 0.0).and_then(|net| exact::study(executions, net, (rates, by_name)));
-    exact.unwrap_or_else(|| by_tasks(executions, net, ios, outside, rates, context))
+    let exact = total.filter(|total| total.net > 0.0).and_then(|total| exact::study(executions, total, rates, context));
+    exact.unwrap_or_else(|| by_tasks(executions, total.map(|total| total.net), ios, outside, rates, context))
 }
 
 fn by_tasks(

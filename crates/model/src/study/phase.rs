@@ -1,7 +1,7 @@
 //! The common cost of the jobs of a phase.
 
 use super::Context;
-use super::accounts;
+use super::accounts::{self, Total};
 use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
@@ -108,6 +108,7 @@ pub(super) fn study(
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
+    let total = net.map(|net| Total { net: net.value, by_name: named.is_some(), meter: headline });
     let regimes = match executions.as_slice() {
         [execution] => regimes::study(execution, headline, rates, context),
         several => regimes::of_executions(several, headline, rates, context),
@@ -147,14 +148,7 @@ pub(super) fn study(
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
-        accounts: accounts::study(
-            executions,
-            net.map(|net| net.value),
-            work.ios,
-            cycles_outside_io,
-            (rates, named.is_some()),
-            context,
-        ),
+        accounts: accounts::study(executions, total, work.ios, cycles_outside_io, rates, context),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),

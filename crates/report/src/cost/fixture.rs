@@ -1,10 +1,10 @@
 //! Typical findings, for the tests of every format.
 
+mod exact;
 mod machine;
 
 pub use machine::{host, origin};
 
-use model::account::AccountKind;
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
@@ -18,7 +18,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
     vec![
         ("psync_4k", psync_4k()),
         ("udp_like", udp_like()),
-        ("beside_a_compiler", beside_a_compiler()),
+        ("beside_a_compiler", exact::beside_a_compiler()),
         ("probed", probed()),
         ("cost_without_ios", cost_without_ios()),
         ("failed", failed()),
@@ -78,32 +78,6 @@ pub fn udp_like() -> RunFinding {
         ..phase("udp-64")
     }];
     finding.jobs = vec![JobFinding { engine: "udp".to_owned(), ..job("udp-64") }];
-    finding
-}
-
-/// Beside other programs, with exact accounts.
-pub fn beside_a_compiler() -> RunFinding {
-    let mut finding = psync_4k();
-    let exact = |name: &str, kind, owner, cycles: f64| AccountFinding {
-        kind: Some(kind),
-        owner,
-        low: Some(cycles * 0.98),
-        high: Some(cycles * 1.02),
-        ..account(name, TaskOwner::Other, cycles)
-    };
-    finding.phases = vec![PhaseFinding {
-        known_by_name: true,
-        others_busy_fraction: Some(0.31),
-        cycles_per_io_by_level: Some(Estimate { value: 3100.0, low: Some(-5200.0), high: Some(11_400.0) }),
-        cycles_per_io_by_name: Some(Estimate { value: 6910.0, low: Some(6840.0), high: Some(6980.0) }),
-        accounts: vec![
-            exact("the workload's own threads", AccountKind::Task, Some(TaskOwner::Workload), 6310.0),
-            exact("nbdkit (woken by the workload)", AccountKind::Task, Some(TaskOwner::Peer), 310.0),
-            exact("softirq net_rx", AccountKind::Softirq, None, 190.0),
-            exact("interrupt local_timer", AccountKind::Irq, None, 100.0),
-        ],
-        ..phase("randread-4k")
-    }];
     finding
 }
 
@@ -561,6 +535,7 @@ fn account(name: &str, owner: TaskOwner, cycles_per_io: f64) -> AccountFinding {
         cycles_per_io,
         low: None,
         high: None,
+        in_all_cycles_per_io: None,
         share: cycles_per_io / 6910.0,
     }
 }

@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 
 /// The accounts of a phase and their sum.
 pub fn block(phase: &PhaseFinding, suffix: &str) -> Block {
-    let notes = [per_process(phase), below_zero(phase), modes(phase), gross(phase)];
+    let notes = [per_process(phase), idle_entry(phase), below_zero(phase), modes(phase), gross(phase)];
     let accounts = Body::Table(accounts(phase));
     Block::new(format!("Where it went{suffix}"), accounts).with(notes.into_iter().flatten().collect())
 }
@@ -59,7 +59,10 @@ fn per_process(phase: &PhaseFinding) -> Option<Note> {
         say(threads),
         tied(&number::percent(ratio))
     );
-    if let Some(elsewhere) = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0) {
+    // The scheduler's clocks start a woken thread at its wake-up: the way out of the idle state is in them, and has a row of its own in
+    // exact accounts. So those do not sum to what was spent elsewhere.
+    let exact = phase.accounts.iter().any(|account| account.kind.is_some());
+    if let Some(elsewhere) = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0 && !exact) {
         text += &format!(" Another {} were spent elsewhere{}.", say(elsewhere), parts(phase, elsewhere, scale));
     }
     Some(Note::new(Tone::Notice, text))
@@ -77,6 +80,21 @@ fn parts(phase: &PhaseFinding, elsewhere: f64, scale: Scale) -> String {
     let named: Vec<String> = named.map(|(name, cycles)| format!("{name}\u{a0}{}", scale.cell(cycles))).collect();
     let colon = if named.is_empty() { "" } else { ": " };
     format!("{colon}{}", named.join(", "))
+}
+
+/// What the meter of the cost counts as idle although the kernel works.
+fn idle_entry(phase: &PhaseFinding) -> Option<Note> {
+    let found = phase.accounts.iter().find_map(|account| Some((account, account.in_all_cycles_per_io?)));
+    let ((account, in_all), meter) = found.zip(phase.headline_meter.as_deref().filter(|_| !phase.known_by_name))?;
+    let scale = Scale::of(CYCLES, phase.cycles_per_io?);
+    // Within the error of the better meters of the cost.
+    let counted = (in_all - account.cycles_per_io).abs() < NEAR * phase.cycles_per_io?;
+    let text = format!(
+        "Idle entry and exit took {} in all; {meter} counts {} of them as busy.",
+        tied(&format!("{} {}/IO", scale.cell(in_all), scale.unit)),
+        scale.cell(account.cycles_per_io)
+    );
+    (!counted).then(|| Note::new(Tone::Notice, text))
 }
 
 /// Accounts sum to the cost, so others exceed it where one is below 0.
@@ -176,7 +194,16 @@ mod tests {
 
     fn account(name: &str, owner: Option<TaskOwner>, cycles_per_io: f64) -> AccountFinding {
         let name = name.to_owned();
-        AccountFinding { name, kind: None, owner, cycles_per_io, low: None, high: None, share: cycles_per_io / 3004.0 }
+        AccountFinding {
+            name,
+            kind: None,
+            owner,
+            cycles_per_io,
+            low: None,
+            high: None,
+            in_all_cycles_per_io: None,
+            share: cycles_per_io / 3004.0,
+        }
     }
 
     #[test]

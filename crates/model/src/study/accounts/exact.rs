@@ -12,7 +12,7 @@ use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
 use crate::stats::{Neighbours, Pair, ratio_of_sums};
 use crate::study::Context;
 use crate::study::background::BackgroundRates;
-use crate::study::windows::{Window, done_between};
+use crate::study::windows::{Window, done_between, window};
 use std::collections::BTreeMap;
 
 /// What is one account in a report.
@@ -100,62 +100,99 @@ fn is_by_level((kind, owner, _): &AccountKey) -> bool {
     *kind != AccountKind::Task || *owner == Some(TaskOwner::Kernel)
 }
 
-/// The accounts; `None` if none were kept. If the cost is that of the load by its name, the accounts that are left out of it are left out
-/// here too.
+/// What the rows are parts of.
+#[derive(Clone, Copy)]
+pub(in crate::study) struct Total {
+    /// Net cycles per I/O.
+    pub net: f64,
+    /// Whether it is that of the load by its name: then what is left out of it is left out of the rows.
+    pub by_name: bool,
+    /// Otherwise the meter that it comes from.
+    pub meter: Option<Meter>,
+}
+
+/// The accounts; `None` if none were kept.
+///
+/// Idle clocks count a part of idle entry and exit as idle. So that the rows are parts of a cost by such a clock, that row is the part that
+/// the clock counts as busy, in the same windows: what remains of its busy time without the other accounts.
 pub(super) fn study(
     executions: &[Execution],
-    net: f64,
-    (rates, by_name): (&BackgroundRates, bool),
+    total: Total,
+    rates: &BackgroundRates,
+    context: &Context,
 ) -> Option<Vec<AccountFinding>> {
-    let windows: Vec<&Accounts> =
-        executions.iter().flat_map(|execution| kept(&execution.stretch, execution.io_interval)).collect();
     let mut by_window: Vec<BTreeMap<AccountKey, f64>> = Vec::new();
-    for window in &windows {
-        let mut sums: BTreeMap<AccountKey, f64> = BTreeMap::new();
-        for (key, nanos) in busy(window) {
-            *sums.entry(key).or_default() += nanos;
+    let mut totals: Vec<f64> = Vec::new();
+    let mut idle_entries: Vec<f64> = Vec::new();
+    let idle_entry: AccountKey = (AccountKind::IdleEntry, None, String::new());
+    for execution in executions {
+        let snapshots = &execution.stretch.snapshots;
+        for (before, after) in snapshots.iter().zip(snapshots.iter().skip(1)) {
+            let Some(kept) = kept_in(before, after, execution.io_interval) else { continue };
+            let mut sums = net_of(kept, rates);
+            if total.by_name {
+                sums.retain(|key, _| is_by_level(key) || matches!(key.1, Some(TaskOwner::Workload | TaskOwner::Peer)));
+            }
+            idle_entries.push(sums.get(&idle_entry).copied().unwrap_or(0.0));
+            if let Some(busy) = total.meter.filter(|_| !total.by_name).and_then(|meter| {
+                let window = window(before, after, meter, context)?;
+                let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
+                Some((window.cycles - rate * window.capacity_seconds) / context.clock.0 * 1e9)
+            }) {
+                let others: f64 = sums.iter().filter(|(key, _)| **key != idle_entry).map(|(_, nanos)| nanos).sum();
+                sums.insert(idle_entry.clone(), busy - others);
+            }
+            totals.push(sums.values().sum());
+            by_window.push(sums);
         }
-        for (key, rate) in rates.accounts() {
-            *sums.entry(key.clone()).or_default() -= rate * window.passed_nanos.as_f64();
-        }
-        if by_name {
-            sums.retain(|key, _| is_by_level(key) || matches!(key.1, Some(TaskOwner::Workload | TaskOwner::Peer)));
-        }
-        by_window.push(sums);
     }
-    let totals: Vec<f64> = by_window.iter().map(|sums| sums.values().sum()).collect();
     (totals.iter().sum::<f64>() > 0.0).then_some(())?;
+    let part = |of: &dyn Fn(usize) -> f64| {
+        let pair = |(place, total): (usize, &f64)| Pair { numerator: of(place), denominator: *total };
+        let pairs: Vec<Pair> = totals.iter().enumerate().map(pair).collect();
+        Some(ratio_of_sums(&pairs, Neighbours::Alike)?.estimate())
+    };
     let mut keys: Vec<&AccountKey> = by_window.iter().flat_map(BTreeMap::keys).collect();
     keys.sort();
     keys.dedup();
     let (mut accounts, mut small) = (Vec::new(), 0.0);
     for key in keys {
-        let of = |(sums, total): (&BTreeMap<AccountKey, f64>, &f64)| Pair {
-            numerator: sums.get(key).copied().unwrap_or(0.0),
-            denominator: *total,
-        };
-        let pairs: Vec<Pair> = by_window.iter().zip(&totals).map(of).collect();
-        let Some(ratio) = ratio_of_sums(&pairs, Neighbours::Alike) else { continue };
-        let share = ratio.estimate();
-        if share.value.abs() < LEAST_SHARE {
+        let value = |place: usize| by_window.get(place).and_then(|sums| sums.get(key)).copied().unwrap_or(0.0);
+        let Some(share) = part(&value) else { continue };
+        if share.value.abs() < LEAST_SHARE && *key != idle_entry {
             small += share.value;
             continue;
         }
         let (kind, owner, name) = key.clone();
+        let in_all =
+            if *key == idle_entry { part(&|place| idle_entries.get(place).copied().unwrap_or(0.0)) } else { None };
         accounts.push(AccountFinding {
             name: in_words(kind, name),
             kind: Some(kind),
             owner,
-            cycles_per_io: share.value * net,
-            low: share.low.map(|low| low * net),
-            high: share.high.map(|high| high * net),
+            cycles_per_io: share.value * total.net,
+            low: share.low.map(|low| low * total.net),
+            high: share.high.map(|high| high * total.net),
+            in_all_cycles_per_io: in_all.map(|all| all.value * total.net),
             share: share.value,
         });
     }
     accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
     let name = "others, each below 1 %".to_owned();
-    accounts.push(AccountFinding { name, cycles_per_io: small * net, share: small, ..NOT_EXACT });
+    accounts.push(AccountFinding { name, cycles_per_io: small * total.net, share: small, ..NOT_EXACT });
     Some(accounts)
+}
+
+/// The accounts of a window, net of their rates without the load.
+fn net_of(kept: &Accounts, rates: &BackgroundRates) -> BTreeMap<AccountKey, f64> {
+    let mut sums: BTreeMap<AccountKey, f64> = BTreeMap::new();
+    for (key, nanos) in busy(kept) {
+        *sums.entry(key).or_default() += nanos;
+    }
+    for (key, rate) in rates.accounts() {
+        *sums.entry(key.clone()).or_default() -= rate * kept.passed_nanos.as_f64();
+    }
+    sums
 }
 
 fn in_words(kind: AccountKind, name: String) -> String {
