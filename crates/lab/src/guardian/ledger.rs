@@ -326,6 +326,12 @@ pub(super) fn all() -> Ledgers {
     ledgers
 }
 
+/// Whether this process, or the machine, has too many open files.
+fn is_no_room(error: &io::Error) -> bool {
+    let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| limits.contains(&code))
+}
+
 /// Reads a ledger. `None` if it is being created or has just been removed.
 ///
 /// # Errors
@@ -335,6 +341,8 @@ fn read(path: PathBuf) -> Result<Option<Found>, String> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
     let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // The limit of open files says nothing about the ledger, and is said where it matters. A later start finds it.
+        Err(error) if is_no_room(&error) => return Ok(None),
         opened => opened.map_err(|error| format!("it looks like a ledger of iotoll, and cannot be opened: {error}"))?,
     };
     let metadata = file.metadata().map_err(|error| error.to_string())?;
