@@ -9,7 +9,6 @@
 mod account_windows;
 pub mod accounts;
 mod cpu_reader;
-pub mod events;
 mod idle;
 mod paced;
 mod pmu;
@@ -254,9 +253,9 @@ impl MeterSet {
         let owners = self.accounts.as_ref().map(|_| work.owners()).unwrap_or_default();
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
         let at_nanos = Nanos(monotonic_nanos());
-        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
-        // Beside the accounts, where they are read.
+        // Beside the instant at which the accounts are closed: reading them takes longer at one end of a window than at the other.
         let early = self.accounts.as_ref().map(|_| work.done());
+        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
         let cpus = self.readers.read(mode);
         let done = early.unwrap_or_else(|| work.done());
         let mut clocks = ByMeter::default();

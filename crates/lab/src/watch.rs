@@ -112,7 +112,7 @@ impl Rotation {
         if self.mode() == Mode::Gap { GAP } else { SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN) }
     }
 
-    /// The next window. Windows of a mode that is favoured are as many as quiet ones were, and the other way round.
+    /// The next window. From the next turn on, a favoured mode has most windows.
     fn advance(&mut self, favoured: Option<Mode>) {
         self.place = (self.place + 1) % self.cycle.len().max(1);
         if self.place == 0 {

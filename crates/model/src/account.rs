@@ -47,7 +47,7 @@ pub enum TaskOwner {
 pub enum AccountKind {
     /// A task runs, without the softirqs and interrupts that come meanwhile.
     Task,
-    /// A softirq that interrupted a task or the idle task. Those that ksoftirqd runs are its task's.
+    /// A softirq, also one that ksoftirqd runs.
     Softirq,
     /// An interrupt, from its first to its last tracepoint.
     Irq,

@@ -346,6 +346,10 @@ pub struct AccountFinding {
     /// Of idle entry and exit: all of it, of which the meter of the cost counts only `cycles_per_io` as busy.
     #[serde(default)]
     pub in_all_cycles_per_io: Option<f64>,
+    /// How often a softirq, an interrupt or idle entry begins for an I/O; `null` for tasks, without exact accounts, and without a number of
+    /// I/Os.
+    #[serde(default)]
+    pub times_per_io: Option<Estimate>,
     /// Fraction of the phase's net cycles per I/O, 0 to 1.
     pub share: f64,
 }

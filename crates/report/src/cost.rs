@@ -96,6 +96,10 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
 fn cycles(finding: &RunFinding) -> String {
     let meters = distinct(finding.phases.iter().filter_map(|phase| phase.headline_meter.as_deref()));
     let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
+    if finding.phases.iter().any(|phase| phase.known_by_name) {
+        let which = if finding.phases.iter().all(|phase| phase.known_by_name) { "" } else { " where others are busy" };
+        return format!("{}, of the load by its name{which}", machine::cycles(&finding.host, false));
+    }
     let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };
     format!("{}{meter}, net of the background", machine::cycles(&finding.host, by_pmu))
 }

@@ -21,8 +21,20 @@ pub(super) struct AccountWindows {
     open: Option<AccountTimes>,
     /// Busy time in all windows so far, at the end of the latest.
     clock: Clocks,
-    /// Whether other processes used much of the machine in a window.
-    busy: bool,
+    /// What is known of the present load, or of the machine without one.
+    load: Load,
+}
+
+/// What is known since a load began, or ended.
+#[derive(Default)]
+struct Load {
+    /// Whether it is one.
+    runs: bool,
+    /// Time of other processes, and the time that passed, in nanoseconds.
+    others: f64,
+    passed: f64,
+    /// Wake-ups by waker and process.
+    wakes: HashMap<(Waker, u32), u64>,
 }
 
 /// What was read at a snapshot.
@@ -35,8 +47,23 @@ pub(super) struct AccountReading {
 }
 
 impl AccountWindows {
+    /// Opens them, and shows that they can be attached here.
     pub(super) fn open() -> Result<Self, String> {
-        Ok(Self { accounts: Accounts::open()?, open: None, clock: Clocks::default(), busy: false })
+        let mut accounts = Accounts::open()?;
+        if accounts.own_process() != std::process::id() {
+            return Err(
+                "iotoll runs in a namespace of processes of its own; use the host's (docker: --pid=host)".to_owned()
+            );
+        }
+        if !accounts.knows_parents() {
+            return Err(
+                "the kernel does not let programs read its memory (lockdown), so children of a command are unknown"
+                    .to_owned(),
+            );
+        }
+        accounts.attach()?;
+        accounts.detach();
+        Ok(Self { accounts, open: None, clock: Clocks::default(), load: Load::default() })
     }
 
     /// Before a snapshot that is followed by time in this mode.
@@ -64,7 +91,8 @@ impl AccountWindows {
             let before = self.clock.nanos.first().copied().unwrap_or_default();
             self.clock.at_nanos += Nanos(found.passed_nanos.0 / cpus);
             self.clock.nanos = vec![before + busy];
-            self.busy |= found.others_part() > BUSY_OTHERS;
+            self.load.others += found.others_part() * found.passed_nanos.as_f64();
+            self.load.passed += found.passed_nanos.as_f64();
             reading.accounts = Some(Box::new(found));
         } else {
             // The instant of the first reading; later ones follow by the time that passed on the CPUs.
@@ -77,7 +105,7 @@ impl AccountWindows {
 
     /// Whether the cost will be that of the load by its name, which only these windows give.
     pub(super) fn are_needed(&self) -> bool {
-        self.busy
+        self.load.others > BUSY_OTHERS * self.load.passed
     }
 
     /// After a snapshot.
@@ -88,7 +116,7 @@ impl AccountWindows {
     }
 
     /// The accounts between two readings. Tasks of one name and owner are one account.
-    fn since(&self, now: &AccountTimes, before: &AccountTimes, owners: &Owners) -> account::Accounts {
+    fn since(&mut self, now: &AccountTimes, before: &AccountTimes, owners: &Owners) -> account::Accounts {
         let mut sums: BTreeMap<(AccountKind, Option<TaskOwner>, String), (Nanos, u64)> = BTreeMap::new();
         let mut add = |kind, owner, name: &str, nanos: Nanos, count: u64| {
             if nanos > Nanos(0) || count > 0 {
@@ -96,9 +124,14 @@ impl AccountWindows {
                 *sum = (sum.0 + nanos, sum.1.saturating_add(count));
             }
         };
-        let mut family =
-            Family { us: self.accounts.own_process(), parents: parents(now), owners, peers: BTreeSet::new() };
-        family.find_peers(now, before);
+        let runs = !owners.workers.is_empty() || owners.command.is_some();
+        if runs != self.load.runs {
+            self.load = Load { runs, ..Load::default() };
+        }
+        self.load.add_wakes(now, before);
+        let us = self.accounts.own_process();
+        let mut family = Family { us, parents: &now.parents, owners, peers: BTreeSet::new() };
+        family.find_peers(now, &self.load);
         let earlier: HashMap<(u32, u32), Nanos> =
             before.tasks.iter().map(|task| ((task.process, task.thread), task.nanos)).collect();
         for task in &now.tasks {
@@ -148,15 +181,22 @@ impl AccountWindows {
     }
 }
 
-/// The parent of each process that is known.
-fn parents(times: &AccountTimes) -> HashMap<u32, u32> {
-    times.tasks.iter().filter_map(|task| Some((task.process, task.parent?))).collect()
+impl Load {
+    /// Adds the wake-ups of a window: a slow load wakes its server seldom.
+    fn add_wakes(&mut self, now: &AccountTimes, before: &AccountTimes) {
+        let was: HashMap<_, u64> = before.wakes.iter().map(|it| ((it.waker, it.process), it.count)).collect();
+        for WakeUps { waker, process, count } in &now.wakes {
+            let grown = count.saturating_sub(was.get(&(*waker, *process)).copied().unwrap_or(0));
+            let sum = self.wakes.entry((*waker, *process)).or_default();
+            *sum = sum.saturating_add(grown);
+        }
+    }
 }
 
 /// Who belongs to whom.
 struct Family<'a> {
     us: u32,
-    parents: HashMap<u32, u32>,
+    parents: &'a HashMap<u32, u32>,
     owners: &'a Owners,
     /// Processes that work for the workload.
     peers: BTreeSet<u32>,
@@ -185,16 +225,14 @@ impl Family<'_> {
     }
 
     /// Finds the processes that the workload wakes, and those that they wake.
-    fn find_peers(&mut self, now: &AccountTimes, before: &AccountTimes) {
+    fn find_peers(&mut self, now: &AccountTimes, load: &Load) {
         // Without a workload nobody works for it.
-        if self.owners.workers.is_empty() && self.owners.command.is_none() {
+        if !load.runs {
             return;
         }
-        let was: HashMap<_, u64> = before.wakes.iter().map(|it| ((it.waker, it.process), it.count)).collect();
-        let grown = |it: &WakeUps| it.count.saturating_sub(was.get(&(it.waker, it.process)).copied().unwrap_or(0));
         let mut woken: BTreeMap<u32, Vec<(Waker, u64)>> = BTreeMap::new();
-        for it in &now.wakes {
-            woken.entry(it.process).or_default().push((it.waker, grown(it)));
+        for (&(waker, process), &count) in &load.wakes {
+            woken.entry(process).or_default().push((waker, count));
         }
         let own = |process: u32| match self.owners.command {
             Some(command) => self.descends(process, command),

@@ -19,6 +19,7 @@ use instructions::{Instructions, Interrupt, Maps};
 use layout::{Account, Layout, header_word};
 use model::unit::Nanos;
 use origins::Origins;
+use std::collections::HashMap as StdHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sys::bpf::{ArrayMap, AssemblyError, Code, Error, HashMap, Link, Program};
 use totals::{Sum, Totals};
@@ -170,6 +171,8 @@ pub struct AccountTimes {
     /// Events that the kernel left out, because the same program was running.
     pub left_out: u64,
     pub switches: u64,
+    /// The parent of each process that is known, also of those that did not run.
+    pub parents: StdHashMap<u32, u32>,
     pub wakes: Vec<WakeUps>,
     /// How often the programs ran.
     pub program_runs: u64,
@@ -337,6 +340,8 @@ impl Accounts {
                 nanos: nanos(task.nanos),
             });
         }
+        times.parents = self.origins.parents();
+        times.parents.extend(&totals.parents);
         times.wakes = totals
             .wakes
             .iter()

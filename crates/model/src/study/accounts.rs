@@ -3,7 +3,7 @@
 
 mod exact;
 
-pub(super) use exact::{AccountKey, Total, of_the_load, others_part, rates};
+pub(super) use exact::{AccountKey, AccountRate, Total, largest_others, of_the_load, others_part, rates};
 
 use super::Context;
 use super::background::BackgroundRates;
@@ -26,6 +26,7 @@ const NOT_EXACT: AccountFinding = AccountFinding {
     low: None,
     high: None,
     in_all_cycles_per_io: None,
+    times_per_io: None,
     share: 0.0,
 };
 
@@ -136,6 +137,9 @@ fn by_tasks(
     accounts
 }
 
+/// Ends the name of a process that is not the workload's.
+const OTHER_PROCESS: &str = " (another process)";
+
 /// Workers of one pool are one account: `kworker/u4:2-flush` and `kworker/0:1` only differ in numbers.
 fn label(owner: TaskOwner, name: &str) -> String {
     match (owner, name.split_once('/')) {
@@ -144,7 +148,7 @@ fn label(owner: TaskOwner, name: &str) -> String {
         // The kernel's name of a worker for requests of io_uring that would block.
         (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
         (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
-        (TaskOwner::Other, _) => format!("{name} (another process)"),
+        (TaskOwner::Other, _) => format!("{name}{OTHER_PROCESS}"),
         (TaskOwner::Peer, _) => format!("{name} (woken by the workload)"),
         _ => name.to_owned(),
     }

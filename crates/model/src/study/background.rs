@@ -1,7 +1,7 @@
 //! The background as a rate, which is subtracted from each meter's figures.
 
 use super::Context;
-use super::accounts::{self, AccountKey};
+use super::accounts::{self, AccountKey, AccountRate};
 use super::caveats::NEVER_IDLE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
@@ -25,8 +25,8 @@ pub(super) struct Rate {
 pub(super) struct BackgroundRates {
     rates: BTreeMap<Meter, Rate>,
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
-    /// Time of each exact account per time that passed.
-    accounts: BTreeMap<AccountKey, f64>,
+    /// Of each exact account.
+    accounts: Option<BTreeMap<AccountKey, AccountRate>>,
     switches_per_second: Option<f64>,
 }
 
@@ -76,9 +76,9 @@ impl BackgroundRates {
         self.task_nanos_per_second.get(&(owner, name.to_owned())).copied().unwrap_or(0.0)
     }
 
-    /// The time of each exact account per time that passed.
-    pub(super) fn accounts(&self) -> &BTreeMap<AccountKey, f64> {
-        &self.accounts
+    /// What each exact account has without the workload; `None` if none were kept.
+    pub(super) fn accounts(&self) -> Option<&BTreeMap<AccountKey, AccountRate>> {
+        self.accounts.as_ref()
     }
 
     pub(super) fn switches_per_second(&self) -> Option<f64> {

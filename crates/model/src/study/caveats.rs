@@ -1,9 +1,11 @@
 //! Caveats that follow from the numbers of a run. Comparisons (`comparison/study/caveats.rs`) use the same thresholds.
 
 use super::Context;
+use super::accounts::largest_others;
 use super::io_time::{io_seconds, own_in_interval};
 use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
+use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
@@ -156,10 +158,12 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
     let others =
         finding.phases.iter().filter(|phase| phase.known_by_name).filter_map(|phase| phase.others_busy_fraction);
-    if let Some(others) = others.reduce(f64::max) {
+    if let Some(others) = others.reduce(f64::max).filter(|others| *others > BUSY_OTHERS) {
+        let executions = record.phases.iter().flat_map(|phase| phase.executions.iter().cloned()).collect::<Vec<_>>();
         let message = format!(
-            "other processes used {} of the machine beside the load; they are left out of the cost by their names, but they share its \
-             caches and CPUs",
+            "other processes ({}) used {} of the machine beside the load; they are left out of the cost by their names. If one of them \
+             works for the load, start it with --service, or take cycles_per_io_by_level of the JSON",
+            largest_others(&executions).join(", "),
             percent(others)
         );
         found.push(Warning::new(Code::BusyBackground, message));
@@ -275,6 +279,10 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
 
 /// Cycles per I/O that the headline cost leaves out because the hypervisor stole them.
 fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
+    // By name nothing is: stolen time is charged to what it stopped.
+    if found.known_by_name {
+        return None;
+    }
     let meter = found.headline_meter.as_deref().and_then(Meter::named)?;
     let context = Context::of(&record.host);
     // The windows cover only a part of the time, so they give a rate.

@@ -99,7 +99,9 @@ fn change(
         Metric::CyclesPerIo => of_meter.and_then(|stored| stored.cycles_per_io_change),
         Metric::Cycles => of_meter.and_then(|stored| stored.cycles_change),
         Metric::CyclesPerByte
-            if finding.phases.get(then).is_none_or(|then| then.headline_meter != phase.headline_meter) =>
+            if finding.phases.get(then).is_none_or(|then| {
+                (&then.headline_meter, then.known_by_name) != (&phase.headline_meter, phase.known_by_name)
+            }) =>
         {
             return Err("another meter gave the costs of the stored record".to_owned());
         }

@@ -93,9 +93,11 @@ pub(super) fn study(
     let headline = headline(&readings);
     let by_level = headline.map(|(_, costs)| costs).unwrap_or_default();
     let others = accounts::others_part(executions);
-    let by_name = others.map(|_| Costs::by_name(executions, rates, context));
+    // Without their rates before and after, what serves everybody would be charged to the load.
+    let by_name = others.filter(|_| rates.accounts().is_some()).map(|_| Costs::by_name(executions, rates, context));
     // On a quiet machine all windows give the narrower interval; on a busy one, what others do would be in it.
-    let named = by_name.filter(|named| others > Some(BUSY_OTHERS) && named.per_second.is_some());
+    let named =
+        by_name.filter(|named| (others > Some(BUSY_OTHERS) || headline.is_none()) && named.per_second.is_some());
     let Costs { per_io, per_byte, per_second } = named.unwrap_or(by_level);
     let headline = headline.map(|(meter, _)| meter);
     // Without a meter of the whole machine, only the own threads have an interval.
@@ -134,7 +136,10 @@ pub(super) fn study(
         known_by_name: named.is_some(),
         cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
         cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),
-        interval_from: interval_from(executions, per_io.or(per_second).or(of_threads)),
+        interval_from: match named {
+            Some(_) => "the spread of the windows of the accounts within this measurement".to_owned(),
+            None => interval_from(executions, per_io.or(per_second).or(of_threads)),
+        },
         carried_by: per_io.or(per_second).and_then(carried_by),
         correlation: per_io.or(per_second).and_then(|cost| cost.correlation),
         cycles_per_byte: per_byte.map(|cost| cost.net.value),

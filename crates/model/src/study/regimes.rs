@@ -170,6 +170,7 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
     ] {
         *value = None;
     }
+    (phase.cycles_per_io_by_level, phase.cycles_per_io_by_name) = (None, None);
     phase.by_meter.values_mut().for_each(|value| *value = None);
     for reading in &mut phase.by_meter_detail {
         if reading.cycles_per_io.take().is_some() {

@@ -536,6 +536,7 @@ fn account(name: &str, owner: TaskOwner, cycles_per_io: f64) -> AccountFinding {
         low: None,
         high: None,
         in_all_cycles_per_io: None,
+        times_per_io: None,
         share: cycles_per_io / 6910.0,
     }
 }

@@ -28,7 +28,7 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
     let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
     let mut silent = Silent::default();
     for reading in readings {
-        let headline = phase.headline_meter.as_ref() == Some(&reading.name);
+        let headline = !phase.known_by_name && phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
         let name = Cell::new(tone, label(&reading.name));
         match (cost(reading), scale) {

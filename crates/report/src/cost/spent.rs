@@ -25,12 +25,17 @@ fn accounts(phase: &PhaseFinding) -> Table {
     let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
     let mut columns = vec![Column::rows("account")];
     columns.extend(scale.map(|scale| Column::number(format!("{}/IO", scale.unit))));
-    columns.extend([Column::number("share"), Column::drawing(Draw::Bar)]);
+    let counted = phase.accounts.iter().any(|account| account.times_per_io.is_some());
+    columns.push(Column::number("share"));
+    columns.extend(counted.then(|| Column::number("times/IO")));
+    columns.push(Column::drawing(Draw::Bar));
     let mut table = Table::new(columns);
     for account in &phase.accounts {
         let mut cells = vec![Cell::from(&account.name)];
         cells.extend(scale.map(|scale| Cell::from(scale.cell(account.cycles_per_io))));
         cells.push(number::percent(account.share).into());
+        let times = account.times_per_io.map(|times| number::significant(times.value));
+        cells.extend(counted.then(|| times.map_or_else(|| Cell::from(""), Cell::from)));
         cells.push(Cell::drawn(tone(account), Raw::Number(account.share)));
         table.row(cells);
     }
@@ -202,6 +207,7 @@ mod tests {
             low: None,
             high: None,
             in_all_cycles_per_io: None,
+            times_per_io: None,
             share: cycles_per_io / 3004.0,
         }
     }

@@ -36,6 +36,11 @@ impl Origins {
         self.processes = processes.into_iter().filter_map(read).collect();
     }
 
+    /// The parent of each process that was read.
+    pub(super) fn parents(&self) -> HashMap<u32, u32> {
+        self.processes.iter().filter_map(|(process, origin)| Some((*process, origin.parent?))).collect()
+    }
+
     /// The origin of a process. `forked_by` is its parent if it was forked since all were read.
     pub(super) fn of(&mut self, process: u32, forked_by: Option<u32>) -> Origin {
         if let Some(parent) = forked_by {

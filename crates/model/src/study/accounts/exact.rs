@@ -4,16 +4,17 @@
 //! account is its part of all busy time in its windows, times the cost. What the machine does without the workload is taken off each
 //! account by itself.
 
-use super::{LEAST_SHARE, NOT_EXACT, SOAKER, label};
+use super::{LEAST_SHARE, NOT_EXACT, OTHER_PROCESS, SOAKER, label};
 use crate::account::{Account, AccountKind, Accounts, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::meter::Meter;
 use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
-use crate::stats::{Neighbours, Pair, ratio_of_sums};
+use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
 use crate::study::Context;
-use crate::study::background::BackgroundRates;
+use crate::study::background::{BackgroundRates, Rate};
+use crate::study::per_work::{Per, per_work};
 use crate::study::windows::{Window, done_between, window};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is one account in a report.
 pub(in crate::study) type AccountKey = (AccountKind, Option<TaskOwner>, String);
@@ -31,59 +32,93 @@ fn kept_in<'a>(before: &Snapshot, after: &'a Snapshot, interval: Option<IoInterv
     after.accounts.as_deref().filter(|_| inside && before.mode == Mode::Alone(Meter::Accounts))
 }
 
-/// Busy time of each account per time that passed, without the workload.
-pub(in crate::study) fn rates(stretches: &[Stretch]) -> BTreeMap<AccountKey, f64> {
-    let windows: Vec<&Accounts> = stretches.iter().flat_map(|stretch| kept(stretch, None)).collect();
-    let passed: f64 = windows.iter().map(|window| window.passed_nanos.as_f64()).sum();
-    let mut sums = BTreeMap::new();
-    for (key, nanos) in windows.iter().flat_map(|window| busy(window)) {
-        *sums.entry(key).or_insert(0.0) += nanos;
-    }
-    if passed > 0.0 {
-        sums.values_mut().for_each(|sum| *sum /= passed);
-    }
-    sums
+/// What an account has without the workload.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::study) struct AccountRate {
+    /// Nanoseconds per nanosecond that passes on a CPU.
+    pub time: f64,
+    /// Beginnings per nanosecond that passes on a CPU.
+    pub count: f64,
 }
 
-/// The time of each account that is not idle. Soakers only use otherwise idle time.
+/// The rates of all accounts that are not idle; `None` if none were kept.
+pub(in crate::study) fn rates(stretches: &[Stretch]) -> Option<BTreeMap<AccountKey, AccountRate>> {
+    let windows: Vec<&Accounts> = stretches.iter().flat_map(|stretch| kept(stretch, None)).collect();
+    let passed: f64 = windows.iter().map(|window| window.passed_nanos.as_f64()).sum();
+    let mut rates: BTreeMap<AccountKey, AccountRate> = BTreeMap::new();
+    for account in windows.iter().flat_map(|window| &window.accounts).filter(|account| is_busy(account)) {
+        let rate = rates.entry(key_of(account)).or_default();
+        if passed > 0.0 {
+            rate.time += account.nanos.as_f64() / passed;
+            rate.count += account.count as f64 / passed;
+        }
+    }
+    (passed > 0.0).then_some(rates)
+}
+
+/// Whether an account is not idle. Soakers only use otherwise idle time.
+fn is_busy(account: &Account) -> bool {
+    account.kind != AccountKind::Idle && !account.name.starts_with(SOAKER)
+}
+
+fn key_of(account: &Account) -> AccountKey {
+    let name = account.owner.map_or_else(|| account.name.clone(), |owner| label(owner, &account.name));
+    (account.kind, account.owner, name)
+}
+
+/// The time of each account that is not idle.
 fn busy(accounts: &Accounts) -> impl Iterator<Item = (AccountKey, f64)> {
-    let counts = |account: &&Account| account.kind != AccountKind::Idle && !account.name.starts_with(SOAKER);
-    accounts.accounts.iter().filter(counts).map(|account| {
-        let name = account.owner.map_or_else(|| account.name.clone(), |owner| label(owner, &account.name));
-        ((account.kind, account.owner, name), account.nanos.as_f64())
-    })
+    let busy = accounts.accounts.iter().filter(|account| is_busy(account));
+    busy.map(|account| (key_of(account), account.nanos.as_f64()))
 }
 
 /// Windows with the cycles of the load alone, known by its name: its tasks and those that it wakes are charged in full, other processes
 /// and iotoll's meters not at all. What cannot be assigned by a name, the kernel's threads, softirqs, interrupts and idle entry, is net of
 /// its rate without the load.
 pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRates, context: &Context) -> Vec<Window> {
+    windows_with(execution, context, |accounts| {
+        let charged = busy(accounts).map(|(key, nanos)| match key.1 {
+            Some(TaskOwner::Workload | TaskOwner::Peer) => nanos,
+            _ if is_by_level(&key) => nanos,
+            _ => 0.0,
+        });
+        let peers = peers(accounts);
+        let counts = |key: &AccountKey| is_by_level(key) || as_peer(key, &peers).is_some();
+        let anyway = rates.accounts().into_iter().flatten().filter(|(key, _)| counts(key)).map(|(_, rate)| rate.time);
+        let nanos = charged.sum::<f64>() - anyway.sum::<f64>() * accounts.passed_nanos.as_f64();
+        nanos / 1e9 * context.clock.0
+    })
+}
+
+/// The windows that kept accounts, with something that they show instead of a meter's cycles.
+fn windows_with(execution: &Execution, context: &Context, of: impl Fn(&Accounts) -> f64) -> Vec<Window> {
     let snapshots = &execution.stretch.snapshots;
-    let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
-    let kept =
-        pairs.filter_map(|(before, after)| kept_in(before, after, execution.io_interval).map(|it| (before, after, it)));
-    let window = |(before, after, accounts): (&Snapshot, &Snapshot, &Accounts)| {
-        let (passed, cpus) = (accounts.passed_nanos.as_f64(), context.cpus as f64);
-        let by_name: f64 = busy(accounts)
-            .filter(|(key, _)| !is_by_level(key))
-            .map(|(key, nanos)| match key.1 {
-                Some(TaskOwner::Workload | TaskOwner::Peer) => nanos,
-                _ => 0.0,
-            })
-            .sum();
-        let by_level: f64 = busy(accounts).filter(|(key, _)| is_by_level(key)).map(|(_, nanos)| nanos).sum();
-        let anyway: f64 =
-            rates.accounts().iter().filter(|(key, _)| is_by_level(key)).map(|(_, rate)| rate * passed).sum();
-        Window {
+    let window = |(before, after): (&Snapshot, &Snapshot)| {
+        let accounts = kept_in(before, after, execution.io_interval)?;
+        let measured = after.at_nanos.since(before.at_nanos);
+        Some(Window {
             begin: before.at_nanos,
             end: after.at_nanos,
-            measured: after.at_nanos.since(before.at_nanos),
-            cycles: (by_name + by_level - anyway) / 1e9 * context.clock.0,
-            capacity_seconds: cpus * after.at_nanos.since(before.at_nanos).seconds(),
+            measured,
+            cycles: of(accounts),
+            capacity_seconds: context.cpus as f64 * measured.seconds(),
             done: done_between(before, after),
-        }
+        })
     };
-    kept.map(window).collect()
+    snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
+}
+
+/// How often an account begins for an I/O, net of how often it does without the load; `None` for tasks, and where the I/Os are unknown.
+fn per_io(executions: &[Execution], key: &AccountKey, rates: &BackgroundRates, context: &Context) -> Option<Estimate> {
+    (key.0 != AccountKind::Task).then_some(())?;
+    let rate = rates.accounts().and_then(|rates| rates.get(key)).copied().unwrap_or_default().count;
+    let count = |accounts: &Accounts| {
+        let own = accounts.accounts.iter().filter(|account| key_of(account) == *key);
+        own.map(|account| account.count as f64).sum::<f64>() - rate * accounts.passed_nanos.as_f64()
+    };
+    let seen =
+        |execution: &Execution| Some(windows_with(execution, context, count)).filter(|windows| !windows.is_empty());
+    per_work(executions, Per::Io, Rate::default(), seen).map(|found| found.net)
 }
 
 /// The part of the machine's time that other processes used while the load ran, which it does not wake; `None` without accounts.
@@ -93,6 +128,31 @@ pub(in crate::study) fn others_part(executions: &[Execution]) -> Option<f64> {
     let passed: f64 = windows.iter().map(|window| window.passed_nanos.as_f64()).sum();
     let others = windows.iter().map(|window| window.others_part() * window.passed_nanos.as_f64());
     (passed > 0.0).then(|| others.sum::<f64>() / passed)
+}
+
+/// Names of the processes that the load wakes, as other processes are called.
+fn peers(accounts: &Accounts) -> BTreeSet<String> {
+    let peers = accounts.accounts.iter().filter(|account| account.owner == Some(TaskOwner::Peer));
+    peers.map(|account| label(TaskOwner::Other, &account.name)).collect()
+}
+
+/// The account of a peer that is another process without the load.
+fn as_peer((kind, owner, name): &AccountKey, peers: &BTreeSet<String>) -> Option<AccountKey> {
+    let is_peer = *owner == Some(TaskOwner::Other) && peers.contains(name);
+    let raw = name.strip_suffix(OTHER_PROCESS)?;
+    is_peer.then(|| (*kind, Some(TaskOwner::Peer), label(TaskOwner::Peer, raw)))
+}
+
+/// The other processes that used most while the load ran, by name.
+pub(in crate::study) fn largest_others(executions: &[Execution]) -> Vec<String> {
+    const NAMED: usize = 3;
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    let windows = executions.iter().flat_map(|execution| kept(&execution.stretch, execution.io_interval));
+    let others = windows.flat_map(|window| &window.accounts).filter(|account| account.owner == Some(TaskOwner::Other));
+    others.for_each(|account| *sums.entry(&account.name).or_default() += account.nanos.as_f64());
+    let mut sums: Vec<(&str, f64)> = sums.into_iter().collect();
+    sums.sort_by(|one, other| other.1.total_cmp(&one.1));
+    sums.into_iter().take(NAMED).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Whether an account serves the load and others.
@@ -121,6 +181,13 @@ pub(super) fn study(
     rates: &BackgroundRates,
     context: &Context,
 ) -> Option<Vec<AccountFinding>> {
+    // What the machine does anyway is in the total no more, and must not be in the rows.
+    if rates.accounts().is_none() && rates.watched() {
+        return None;
+    }
+    // In these windows another meter that disturbs does not run, and cycles of cores are not a time.
+    let reads = |meter: &Meter| !meter.disturbs() && meter.counts_time();
+    let meter = total.meter.filter(|meter| !total.by_name && reads(meter));
     let mut by_window: Vec<BTreeMap<AccountKey, f64>> = Vec::new();
     let mut totals: Vec<f64> = Vec::new();
     let mut idle_entries: Vec<f64> = Vec::new();
@@ -134,7 +201,7 @@ pub(super) fn study(
                 sums.retain(|key, _| is_by_level(key) || matches!(key.1, Some(TaskOwner::Workload | TaskOwner::Peer)));
             }
             idle_entries.push(sums.get(&idle_entry).copied().unwrap_or(0.0));
-            if let Some(busy) = total.meter.filter(|_| !total.by_name).and_then(|meter| {
+            if let Some(busy) = meter.and_then(|meter| {
                 let window = window(before, after, meter, context)?;
                 let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
                 Some((window.cycles - rate * window.capacity_seconds) / context.clock.0 * 1e9)
@@ -174,6 +241,7 @@ pub(super) fn study(
             low: share.low.map(|low| low * total.net),
             high: share.high.map(|high| high * total.net),
             in_all_cycles_per_io: in_all.map(|all| all.value * total.net),
+            times_per_io: per_io(executions, key, rates, context),
             share: share.value,
         });
     }
@@ -189,8 +257,11 @@ fn net_of(kept: &Accounts, rates: &BackgroundRates) -> BTreeMap<AccountKey, f64>
     for (key, nanos) in busy(kept) {
         *sums.entry(key).or_default() += nanos;
     }
-    for (key, rate) in rates.accounts() {
-        *sums.entry(key.clone()).or_default() -= rate * kept.passed_nanos.as_f64();
+    let peers = peers(kept);
+    for (key, rate) in rates.accounts().into_iter().flatten() {
+        // Without a load, a server is another process.
+        let key = as_peer(key, &peers).unwrap_or_else(|| key.clone());
+        *sums.entry(key).or_default() -= rate.time * kept.passed_nanos.as_f64();
     }
     sums
 }
