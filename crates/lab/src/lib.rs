@@ -28,6 +28,7 @@ pub(crate) mod network_namespace;
 pub(crate) mod page_cache;
 pub mod placing;
 pub mod probe;
+mod proc_files;
 pub mod progress;
 pub mod run;
 pub mod service;

@@ -11,6 +11,7 @@ pub(crate) mod servers;
 pub(crate) mod service_name;
 mod thread;
 
+use crate::proc_files::numbered;
 use model::placement::{RanOn, Side, Whereabouts};
 use model::record::Snapshot;
 use model::unit::Nanos;
@@ -113,7 +114,7 @@ impl PlacementWatch {
                 let mut own: Vec<(u32, u32)> = ids.iter().map(|&thread| (us, thread)).collect();
                 // The kernel's workers of our io_uring engines are threads of this process.
                 if looks_around {
-                    let all = peers::numbered(&thread::directory(us)).into_iter();
+                    let all = numbered(&thread::directory(us)).into_iter();
                     own.extend(all.filter(|thread| thread::name(us, *thread).starts_with("iou-")).map(|id| (us, id)));
                 }
                 own
@@ -153,7 +154,7 @@ impl PlacementWatch {
             .peers
             .known()
             .flat_map(|(process, name)| {
-                let threads = peers::numbered(&thread::directory(process)).into_iter();
+                let threads = numbered(&thread::directory(process)).into_iter();
                 threads.map(move |thread| (Side::Peer, process, thread, Some(name.to_owned())))
             })
             .collect();
@@ -194,13 +195,13 @@ impl PlacementWatch {
 
 /// All live processes.
 pub(crate) fn processes() -> Vec<u32> {
-    peers::numbered(std::path::Path::new("/proc"))
+    numbered(std::path::Path::new("/proc"))
 }
 
 /// CPU time of each thread of these processes, by process and thread, in nanoseconds.
 pub(crate) fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
     let threads = processes.iter().flat_map(|process| {
-        let threads = peers::numbered(&thread::directory(*process)).into_iter();
+        let threads = numbered(&thread::directory(*process)).into_iter();
         threads.map(move |thread| (*process, thread))
     });
     threads.filter_map(|(process, id)| Some(((process, id), thread::cpu_nanos_of(process, id)?))).collect()

@@ -64,8 +64,6 @@ pub struct Accounts {
     pub passed_nanos: Nanos,
     /// Every account with time.
     pub accounts: Vec<Account>,
-    /// How often the programs that keep them ran.
-    pub program_runs: u64,
 }
 
 /// Part of the machine's time that other processes use from which on a cost is that of the load by its name: five times and more what a

@@ -180,7 +180,7 @@ impl Meter {
             },
             Self::Accounts => Descriptor {
                 name: "accounts",
-                sees: "every nanosecond of every CPU, charged to a task, a softirq, an interrupt or idling; makes switches and interrupts dearer, so it uses its own windows",
+                sees: "every nanosecond of every CPU, charged to a task, a softirq, an interrupt or idling; adds time to each switch and interrupt, so it uses its own windows",
                 counts: Counts::BusyTime,
                 read_at: ReadAt::Once,
                 disturbs: true,

@@ -2,7 +2,7 @@
 //!
 //! Comparisons and blasts record them. [`rounds`] reads what was measured between the ends of each.
 
-mod command;
+pub(crate) mod command;
 mod cycles;
 mod readings;
 pub(crate) mod rounds;

@@ -23,15 +23,11 @@ use std::os::fd::{FromRawFd, OwnedFd};
 #[derive(Clone, Copy)]
 enum Command {
     MapCreate = 0,
-    MapLookup = 1,
-    MapUpdate = 2,
-    MapDelete = 3,
     ProgramLoad = 5,
     ProgramTestRun = 10,
     ProgramNextId = 11,
     ObjectInfo = 15,
     RawTracepointOpen = 17,
-    MapLookupBatch = 24,
     MapLookupAndDeleteBatch = 25,
 }
 

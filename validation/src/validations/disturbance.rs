@@ -12,7 +12,7 @@ use anyhow::Context;
 use std::path::Path;
 
 /// The first is the baseline: the thread clock is always read.
-const METERS: [&str; 6] = ["thread", "idle", "timer_list", "proc_stat", "soaker", "sampler"];
+const METERS: [&str; 7] = ["thread", "idle", "timer_list", "proc_stat", "soaker", "sampler", "accounts"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {

@@ -70,39 +70,6 @@ fn flags_that_define_the_experiment_are_refused_on_resume() {
     }
 }
 
-/// A systemd unit at boot runs in `/`, and knows only the folder.
-#[test]
-#[ignore = "long"]
-fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
-    let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
-    folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
-    folder.write("which", "neither");
-    let hook = r#"hook = "test ! -e go || echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#;
-    let reads = experiment(hook)
-        .replace("ioengine=spin", "rw=read\nfilename=data")
-        .replace("spin_cycles=20000\n", "")
-        .replace("spin_cycles=40000", "bs=8k");
-    folder.write("boots.toml", reads);
-    let begun = folder.iotoll("compare boots.toml --out kept --quiet --meters proc_stat --stored one").run();
-    let first = next(&begun.stderr).to_owned();
-    folder.write("which", first);
-    folder.write("go", "");
-    let record = folder.path("kept/record.jsonl");
-    let words = format!("compare --resume {} --same-boot --quiet --format json", record.display());
-    let ended = elsewhere.iotoll(&words).run();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let found = ended.json();
-    assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
-    // No files were laid out there, and the meters and the stored record are those of the start.
-    assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
-    assert_eq!(found["environment"]["meter"], "proc_stat");
-    assert_eq!(found["stored"]["from"], "one");
-    assert!(folder.exists("kept/report.html"));
-    let kept = folder.path("kept").canonicalize().unwrap();
-    let hooks = String::from_utf8(folder.read("hooks")).unwrap();
-    assert!(hooks.lines().count() == 4 && hooks.lines().all(|line| Path::new(line) == kept), "{hooks}");
-}
-
 #[test]
 fn a_missing_folder_is_named() {
     let (folder, gone) = (Folder::new(), Folder::new());
@@ -145,48 +112,6 @@ fn a_hook_boots_arm_after_arm_until_all_are_measured() {
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!(again.json(), ended.json());
     folder.iotoll("compare --resume kept").run().refused(2, &["kept", "complete", "iotoll report kept"]);
-}
-
-#[test]
-#[ignore = "long"]
-fn a_user_boots_the_named_arm_and_resumes() {
-    let folder = Folder::new();
-    folder.write("which", "neither");
-    folder.write("boots.toml", experiment(""));
-    let begun = folder.iotoll("compare boots.toml --out kept --quiet").run();
-    assert_eq!((begun.code, begun.stdout.as_str()), (Some(0), ""), "{begun:?}");
-    let first = next(&begun.stderr).to_owned();
-    let other = if first == "stock" { "patched" } else { "stock" };
-    folder.iotoll("compare --resume kept").run().refused(2, &["no arm is booted", &format!("'{first}'")]);
-    folder.write("which", other);
-    folder.iotoll("compare --resume kept").run().refused(2, &[&format!("arm '{other}' is booted"), "boot that"]);
-    folder.write("which", &first);
-    let measured = folder.iotoll("compare --resume kept --quiet").run();
-    assert_eq!((measured.code, next(&measured.stderr)), (Some(0), other), "{measured:?}");
-    // An incomplete experiment can be shown, and is marked incomplete.
-    let shown = folder.iotoll("report kept").run();
-    assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
-    // A line that a power cut left incomplete is measured again.
-    let record = folder.read("kept/record.jsonl");
-    folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
-    folder.write("which", other);
-    let mut last = folder.iotoll("compare --resume kept --quiet").run();
-    for _ in 0..2 {
-        assert_eq!(last.code, Some(0), "{last:?}");
-        let arm = next(&last.stderr).to_owned();
-        folder.write("which", &arm);
-        // The second round may start with the arm that ended the first: then nothing can be booted in between here.
-        let words = "compare --resume kept --quiet --format json";
-        let again = folder.iotoll(words).run();
-        last = if again.code == Some(2) {
-            again.refused(2, &["is next again", "--same-boot"]);
-            folder.iotoll(&format!("{words} --same-boot")).run()
-        } else {
-            again
-        };
-    }
-    assert_eq!(last.code, Some(0), "{last:?}");
-    complete(&last.json());
 }
 
 #[test]
@@ -241,4 +166,82 @@ fn an_arm_that_fails_in_its_boot_leaves_the_record_unchanged() {
     ended.refused(2, &["data/below"]);
     let shown = folder.iotoll("report kept --format json").run();
     assert_eq!((whole(&shown.json()["rounds"]), shown.code), (0, Some(0)), "{shown:?}");
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    /// A systemd unit at boot runs in `/`, and knows only the folder.
+    #[test]
+    fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
+        let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
+        folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
+        folder.write("which", "neither");
+        let hook = r#"hook = "test ! -e go || echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#;
+        let reads = experiment(hook)
+            .replace("ioengine=spin", "rw=read\nfilename=data")
+            .replace("spin_cycles=20000\n", "")
+            .replace("spin_cycles=40000", "bs=8k");
+        folder.write("boots.toml", reads);
+        let begun = folder.iotoll("compare boots.toml --out kept --quiet --meters proc_stat --stored one").run();
+        let first = next(&begun.stderr).to_owned();
+        folder.write("which", first);
+        folder.write("go", "");
+        let record = folder.path("kept/record.jsonl");
+        let words = format!("compare --resume {} --same-boot --quiet --format json", record.display());
+        let ended = elsewhere.iotoll(&words).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let found = ended.json();
+        assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
+        // No files were laid out there, and the meters and the stored record are those of the start.
+        assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
+        assert_eq!(found["environment"]["meter"], "proc_stat");
+        assert_eq!(found["stored"]["from"], "one");
+        assert!(folder.exists("kept/report.html"));
+        let kept = folder.path("kept").canonicalize().unwrap();
+        let hooks = String::from_utf8(folder.read("hooks")).unwrap();
+        assert!(hooks.lines().count() == 4 && hooks.lines().all(|line| Path::new(line) == kept), "{hooks}");
+    }
+
+    #[test]
+    fn a_user_boots_the_named_arm_and_resumes() {
+        let folder = Folder::new();
+        folder.write("which", "neither");
+        folder.write("boots.toml", experiment(""));
+        let begun = folder.iotoll("compare boots.toml --out kept --quiet").run();
+        assert_eq!((begun.code, begun.stdout.as_str()), (Some(0), ""), "{begun:?}");
+        let first = next(&begun.stderr).to_owned();
+        let other = if first == "stock" { "patched" } else { "stock" };
+        folder.iotoll("compare --resume kept").run().refused(2, &["no arm is booted", &format!("'{first}'")]);
+        folder.write("which", other);
+        folder.iotoll("compare --resume kept").run().refused(2, &[&format!("arm '{other}' is booted"), "boot that"]);
+        folder.write("which", &first);
+        let measured = folder.iotoll("compare --resume kept --quiet").run();
+        assert_eq!((measured.code, next(&measured.stderr)), (Some(0), other), "{measured:?}");
+        // An incomplete experiment can be shown, and is marked incomplete.
+        let shown = folder.iotoll("report kept").run();
+        assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
+        // A line that a power cut left incomplete is measured again.
+        let record = folder.read("kept/record.jsonl");
+        folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
+        folder.write("which", other);
+        let mut last = folder.iotoll("compare --resume kept --quiet").run();
+        for _ in 0..2 {
+            assert_eq!(last.code, Some(0), "{last:?}");
+            let arm = next(&last.stderr).to_owned();
+            folder.write("which", &arm);
+            // The second round may start with the arm that ended the first: then nothing can be booted in between here.
+            let words = "compare --resume kept --quiet --format json";
+            let again = folder.iotoll(words).run();
+            last = if again.code == Some(2) {
+                again.refused(2, &["is next again", "--same-boot"]);
+                folder.iotoll(&format!("{words} --same-boot")).run()
+            } else {
+                again
+            };
+        }
+        assert_eq!(last.code, Some(0), "{last:?}");
+        complete(&last.json());
+    }
 }

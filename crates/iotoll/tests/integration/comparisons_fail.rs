@@ -134,27 +134,6 @@ fn an_arm_that_fails_at_once_gives_one_line_and_leaves_nothing() {
     folder.assert_no_processes();
 }
 
-#[test]
-#[ignore = "long"]
-fn a_hung_arm_is_ended_with_one_line() {
-    let folder = Folder::new();
-    let words = "compare --quiet --out kept --budget 1s --hang-timeout 1s";
-    let commands = ["--baseline-cmd", "sleep 0.05", "--candidate-cmd", "sleep 1000"];
-    let ended = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word)).run();
-    ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
-    // A worker that does not answer any more.
-    let running = folder.iotoll(SPIN).word_list("--hang-timeout 2s --candidate spin_cycles=30000").start();
-    assert!(eventually(|| rounds(&folder) >= 1 && workers(&running).len() == 2));
-    let stopped = |worker: i32| Pid::from_raw(worker).is_some_and(|worker| kill_process(worker, Signal::STOP).is_ok());
-    while !workers(&running).into_iter().any(stopped) {}
-    let ended = running.wait();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains("arm '") && ended.stderr.contains("--hang-timeout"), "{ended:?}");
-    assert!(rounds(&folder) >= 1);
-    folder.assert_no_processes();
-}
-
 /// Processes that a command leaves running are killed: they would disturb the next slice.
 #[test]
 fn an_arm_that_forks_leaves_nothing_running() {
@@ -405,4 +384,30 @@ fn a_truncated_record_is_shown_as_far_as_it_goes() {
     assert!(again.json()["outcome"]["failed"].as_str().unwrap().contains("cut off"));
     folder.write("kept/record.jsonl", "garbage\n");
     folder.iotoll("report kept").run().refused(2, &["record.jsonl", "line 1"]);
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_hung_arm_is_ended_with_one_line() {
+        let folder = Folder::new();
+        let words = "compare --quiet --out kept --budget 1s --hang-timeout 1s";
+        let commands = ["--baseline-cmd", "sleep 0.05", "--candidate-cmd", "sleep 1000"];
+        let ended = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word)).run();
+        ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
+        // A worker that does not answer any more.
+        let running = folder.iotoll(SPIN).word_list("--hang-timeout 2s --candidate spin_cycles=30000").start();
+        assert!(eventually(|| rounds(&folder) >= 1 && workers(&running).len() == 2));
+        let stopped =
+            |worker: i32| Pid::from_raw(worker).is_some_and(|worker| kill_process(worker, Signal::STOP).is_ok());
+        while !workers(&running).into_iter().any(stopped) {}
+        let ended = running.wait();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains("arm '") && ended.stderr.contains("--hang-timeout"), "{ended:?}");
+        assert!(rounds(&folder) >= 1);
+        folder.assert_no_processes();
+    }
 }

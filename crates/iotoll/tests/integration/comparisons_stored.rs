@@ -64,69 +64,71 @@ fn the_difference_from_the_stored_record_is_split() {
     });
 }
 
-#[test]
-#[ignore = "long"]
-fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
-    let folder = Folder::new();
-    let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
-    folder.iotoll(SPIN).word_list("--out one").word_list(swept).run().done();
-    let ended = folder
-        .iotoll(SPIN)
-        .word_list("--no-save --stored one --iodepth=4 --sweep bs=16k,64k --candidate inject_ns=900")
-        .run();
-    ended.done();
-    let found = ended.json();
-    assert!(warns(&found, "stored_work_differs", &["iodepth 1 → 4"]), "{}", found["warnings"]);
-    let stored = |cell: usize| &found["cells"][cell]["metrics"]["iops"]["stored"];
-    assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
-}
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
 
-/// A record that does not fit is refused before the measurement, and nothing is left behind.
-#[test]
-#[ignore = "long"]
-fn records_that_do_not_fit_are_refused_at_once() {
-    let folder = Folder::new();
-    folder
+    #[test]
+    fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
+        let folder = Folder::new();
+        let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
+        folder.iotoll(SPIN).word_list("--out one").word_list(swept).run().done();
+        let ended = folder
+            .iotoll(SPIN)
+            .word_list("--no-save --stored one --iodepth=4 --sweep bs=16k,64k --candidate inject_ns=900")
+            .run();
+        ended.done();
+        let found = ended.json();
+        assert!(warns(&found, "stored_work_differs", &["iodepth 1 → 4"]), "{}", found["warnings"]);
+        let stored = |cell: usize| &found["cells"][cell]["metrics"]["iops"]["stored"];
+        assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
+    }
+
+    /// A record that does not fit is refused before the measurement, and nothing is left behind.
+    #[test]
+    fn records_that_do_not_fit_are_refused_at_once() {
+        let folder = Folder::new();
+        folder
         .iotoll(
             "run --name=r --ioengine=null --size=1m --runtime=200ms --time_based --background 200ms --quiet --out run",
         )
         .run()
         .done();
-    folder.iotoll(SPIN).word_list("--out swept --sweep bs=4k,16k --candidate inject_ns=500").run().done();
-    let kept = String::from_utf8(folder.read("swept/record.jsonl")).unwrap();
-    folder.write("cut.jsonl", kept.lines().take(2).collect::<Vec<_>>().join("\n"));
-    let cases: [(&str, &[&str]); 5] = [
-        ("nowhere", &["--stored nowhere", "reading the record", "give the folder of a comparison"]),
-        ("run", &["--stored run", "the record of a run, not of a comparison", "iotoll compare"]),
-        ("run/record.jsonl", &["--stored run/record.jsonl", "the record of a run"]),
-        ("cut.jsonl", &["--stored cut.jsonl", "no complete round"]),
-        ("swept", &["--stored swept", "bs=4k", "bs=16k", "no point of a sweep"]),
-    ];
-    let before = folder.listing();
-    at_once(cases, |(stored, named)| {
-        let words = format!("--out new --candidate inject_ns=900 --stored {stored}");
-        folder.iotoll(SPIN).word_list(&words).run().refused(2, named);
-    });
-    assert_eq!(folder.listing(), before);
-    let refused = |ended: Ended, named: &[&str]| ended.refused(2, named);
-    refused(
-        folder.iotoll("report run --stored swept").run(),
-        &["--stored swept", "record of a comparison, not of a run"],
-    );
-    refused(folder.iotoll("report swept --stored nowhere").run(), &["--stored nowhere", "reading the record"]);
-}
+        folder.iotoll(SPIN).word_list("--out swept --sweep bs=4k,16k --candidate inject_ns=500").run().done();
+        let kept = String::from_utf8(folder.read("swept/record.jsonl")).unwrap();
+        folder.write("cut.jsonl", kept.lines().take(2).collect::<Vec<_>>().join("\n"));
+        let cases: [(&str, &[&str]); 5] = [
+            ("nowhere", &["--stored nowhere", "reading the record", "give the folder of a comparison"]),
+            ("run", &["--stored run", "the record of a run, not of a comparison", "iotoll compare"]),
+            ("run/record.jsonl", &["--stored run/record.jsonl", "the record of a run"]),
+            ("cut.jsonl", &["--stored cut.jsonl", "no complete round"]),
+            ("swept", &["--stored swept", "bs=4k", "bs=16k", "no point of a sweep"]),
+        ];
+        let before = folder.listing();
+        at_once(cases, |(stored, named)| {
+            let words = format!("--out new --candidate inject_ns=900 --stored {stored}");
+            folder.iotoll(SPIN).word_list(&words).run().refused(2, named);
+        });
+        assert_eq!(folder.listing(), before);
+        let refused = |ended: Ended, named: &[&str]| ended.refused(2, named);
+        refused(
+            folder.iotoll("report run --stored swept").run(),
+            &["--stored swept", "record of a comparison, not of a run"],
+        );
+        refused(folder.iotoll("report swept --stored nowhere").run(), &["--stored nowhere", "reading the record"]);
+    }
 
-/// A record of an older method is read, with a warning.
-#[test]
-#[ignore = "long"]
-fn another_method_gives_a_warning() {
-    let folder = folder_with_one();
-    let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
-    folder.write("old.jsonl", kept.replacen("\"method_version\":3", "\"method_version\":1", 1));
-    let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
-    ended.done();
-    let found = ended.json();
-    assert!(warns(&found, "stored_method_differs", &["method 1", "method 3"]), "{}", found["warnings"]);
-    let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
-    assert_eq!(number(&environment["change"]), 0.0);
+    /// A record of an older method is read, with a warning.
+    #[test]
+    fn another_method_gives_a_warning() {
+        let folder = folder_with_one();
+        let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
+        folder.write("old.jsonl", kept.replacen("\"method_version\":3", "\"method_version\":1", 1));
+        let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
+        ended.done();
+        let found = ended.json();
+        assert!(warns(&found, "stored_method_differs", &["method 1", "method 3"]), "{}", found["warnings"]);
+        let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
+        assert_eq!(number(&environment["change"]), 0.0);
+    }
 }

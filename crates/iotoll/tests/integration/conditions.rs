@@ -91,30 +91,6 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
     assert_eq!(cache(&found, 1)["state"], "cold");
 }
 
-/// A slow job, and after the first second a fast one beside it: the rate steps on any disk.
-#[test]
-#[ignore = "long"]
-fn a_phase_whose_rate_steps_has_no_mean() {
-    let folder = Folder::new();
-    let job = "[global]\nioengine=spin\nsize=1m\ntime_based\n[slow]\nspin_cycles=5000000\nruntime=3\n\
-               [fast]\nspin_cycles=2000\nstartdelay=1\nruntime=2\n";
-    folder.write("step.fio", job);
-    let found = folder.measured("run step.fio");
-    let phase = &found["phases"][0];
-    let regimes = phase["regimes"].as_array().unwrap();
-    assert!(regimes.len() >= 2, "{phase}");
-    assert!(number(&regimes[0]["iops"]) * 10.0 < number(&regimes[regimes.len() - 1]["iops"]), "{regimes:?}");
-    assert!(phase["cycles_per_io"].is_null() && phase["by_meter"].as_object().unwrap().values().all(Value::is_null));
-    let codes: Vec<&str> =
-        found["warnings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
-    assert!(codes.contains(&"two_regimes"), "{codes:?}");
-    for (format, words) in [("table", "no single mean"), ("mail", "no single mean")] {
-        let text =
-            folder.iotoll(&format!("run step.fio --background 200ms --no-save --quiet --format {format}")).run().stdout;
-        assert!(text.contains(words), "{format}: {text}");
-    }
-}
-
 #[track_caller]
 fn compared(folder: &Folder, words: &str) -> Value {
     let words = format!("compare --budget 3s --no-save --quiet --format json {words}");
@@ -130,44 +106,6 @@ fn all_warm(found: &Value, arms: usize) -> bool {
 }
 
 const COMPARED: &str = "--rw=randread --bs=4k --filename=F --size=32m --candidate iodepth=2";
-
-#[test]
-#[ignore = "long"]
-fn a_comparison_keeps_files_warm_by_default() {
-    let Some(folder) = with_synced_file("a_comparison_keeps_files_warm_by_default", 32) else {
-        return;
-    };
-    let drop_pages = || rustix::fs::fadvise(File::open(folder.path("F")).unwrap(), 0, None, Advice::DontNeed).unwrap();
-    let read_warm = || {
-        drop_pages();
-        compared(&folder, COMPARED)
-    };
-    let warm = without_eviction(read_warm, |found| all_warm(found, 2));
-    assert_eq!(warm["cache"]["condition"], "warm", "{}", warm["cache"]);
-    assert!(number(&warm["cache"]["resident_before_fraction"]) > 0.99, "{}", warm["cache"]);
-    let cold = compared(&folder, &format!("{COMPARED} --cache cold"));
-    assert_eq!(cold["cache"]["condition"], "cold");
-    for case in cold["page_cache"].as_array().unwrap() {
-        assert!(number(&case["reads_from_storage_fraction"]) > 0.8, "{case}");
-    }
-    drop_pages();
-    // fio's option decides, and is reported: reads bring the file into memory.
-    let dropped = compared(&folder, &format!("{COMPARED} --invalidate=1"));
-    assert_eq!(dropped["cache"]["condition"], "dropped_once");
-    assert_eq!(compared(&folder, &format!("{COMPARED} --invalidate=0"))["cache"]["condition"], "as_is");
-    let by_arm = compared(
-        &folder,
-        "--rw=randread --bs=4k --filename=F --size=32m --baseline invalidate=0 --candidate invalidate=1",
-    );
-    assert_eq!(by_arm["cache"]["condition"], "by_arm");
-    let parts: Vec<f64> = by_arm["page_cache"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|case| number(&case["reads_from_storage_fraction"]))
-        .collect();
-    assert!(parts[0] < 0.1 && parts[1] > 0.8, "{parts:?}");
-}
 
 /// An arm that writes with O_DIRECT evicts cached pages, which are read in again before the next slice.
 #[test]
@@ -255,4 +193,74 @@ fn a_file_system_in_memory_has_no_cold_files() {
         return;
     }
     skip("a_file_system_in_memory_has_no_cold_files", "no tmpfs that can be written at /dev/shm");
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    /// A slow job, and after the first second a fast one beside it: the rate steps on any disk.
+    #[test]
+    fn a_phase_whose_rate_steps_has_no_mean() {
+        let folder = Folder::new();
+        let job = "[global]\nioengine=spin\nsize=1m\ntime_based\n[slow]\nspin_cycles=5000000\nruntime=3\n\
+               [fast]\nspin_cycles=2000\nstartdelay=1\nruntime=2\n";
+        folder.write("step.fio", job);
+        let found = folder.measured("run step.fio");
+        let phase = &found["phases"][0];
+        let regimes = phase["regimes"].as_array().unwrap();
+        assert!(regimes.len() >= 2, "{phase}");
+        assert!(number(&regimes[0]["iops"]) * 10.0 < number(&regimes[regimes.len() - 1]["iops"]), "{regimes:?}");
+        assert!(
+            phase["cycles_per_io"].is_null() && phase["by_meter"].as_object().unwrap().values().all(Value::is_null)
+        );
+        let codes: Vec<&str> =
+            found["warnings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&"two_regimes"), "{codes:?}");
+        for (format, words) in [("table", "no single mean"), ("mail", "no single mean")] {
+            let text = folder
+                .iotoll(&format!("run step.fio --background 200ms --no-save --quiet --format {format}"))
+                .run()
+                .stdout;
+            assert!(text.contains(words), "{format}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_comparison_keeps_files_warm_by_default() {
+        let Some(folder) = with_synced_file("a_comparison_keeps_files_warm_by_default", 32) else {
+            return;
+        };
+        let drop_pages =
+            || rustix::fs::fadvise(File::open(folder.path("F")).unwrap(), 0, None, Advice::DontNeed).unwrap();
+        let read_warm = || {
+            drop_pages();
+            compared(&folder, COMPARED)
+        };
+        let warm = without_eviction(read_warm, |found| all_warm(found, 2));
+        assert_eq!(warm["cache"]["condition"], "warm", "{}", warm["cache"]);
+        assert!(number(&warm["cache"]["resident_before_fraction"]) > 0.99, "{}", warm["cache"]);
+        let cold = compared(&folder, &format!("{COMPARED} --cache cold"));
+        assert_eq!(cold["cache"]["condition"], "cold");
+        for case in cold["page_cache"].as_array().unwrap() {
+            assert!(number(&case["reads_from_storage_fraction"]) > 0.8, "{case}");
+        }
+        drop_pages();
+        // fio's option decides, and is reported: reads bring the file into memory.
+        let dropped = compared(&folder, &format!("{COMPARED} --invalidate=1"));
+        assert_eq!(dropped["cache"]["condition"], "dropped_once");
+        assert_eq!(compared(&folder, &format!("{COMPARED} --invalidate=0"))["cache"]["condition"], "as_is");
+        let by_arm = compared(
+            &folder,
+            "--rw=randread --bs=4k --filename=F --size=32m --baseline invalidate=0 --candidate invalidate=1",
+        );
+        assert_eq!(by_arm["cache"]["condition"], "by_arm");
+        let parts: Vec<f64> = by_arm["page_cache"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|case| number(&case["reads_from_storage_fraction"]))
+            .collect();
+        assert!(parts[0] < 0.1 && parts[1] > 0.8, "{parts:?}");
+    }
 }

@@ -130,43 +130,48 @@ fn a_page_of_a_long_recording_is_drawn_at_once() {
     assert_eq!(browser.complaints(), &[] as &[String]);
 }
 
-#[test]
-#[ignore = "long"]
-fn tracks_are_hidden_and_quanta_are_seen_one_by_one() {
-    let Some(mut browser) = browser("tracks_are_hidden_and_quanta_are_seen_one_by_one") else { return };
-    let folder = page();
-    browser.open(&folder.path("page.html"));
-    let names = browser.evaluate("[...document.querySelectorAll('.u-series .u-label')].map(name => name.innerText)");
-    assert_eq!(names, json!(["time", "worker", "dirty", "writeback", "sleeps", "net.ib0.tx_bytes"]));
-    // A click on a name hides its track, another shows it again.
-    for series in 1..=5 {
-        let name = format!("document.querySelectorAll('.u-series th')[{series}]");
-        let all = browser.evaluate(PICTURE);
-        let place = browser.place(&name, (0.5, 0.5));
-        browser.click(place, 1);
-        assert!(eventually(|| browser.evaluate(PICTURE) != all), "series {series} cannot be hidden");
-        assert_eq!(browser.evaluate(&format!("{name}.getAttribute('aria-pressed')")), "false");
-        browser.click(place, 1);
-        assert!(eventually(|| browser.evaluate(PICTURE) == all), "series {series} is not shown again");
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn tracks_are_hidden_and_quanta_are_seen_one_by_one() {
+        let Some(mut browser) = browser("tracks_are_hidden_and_quanta_are_seen_one_by_one") else { return };
+        let folder = page();
+        browser.open(&folder.path("page.html"));
+        let names =
+            browser.evaluate("[...document.querySelectorAll('.u-series .u-label')].map(name => name.innerText)");
+        assert_eq!(names, json!(["time", "worker", "dirty", "writeback", "sleeps", "net.ib0.tx_bytes"]));
+        // A click on a name hides its track, another shows it again.
+        for series in 1..=5 {
+            let name = format!("document.querySelectorAll('.u-series th')[{series}]");
+            let all = browser.evaluate(PICTURE);
+            let place = browser.place(&name, (0.5, 0.5));
+            browser.click(place, 1);
+            assert!(eventually(|| browser.evaluate(PICTURE) != all), "series {series} cannot be hidden");
+            assert_eq!(browser.evaluate(&format!("{name}.getAttribute('aria-pressed')")), "false");
+            browser.click(place, 1);
+            assert!(eventually(|| browser.evaluate(PICTURE) == all), "series {series} is not shown again");
+        }
+        // Dragging zooms in, down to single readings; a double click shows all.
+        let all = browser.evaluate(IN_VIEW).as_u64().unwrap();
+        assert!(all + 2 >= READINGS && browser.evaluate(ZOOMED) == "false", "{all} in view");
+        let mut seen = all;
+        for _ in 0..3 {
+            let over = "document.querySelector('.u-over')";
+            let (from, to) = (browser.place(over, (0.5, 0.4)), browser.place(over, (0.54, 0.6)));
+            browser.drag(from, to);
+            assert!(eventually(|| browser.evaluate(IN_VIEW).as_u64().unwrap() < seen / 10), "{seen} are still in view");
+            seen = browser.evaluate(IN_VIEW).as_u64().unwrap();
+        }
+        assert!((1..12).contains(&seen) && browser.evaluate(ZOOMED) == "true", "{seen} in view");
+        let close = browser.evaluate(PICTURE);
+        browser.prefer("dark");
+        assert!(eventually(|| browser.evaluate(PICTURE) != close), "the canvas stays light");
+        let place = browser.place("document.querySelector('.u-over')", (0.3, 0.5));
+        browser.click(place, 2);
+        assert!(eventually(|| browser.evaluate(IN_VIEW).as_u64() == Some(all)), "a double click does not show all");
+        assert_eq!(browser.evaluate(ZOOMED), "false");
+        assert_eq!(browser.complaints(), &[] as &[String]);
     }
-    // Dragging zooms in, down to single readings; a double click shows all.
-    let all = browser.evaluate(IN_VIEW).as_u64().unwrap();
-    assert!(all + 2 >= READINGS && browser.evaluate(ZOOMED) == "false", "{all} in view");
-    let mut seen = all;
-    for _ in 0..3 {
-        let over = "document.querySelector('.u-over')";
-        let (from, to) = (browser.place(over, (0.5, 0.4)), browser.place(over, (0.54, 0.6)));
-        browser.drag(from, to);
-        assert!(eventually(|| browser.evaluate(IN_VIEW).as_u64().unwrap() < seen / 10), "{seen} are still in view");
-        seen = browser.evaluate(IN_VIEW).as_u64().unwrap();
-    }
-    assert!((1..12).contains(&seen) && browser.evaluate(ZOOMED) == "true", "{seen} in view");
-    let close = browser.evaluate(PICTURE);
-    browser.prefer("dark");
-    assert!(eventually(|| browser.evaluate(PICTURE) != close), "the canvas stays light");
-    let place = browser.place("document.querySelector('.u-over')", (0.3, 0.5));
-    browser.click(place, 2);
-    assert!(eventually(|| browser.evaluate(IN_VIEW).as_u64() == Some(all)), "a double click does not show all");
-    assert_eq!(browser.evaluate(ZOOMED), "false");
-    assert_eq!(browser.complaints(), &[] as &[String]);
 }

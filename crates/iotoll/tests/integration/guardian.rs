@@ -423,34 +423,6 @@ fn an_entry_that_is_not_understood_stays_in_the_ledger() {
 /// What becomes of the ledger at this path with this text.
 type Change = fn(&Path, String) -> String;
 
-#[test]
-#[ignore = "long"]
-fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
-    let newer = |_: &Path, text: String| text.replacen("iotoll.ledger/1", "iotoll.ledger/2", 1);
-    let open = |path: &Path, text: String| {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
-        text
-    };
-    let theirs = |path: &Path, text: String| {
-        std::os::unix::fs::chown(path, Some(65534), None).unwrap();
-        text
-    };
-    let mut cases: Vec<(&str, Change)> =
-        vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
-    match rustix::process::geteuid().is_root() {
-        true => cases.push(("belongs to user 65534, not 0", theirs)),
-        false => skip("a_ledger_of_another_schema", "only root can make a ledger of another user"),
-    }
-    for (why, change) in cases {
-        let (scene, said, ledger) = after(change);
-        assert!(said.contains(why) && said.contains("left as it is") && said.lines().count() == 1, "{said}");
-        assert!(ledger.is_some_and(|ledger| ledger.contains("restore")), "{why}: the ledger is lost");
-        assert!(scene.is_on(), "{why}: it was acted on");
-        let found = left_behind(&scene)["found"].as_str().unwrap().to_owned();
-        assert!(found.contains(why), "{found}");
-    }
-}
-
 /// The kernel takes a while to end a process with much memory, and closes its files last.
 #[test]
 fn a_start_while_the_killed_ones_are_still_ending_finds_what_they_left() {
@@ -484,5 +456,37 @@ fn a_kill_of_both_in_the_same_instant_leaves_nothing_that_the_next_start_does_no
         running.wait();
         assert_eq!(scene.folder.read("knob"), b"found\n", "kill number {number}: {ended:?}");
         scene.assert_undone("the next start");
+    }
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
+        let newer = |_: &Path, text: String| text.replacen("iotoll.ledger/1", "iotoll.ledger/2", 1);
+        let open = |path: &Path, text: String| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+            text
+        };
+        let theirs = |path: &Path, text: String| {
+            std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+            text
+        };
+        let mut cases: Vec<(&str, Change)> =
+            vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
+        match rustix::process::geteuid().is_root() {
+            true => cases.push(("belongs to user 65534, not 0", theirs)),
+            false => skip("a_ledger_of_another_schema", "only root can make a ledger of another user"),
+        }
+        for (why, change) in cases {
+            let (scene, said, ledger) = after(change);
+            assert!(said.contains(why) && said.contains("left as it is") && said.lines().count() == 1, "{said}");
+            assert!(ledger.is_some_and(|ledger| ledger.contains("restore")), "{why}: the ledger is lost");
+            assert!(scene.is_on(), "{why}: it was acted on");
+            let found = left_behind(&scene)["found"].as_str().unwrap().to_owned();
+            assert!(found.contains(why), "{found}");
+        }
     }
 }

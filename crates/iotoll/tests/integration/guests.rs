@@ -107,27 +107,6 @@ fn counts_are_exact() {
     assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
 }
 
-#[test]
-#[ignore = "long"]
-fn damaged_files_are_noticed_and_limits_decide() {
-    let folder = Folder::new();
-    if !ready("damaged_files_are_noticed_and_limits_decide") {
-        return;
-    }
-    let first = measured(&folder, JOB);
-    // Damaged files are noticed: the guest boots again, the symbols are asked for again.
-    let guests = Path::new(CACHE).join("iotoll/guests");
-    for ending in [".state", ".symbols"] {
-        let damaged = files_below(&guests, ending);
-        assert!(!damaged.is_empty());
-        damaged
-            .iter()
-            .for_each(|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap());
-    }
-    assert_eq!(first["points"], measured(&folder, JOB)["points"]);
-    gates(&folder);
-}
-
 /// Exact counts decide without an interval, against limits, against another arm, and against a stored record.
 fn gates(folder: &Folder) {
     let run = |verb: &'static str| {
@@ -165,42 +144,6 @@ fn gates(folder: &Folder) {
 }
 
 #[test]
-#[ignore = "long"]
-fn an_interrupted_run_leaves_nothing() {
-    let folder = Folder::new();
-    if !ready("an_interrupted_run_leaves_nothing") {
-        return;
-    }
-    // Not the guest of the other test.
-    let words = "--rw=read --cmdline iotoll.test=1";
-    fs::create_dir(folder.path("tmp")).unwrap();
-    let temporary = format!("TMPDIR={}", folder.path("tmp").display());
-    for signal in [Signal::INT, Signal::KILL] {
-        let mut running = guest(&folder, &format!("run {KERNEL} --fresh --out rec {words}"), &[&temporary]).start();
-        let partial = format!(".partial-{}-", running.id());
-        let own = || {
-            let parts =
-                ["guests", "kernels", "packages", "programs"].map(|part| Path::new(CACHE).join("iotoll").join(part));
-            parts
-                .iter()
-                .flat_map(|part| fs::read_dir(part).unwrap().flatten())
-                .any(|entry| entry.file_name().to_string_lossy().starts_with(&partial))
-        };
-        let boots = || files_below(&folder.path("tmp"), "").iter().any(|path| path.join("console").exists());
-        assert!(eventually(|| boots() || running.ended()));
-        assert!(own(), "the guest is made in a folder of its own");
-        running.signal(signal);
-        let ended = running.wait();
-        if signal == Signal::INT {
-            ended.refused(130, &["interrupted", "nothing was measured"]);
-            assert!(!folder.exists("rec"));
-        }
-        assert!(eventually(|| !own() && files_below(&folder.path("tmp"), "").is_empty()), "{signal:?}");
-        folder.assert_no_processes();
-    }
-}
-
-#[test]
 fn what_is_missing_is_told_in_one_line() {
     let folder = Folder::new();
     let program = |path: &str, text: &str| {
@@ -234,5 +177,65 @@ fn what_is_missing_is_told_in_one_line() {
     let ended = guest(&folder, &format!("run --kernel debian:6.1 {job}"), &[&path("seven"), &missing]).run();
     if !ended.stderr.contains("MiB are free") {
         ended.refused(2, &["gone", "TMPDIR"]);
+    }
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn damaged_files_are_noticed_and_limits_decide() {
+        let folder = Folder::new();
+        if !ready("damaged_files_are_noticed_and_limits_decide") {
+            return;
+        }
+        let first = measured(&folder, JOB);
+        // Damaged files are noticed: the guest boots again, the symbols are asked for again.
+        let guests = Path::new(CACHE).join("iotoll/guests");
+        for ending in [".state", ".symbols"] {
+            let damaged = files_below(&guests, ending);
+            assert!(!damaged.is_empty());
+            damaged
+                .iter()
+                .for_each(|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap());
+        }
+        assert_eq!(first["points"], measured(&folder, JOB)["points"]);
+        gates(&folder);
+    }
+
+    #[test]
+    fn an_interrupted_run_leaves_nothing() {
+        let folder = Folder::new();
+        if !ready("an_interrupted_run_leaves_nothing") {
+            return;
+        }
+        // Not the guest of the other test.
+        let words = "--rw=read --cmdline iotoll.test=1";
+        fs::create_dir(folder.path("tmp")).unwrap();
+        let temporary = format!("TMPDIR={}", folder.path("tmp").display());
+        for signal in [Signal::INT, Signal::KILL] {
+            let mut running = guest(&folder, &format!("run {KERNEL} --fresh --out rec {words}"), &[&temporary]).start();
+            let partial = format!(".partial-{}-", running.id());
+            let own = || {
+                let parts = ["guests", "kernels", "packages", "programs"]
+                    .map(|part| Path::new(CACHE).join("iotoll").join(part));
+                parts
+                    .iter()
+                    .flat_map(|part| fs::read_dir(part).unwrap().flatten())
+                    .any(|entry| entry.file_name().to_string_lossy().starts_with(&partial))
+            };
+            let boots = || files_below(&folder.path("tmp"), "").iter().any(|path| path.join("console").exists());
+            assert!(eventually(|| boots() || running.ended()));
+            assert!(own(), "the guest is made in a folder of its own");
+            running.signal(signal);
+            let ended = running.wait();
+            if signal == Signal::INT {
+                ended.refused(130, &["interrupted", "nothing was measured"]);
+                assert!(!folder.exists("rec"));
+            }
+            assert!(eventually(|| !own() && files_below(&folder.path("tmp"), "").is_empty()), "{signal:?}");
+            folder.assert_no_processes();
+        }
     }
 }

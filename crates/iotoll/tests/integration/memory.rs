@@ -35,11 +35,15 @@ fn peak_of(engine: &str, options: &str) -> u64 {
     peak
 }
 
-#[test]
-#[ignore = "long"]
-fn thirty_two_jobs_of_depth_thirty_two_fit_beside_their_buffers() {
-    at_once([("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")], |(engine, options)| {
-        let peak = peak_of(engine, options);
-        assert!(peak > 0 && peak < LIMIT_KIB + BUFFERS_KIB, "{engine}: {peak} KiB");
-    });
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn thirty_two_jobs_of_depth_thirty_two_fit_beside_their_buffers() {
+        at_once([("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")], |(engine, options)| {
+            let peak = peak_of(engine, options);
+            assert!(peak > 0 && peak < LIMIT_KIB + BUFFERS_KIB, "{engine}: {peak} KiB");
+        });
+    }
 }

@@ -106,22 +106,6 @@ fn an_experiment_file_places_the_task_of_a_ring() {
     refused("--task-cpu other").refused(2, &["any,0,1"]);
 }
 
-#[test]
-#[ignore = "long"]
-fn payloads_of_any_length_arrive() {
-    if !may("packets: payloads") {
-        return;
-    }
-    let folder = Folder::new();
-    for (payload, batch) in [(0, ""), (1, "--batch 8"), (1472, "--batch 8"), (65_507, "")] {
-        let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
-        let words = format!("--no-save --payload {payload} --method {methods} {batch} --duration 200ms --rounds 2");
-        let ended = blast(&folder, &words);
-        ended.done();
-        accounted(&ended.json());
-    }
-}
-
 /// A pair of network devices: one in the network of the submitters, the other in that of the receiver.
 struct Pair {
     submitters: String,
@@ -335,33 +319,6 @@ fn every_method_counts_each_refused_packet_once() {
     }
 }
 
-/// The same where a queue of this host is full, which refuses most packets.
-#[test]
-#[ignore = "long"]
-fn every_method_counts_what_a_full_queue_refuses() {
-    let Some(pair) = Pair::new("overfull") else { return };
-    let folder = Folder::new();
-    let _receiver = pair.receiver();
-    let tc = |words: &str| super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>());
-    let near = &pair.submitters;
-    for method in ["sendto", "sendmmsg", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
-        if let Err(why) = tc(&format!("-n {near} qdisc replace dev near root tbf rate 10mbit burst 3000 limit 3000")) {
-            return skip("packets: overfull", &why);
-        }
-        let words = format!("--no-save --duration 400ms --rounds 2 --payload 500 --method {method}");
-        let ended = pair.blast(&folder, &words).wait();
-        ended.done();
-        let finding = ended.json();
-        let (_, refused) = attempts(&finding["points"][0]);
-        let said = tc(&format!("-n {near} -s qdisc show dev near")).unwrap();
-        let dropped = said.split("dropped ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
-        let dropped: u64 = dropped.parse().unwrap();
-        // The queue also drops what else this host sends: the questions to the receiver.
-        assert!((refused..=refused + 40).contains(&dropped) && refused > 100, "{method}: {refused} of {dropped}");
-        tc(&format!("-n {near} qdisc delete dev near root")).unwrap();
-    }
-}
-
 /// An echo server, and where it listens.
 fn echo(folder: &Folder, address: &str) -> (Running, String) {
     let said = folder.path("said");
@@ -465,27 +422,74 @@ fn bad_targets_are_refused_in_one_line() {
     }
 }
 
-#[test]
-#[ignore = "long"]
-fn limits_hold_at_every_point() {
-    if !may("packets: limits") {
-        return;
-    }
-    let folder = Folder::new();
-    let gate = |words: &'static str| {
-        let folder = &folder;
-        move |more: &[&str]| {
-            let words = format!("blast --format json --quiet --duration 500ms --rounds 10 {words}");
-            more.iter().fold(folder.iotoll(&words).under(&ALONE), |iotoll, word| iotoll.word(*word)).run()
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn payloads_of_any_length_arrive() {
+        if !may("packets: payloads") {
+            return;
         }
-    };
-    judged(gate("--out one"), &["packets_per_second < 1"], (0, &["kept"]));
-    let limits = ["packets_per_second < 1T", "packets_per_second > +100000%"];
-    // Of the point that the stored measurement has not, the change is unknown.
-    judged(
-        gate("--no-save --submitters 1,2 --stored one"),
-        &limits,
-        (3, &["exceeded", "exceeded", "undecided", "kept"]),
-    );
-    judged(gate("--no-save --submitters 1,2 --stored one"), &limits[1..], (4, &["undecided", "kept"]));
+        let folder = Folder::new();
+        for (payload, batch) in [(0, ""), (1, "--batch 8"), (1472, "--batch 8"), (65_507, "")] {
+            let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
+            let words = format!("--no-save --payload {payload} --method {methods} {batch} --duration 200ms --rounds 2");
+            let ended = blast(&folder, &words);
+            ended.done();
+            accounted(&ended.json());
+        }
+    }
+
+    /// The same where a queue of this host is full, which refuses most packets.
+    #[test]
+    fn every_method_counts_what_a_full_queue_refuses() {
+        let Some(pair) = Pair::new("overfull") else { return };
+        let folder = Folder::new();
+        let _receiver = pair.receiver();
+        let tc = |words: &str| super::super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>());
+        let near = &pair.submitters;
+        for method in ["sendto", "sendmmsg", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
+            if let Err(why) =
+                tc(&format!("-n {near} qdisc replace dev near root tbf rate 10mbit burst 3000 limit 3000"))
+            {
+                return skip("packets: overfull", &why);
+            }
+            let words = format!("--no-save --duration 400ms --rounds 2 --payload 500 --method {method}");
+            let ended = pair.blast(&folder, &words).wait();
+            ended.done();
+            let finding = ended.json();
+            let (_, refused) = attempts(&finding["points"][0]);
+            let said = tc(&format!("-n {near} -s qdisc show dev near")).unwrap();
+            let dropped = said.split("dropped ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+            let dropped: u64 = dropped.parse().unwrap();
+            // The queue also drops what else this host sends: the questions to the receiver.
+            assert!((refused..=refused + 40).contains(&dropped) && refused > 100, "{method}: {refused} of {dropped}");
+            tc(&format!("-n {near} qdisc delete dev near root")).unwrap();
+        }
+    }
+
+    #[test]
+    fn limits_hold_at_every_point() {
+        if !may("packets: limits") {
+            return;
+        }
+        let folder = Folder::new();
+        let gate = |words: &'static str| {
+            let folder = &folder;
+            move |more: &[&str]| {
+                let words = format!("blast --format json --quiet --duration 500ms --rounds 10 {words}");
+                more.iter().fold(folder.iotoll(&words).under(&ALONE), |iotoll, word| iotoll.word(*word)).run()
+            }
+        };
+        judged(gate("--out one"), &["packets_per_second < 1"], (0, &["kept"]));
+        let limits = ["packets_per_second < 1T", "packets_per_second > +100000%"];
+        // Of the point that the stored measurement has not, the change is unknown.
+        judged(
+            gate("--no-save --submitters 1,2 --stored one"),
+            &limits,
+            (3, &["exceeded", "exceeded", "undecided", "kept"]),
+        );
+        judged(gate("--no-save --submitters 1,2 --stored one"), &limits[1..], (4, &["undecided", "kept"]));
+    }
 }

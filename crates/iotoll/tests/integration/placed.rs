@@ -124,44 +124,48 @@ fn impossible_places_are_refused() {
     refused("compare --no-save --place apart --baseline-cmd true --candidate-cmd /usr/bin/true", &["--place apart"]);
 }
 
-#[test]
-#[ignore = "long"]
-fn a_server_shares_the_worker_s_cpu_or_does_not() {
-    let Some(cpus) = cpus("a server is pinned") else { return };
-    let (first, last) = (cpus[0], *cpus.last().unwrap());
-    let served = Served::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
-    let job = format!(
-        "--name=a --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=1 --time_based --runtime=700ms",
-        served.uri
-    );
-    let measured =
-        |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
-    // Pinned explicitly, and by --place beside a server that is confined to a CPU.
-    let cases = [
-        (format!("--cpus_allowed={last}"), last, "same"),
-        (format!("--cpus_allowed={first}"), first, "apart"),
-        ("--place=same".to_owned(), last, "same"),
-        ("--place=apart".to_owned(), first, "apart"),
-    ];
-    for (options, cpu, mode) in cases {
-        // Servers of other tests may be busier for a while.
-        let found = (0..10).map(|_| measured(&options)).find(|placement| {
-            // On a busy machine a short run may have too little CPU time to be placed.
-            if placement.is_null() {
-                return false;
-            }
-            let server = placement["peers"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .find(|peer| peer["process"].as_u64() == Some(served.process().into()));
-            assert_eq!(placement["cpus"], serde_json::json!({ cpu.to_string(): 1.0 }), "{options}: {placement}");
-            // It is visible where it had CPU time, which it may not have had beside them.
-            let Some(server) = server else { return false };
-            assert_eq!(server["cpus"], serde_json::json!({ last.to_string(): 1.0 }), "{options}");
-            assert_eq!((server["name"].as_str(), server["server"].as_bool()), (Some("iotoll serve"), Some(true)));
-            placement["mode"] == mode
-        });
-        assert!(found.is_some(), "{options}: the server was never seen, or never {mode}");
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_server_shares_the_worker_s_cpu_or_does_not() {
+        let Some(cpus) = cpus("a server is pinned") else { return };
+        let (first, last) = (cpus[0], *cpus.last().unwrap());
+        let served = Served::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
+        let job = format!(
+            "--name=a --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=1 --time_based --runtime=700ms",
+            served.uri
+        );
+        let measured =
+            |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
+        // Pinned explicitly, and by --place beside a server that is confined to a CPU.
+        let cases = [
+            (format!("--cpus_allowed={last}"), last, "same"),
+            (format!("--cpus_allowed={first}"), first, "apart"),
+            ("--place=same".to_owned(), last, "same"),
+            ("--place=apart".to_owned(), first, "apart"),
+        ];
+        for (options, cpu, mode) in cases {
+            // Servers of other tests may be busier for a while.
+            let found = (0..10).map(|_| measured(&options)).find(|placement| {
+                // On a busy machine a short run may have too little CPU time to be placed.
+                if placement.is_null() {
+                    return false;
+                }
+                let server = placement["peers"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|peer| peer["process"].as_u64() == Some(served.process().into()));
+                assert_eq!(placement["cpus"], serde_json::json!({ cpu.to_string(): 1.0 }), "{options}: {placement}");
+                // It is visible where it had CPU time, which it may not have had beside them.
+                let Some(server) = server else { return false };
+                assert_eq!(server["cpus"], serde_json::json!({ last.to_string(): 1.0 }), "{options}");
+                assert_eq!((server["name"].as_str(), server["server"].as_bool()), (Some("iotoll serve"), Some(true)));
+                placement["mode"] == mode
+            });
+            assert!(found.is_some(), "{options}: the server was never seen, or never {mode}");
+        }
     }
 }

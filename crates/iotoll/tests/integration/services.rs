@@ -105,25 +105,6 @@ fn a_run_and_a_command_have_services_too() {
 }
 
 #[test]
-#[ignore = "long"]
-fn services_are_pinned_by_themselves_or_by_the_place() {
-    let Some(cpus) = super::placed::cpus("services are placed") else { return };
-    let (first, last) = (cpus[0], *cpus.last().unwrap());
-    let scene = Scene::new();
-    let cpus_of = |service: &str, words: &str| {
-        let service = format!("[[service]]\nname = 's'\ncommand = '{SERVE}'\n{service}");
-        let arms = "[[arm]]\nname = 'a'\noptions = ['uri={s.uri}']\n[[arm]]\nname = 'b'\noptions = ['uri={s.uri}', 'iodepth=2']";
-        let ended = scene.experiment(&experiment(&service, arms), &format!("--budget 1s {words}"));
-        ended.done();
-        ended.json()["services"][0]["cpus"].clone()
-    };
-    assert_eq!(cpus_of("", ""), serde_json::json!([]));
-    assert_eq!(cpus_of(&format!("cpus = '{last}'"), "--place same"), serde_json::json!([last]));
-    assert_eq!(cpus_of("", "--place apart"), serde_json::json!([last]));
-    assert_eq!(cpus_of("", "--place same"), serde_json::json!([first]));
-}
-
-#[test]
 fn a_server_that_cannot_be_had_is_named_with_its_last_words() {
     let null = "--name=a --ioengine=null --size=1m";
     let cases = [
@@ -316,4 +297,27 @@ fn an_address_is_no_part_of_a_shell_command() {
     assert!(log.lines().count() > 20 && log.lines().all(|line| line.starts_with(&folder)), "{log}");
     assert!(!scene.0.exists("owned"));
     scene.assert_nothing_left("odd names");
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn services_are_pinned_by_themselves_or_by_the_place() {
+        let Some(cpus) = super::super::placed::cpus("services are placed") else { return };
+        let (first, last) = (cpus[0], *cpus.last().unwrap());
+        let scene = Scene::new();
+        let cpus_of = |service: &str, words: &str| {
+            let service = format!("[[service]]\nname = 's'\ncommand = '{SERVE}'\n{service}");
+            let arms = "[[arm]]\nname = 'a'\noptions = ['uri={s.uri}']\n[[arm]]\nname = 'b'\noptions = ['uri={s.uri}', 'iodepth=2']";
+            let ended = scene.experiment(&experiment(&service, arms), &format!("--budget 1s {words}"));
+            ended.done();
+            ended.json()["services"][0]["cpus"].clone()
+        };
+        assert_eq!(cpus_of("", ""), serde_json::json!([]));
+        assert_eq!(cpus_of(&format!("cpus = '{last}'"), "--place same"), serde_json::json!([last]));
+        assert_eq!(cpus_of("", "--place apart"), serde_json::json!([last]));
+        assert_eq!(cpus_of("", "--place same"), serde_json::json!([first]));
+    }
 }

@@ -375,30 +375,6 @@ fn within_a_tenth(mut holds: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
-#[test]
-#[ignore = "long"]
-fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
-    let served = Served::new("--backend memory:8m --unix s");
-    let most = |engine: &str, block: &str| {
-        let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
-        let running = served.folder.iotoll(&format!("{words} {engine} --bs={block}")).start();
-        let mut most = 0;
-        assert!(eventually(|| {
-            let anonymous = status_bytes(running.id(), "RssAnon:");
-            most = most.max(anonymous.unwrap_or(0));
-            anonymous.is_none()
-        }));
-        running.wait().done();
-        most
-    };
-    let without = most("--ioengine=null", "512");
-    for (block, bytes) in [("4k", 4 << 10), ("256k", 256 << 10)] {
-        let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
-        assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
-    }
-}
-
 #[test]
 fn a_name_with_odd_characters_gives_a_usable_address() {
     let folder = Folder::within(&std::env::temp_dir());
@@ -460,5 +436,33 @@ fn large_ios_are_split_whatever_the_server_does_with_them() {
         // Four per I/O, and a disconnect of each connection.
         let requests: u64 = ended.stderr.split(' ').nth(1).unwrap().parse().unwrap();
         assert!((400..=404).contains(&requests), "{way}: {ended:?}");
+    }
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    /// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
+    #[test]
+    fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
+        let served = Served::new("--backend memory:8m --unix s");
+        let most = |engine: &str, block: &str| {
+            let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
+            let running = served.folder.iotoll(&format!("{words} {engine} --bs={block}")).start();
+            let mut most = 0;
+            assert!(eventually(|| {
+                let anonymous = status_bytes(running.id(), "RssAnon:");
+                most = most.max(anonymous.unwrap_or(0));
+                anonymous.is_none()
+            }));
+            running.wait().done();
+            most
+        };
+        let without = most("--ioengine=null", "512");
+        for (block, bytes) in [("4k", 4 << 10), ("256k", 256 << 10)] {
+            let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
+            assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
+        }
     }
 }

@@ -126,76 +126,6 @@ fn io_uring_is_counted_by_its_rings() {
     }
 }
 
-/// Only its system calls show what it does, and counting them slows it: that is said.
-#[test]
-#[ignore = "long"]
-fn libaio_is_counted_by_its_system_calls() {
-    const TEST: &str = "libaio_is_counted_by_its_system_calls";
-    if !is_root() {
-        return skip(TEST, "counting system calls needs root");
-    }
-    let folder = Folder::with_file("data", 1 << 20);
-    let found = sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("libaio"))), "syscalls");
-    assert!(number(&found["work_counter"]["nanos_per_count"]) > 0.0, "{}", found["work_counter"]);
-    assert!(number(&found["counting_fraction"]) > 0.01, "{}", found["counting_fraction"]);
-    assert!(warns(&found, "counting_costs", &["--slices off"]), "{}", found["warnings"]);
-}
-
-/// dd does not report its I/O to iotoll, so a count stands for itself: it reads as much as it writes.
-#[test]
-#[ignore = "long"]
-fn a_program_that_does_not_report_is_counted_by_the_kernel() {
-    let folder = Folder::new();
-    let found = sliced(&folder, commands(folder.iotoll(COMPARE), [DD, OTHER_DD]), "task:both");
-    let metrics = &found["cells"][0]["metrics"];
-    let size = number(&metrics["bytes_per_second"]["baseline"]) / number(&metrics["iops"]["baseline"]);
-    assert!((65_000.0..66_000.0).contains(&size), "{size}");
-}
-
-/// One process runs for both arms, and only the setting changes from slice to slice.
-#[test]
-#[ignore = "long"]
-fn a_setting_flips_while_one_command_keeps_running() {
-    let folder = Folder::new();
-    folder.write("knob", "before");
-    let words = format!("{COMPARE} --out kept --candidate-set file:{} -- {DD}", folder.path("knob=after").display());
-    let found = sliced(&folder, folder.iotoll(&words.replace("--no-save ", "")), "task:both");
-    assert!(whole(&found["rounds"]) >= 2, "{found}");
-    assert_eq!(folder.read("knob"), b"before");
-    let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
-    assert!(record.contains("\"commands\":[{\"cases\":[0,1]"), "one command for both arms");
-    // A fresh process for each arm.
-    let words = format!("{COMPARE} --candidate-fresh --candidate-set file:{}", folder.path("knob=after").display());
-    let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start());
-    ended.done();
-    assert!(warns(&ended.json(), "executions_only", &["fresh"]), "{}", ended.stdout);
-}
-
-#[test]
-#[ignore = "long"]
-fn what_cannot_be_sliced_is_a_whole_execution_and_says_why() {
-    let folder = Folder::new();
-    let cases: [(&str, [&str; 2], &[&str]); 3] = [
-        ("", ["sleep 0.1", "sleep 0.2"], &["`sleep 0.", "ended by itself", "-t 60"]),
-        ("", ["sleep 3.2", "sleep 3.1"], &["no counter shows", "--count"]),
-        ("--prepare true", ["sleep 0.1", "sleep 0.2"], &["prepare"]),
-    ];
-    at_once(cases, |(more, arms, words)| {
-        let iotoll = commands(folder.iotoll(COMPARE).word_list(more), arms);
-        let ended = iotoll.run();
-        ended.done();
-        assert!(warns(&ended.json(), "executions_only", words), "{arms:?}: {}", ended.json()["warnings"]);
-        assert!(ended.json()["slice_seconds"].is_null());
-    });
-    let off = commands(folder.iotoll(COMPARE).word_list("--slices off"), ["sleep 0.1", "sleep 0.2"]).run();
-    assert!(!warns(&off.json(), "executions_only", &[]), "{off:?}");
-    let asked = commands(folder.iotoll(COMPARE).word_list("--slices 50ms"), ["sleep 0.1", "sleep 0.2"]).run();
-    asked.refused(2, &["--slices", "`sleep 0.", "ended by itself", "--slices off"]);
-    let still = commands(folder.iotoll(COMPARE).word_list("--count tcp"), [DD, OTHER_DD]).run();
-    still.refused(2, &["--count tcp", "did not move", "`dd if="]);
-    folder.assert_no_processes();
-}
-
 #[test]
 fn options_of_slices_are_checked() {
     let folder = Folder::new();
@@ -271,29 +201,6 @@ fn a_command_that_cannot_be_frozen_gives_one_line() {
     ended(&folder, running).refused(1, &["`sh leave.sh`", "could not be frozen", "has left its control group"]);
 }
 
-/// Without a control group, the processes are stopped by signals, also those that have left the process group.
-#[test]
-#[ignore = "long"]
-fn commands_take_turns_by_signals_where_there_is_no_control_group() {
-    const TEST: &str = "commands_take_turns_by_signals_where_there_is_no_control_group";
-    // In a mount namespace without the unified hierarchy.
-    let hide = "for at in $(awk '$3 == \"cgroup2\" {print $2}' /proc/mounts); do mount -t tmpfs none $at || exit 77; done; \
-                exec \"$0\" \"$@\"";
-    let under = ["unshare", "--mount", "sh", "-c", hide];
-    let possible = std::process::Command::new(under[0]).args(&under[1..]).arg("true").status();
-    if !possible.is_ok_and(|status| status.success()) {
-        return skip(TEST, "needs a mount namespace");
-    }
-    let folder = Folder::with_file("data", 1 << 20);
-    // fio starts its jobs in sessions of their own.
-    sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
-    let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
-    assert!(eventually(|| rounds(&folder) >= 1));
-    running.signal(Signal::KILL);
-    running.wait();
-    folder.assert_no_processes();
-}
-
 #[test]
 fn a_service_that_does_not_come_up_gives_one_line() {
     let folder = Folder::new();
@@ -316,5 +223,99 @@ fn nothing_is_left_when_it_is_ended_in_the_middle() {
         let ended = ended(&folder, running);
         assert_eq!(ended.code, code, "{ended:?}");
         assert!(eventually(|| folder.read("knob") == b"before"), "{signal:?}");
+    }
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    /// Only its system calls show what it does, and counting them slows it: that is said.
+    #[test]
+    fn libaio_is_counted_by_its_system_calls() {
+        const TEST: &str = "libaio_is_counted_by_its_system_calls";
+        if !is_root() {
+            return skip(TEST, "counting system calls needs root");
+        }
+        let folder = Folder::with_file("data", 1 << 20);
+        let found = sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("libaio"))), "syscalls");
+        assert!(number(&found["work_counter"]["nanos_per_count"]) > 0.0, "{}", found["work_counter"]);
+        assert!(number(&found["counting_fraction"]) > 0.01, "{}", found["counting_fraction"]);
+        assert!(warns(&found, "counting_costs", &["--slices off"]), "{}", found["warnings"]);
+    }
+
+    /// dd does not report its I/O to iotoll, so a count stands for itself: it reads as much as it writes.
+    #[test]
+    fn a_program_that_does_not_report_is_counted_by_the_kernel() {
+        let folder = Folder::new();
+        let found = sliced(&folder, commands(folder.iotoll(COMPARE), [DD, OTHER_DD]), "task:both");
+        let metrics = &found["cells"][0]["metrics"];
+        let size = number(&metrics["bytes_per_second"]["baseline"]) / number(&metrics["iops"]["baseline"]);
+        assert!((65_000.0..66_000.0).contains(&size), "{size}");
+    }
+
+    /// One process runs for both arms, and only the setting changes from slice to slice.
+    #[test]
+    fn a_setting_flips_while_one_command_keeps_running() {
+        let folder = Folder::new();
+        folder.write("knob", "before");
+        let words =
+            format!("{COMPARE} --out kept --candidate-set file:{} -- {DD}", folder.path("knob=after").display());
+        let found = sliced(&folder, folder.iotoll(&words.replace("--no-save ", "")), "task:both");
+        assert!(whole(&found["rounds"]) >= 2, "{found}");
+        assert_eq!(folder.read("knob"), b"before");
+        let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+        assert!(record.contains("\"commands\":[{\"cases\":[0,1]"), "one command for both arms");
+        // A fresh process for each arm.
+        let words = format!("{COMPARE} --candidate-fresh --candidate-set file:{}", folder.path("knob=after").display());
+        let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start());
+        ended.done();
+        assert!(warns(&ended.json(), "executions_only", &["fresh"]), "{}", ended.stdout);
+    }
+
+    #[test]
+    fn what_cannot_be_sliced_is_a_whole_execution_and_says_why() {
+        let folder = Folder::new();
+        let cases: [(&str, [&str; 2], &[&str]); 3] = [
+            ("", ["sleep 0.1", "sleep 0.2"], &["`sleep 0.", "ended by itself", "-t 60"]),
+            ("", ["sleep 3.2", "sleep 3.1"], &["no counter shows", "--count"]),
+            ("--prepare true", ["sleep 0.1", "sleep 0.2"], &["prepare"]),
+        ];
+        at_once(cases, |(more, arms, words)| {
+            let iotoll = commands(folder.iotoll(COMPARE).word_list(more), arms);
+            let ended = iotoll.run();
+            ended.done();
+            assert!(warns(&ended.json(), "executions_only", words), "{arms:?}: {}", ended.json()["warnings"]);
+            assert!(ended.json()["slice_seconds"].is_null());
+        });
+        let off = commands(folder.iotoll(COMPARE).word_list("--slices off"), ["sleep 0.1", "sleep 0.2"]).run();
+        assert!(!warns(&off.json(), "executions_only", &[]), "{off:?}");
+        let asked = commands(folder.iotoll(COMPARE).word_list("--slices 50ms"), ["sleep 0.1", "sleep 0.2"]).run();
+        asked.refused(2, &["--slices", "`sleep 0.", "ended by itself", "--slices off"]);
+        let still = commands(folder.iotoll(COMPARE).word_list("--count tcp"), [DD, OTHER_DD]).run();
+        still.refused(2, &["--count tcp", "did not move", "`dd if="]);
+        folder.assert_no_processes();
+    }
+
+    /// Without a control group, the processes are stopped by signals, also those that have left the process group.
+    #[test]
+    fn commands_take_turns_by_signals_where_there_is_no_control_group() {
+        const TEST: &str = "commands_take_turns_by_signals_where_there_is_no_control_group";
+        // In a mount namespace without the unified hierarchy.
+        let hide = "for at in $(awk '$3 == \"cgroup2\" {print $2}' /proc/mounts); do mount -t tmpfs none $at || exit 77; done; \
+                exec \"$0\" \"$@\"";
+        let under = ["unshare", "--mount", "sh", "-c", hide];
+        let possible = std::process::Command::new(under[0]).args(&under[1..]).arg("true").status();
+        if !possible.is_ok_and(|status| status.success()) {
+            return skip(TEST, "needs a mount namespace");
+        }
+        let folder = Folder::with_file("data", 1 << 20);
+        // fio starts its jobs in sessions of their own.
+        sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
+        let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
+        assert!(eventually(|| rounds(&folder) >= 1));
+        running.signal(Signal::KILL);
+        running.wait();
+        folder.assert_no_processes();
     }
 }

@@ -54,69 +54,6 @@ const SURROUNDINGS: [(&str, &[&str]); 13] = [
     ("no locked memory", &["prlimit", "--memlock=0:0"]),
 ];
 
-#[test]
-#[ignore = "long"]
-fn every_verb_works_in_odd_surroundings() {
-    at_once(SURROUNDINGS, |(name, under)| {
-        // An ordinary user can do nothing in a folder that nobody may use.
-        if name == "files for nobody" && !is_root() {
-            return;
-        }
-        let folder = Folder::with_file("data", 1 << 20);
-        folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
-        for verb in VERBS {
-            let ended = folder.iotoll(verb).under(under).run();
-            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{name}: {verb}: {ended:?}");
-            if verb.contains("json") {
-                let outcome = ended.json()["outcome"].clone();
-                assert!(outcome.is_null() || outcome == "completed", "{name}: {verb}: {outcome}");
-            }
-        }
-        folder.assert_no_processes();
-    });
-}
-
-/// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
-#[test]
-#[ignore = "long"]
-fn every_verb_works_or_names_the_limit() {
-    let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
-    ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
-    let processes = ["1", "2", "3", "5", "8", "12", "20"].map(|limit| ("nproc", limit));
-    let others = [("nofile", "16"), ("nofile", "32"), ("memlock", "0")];
-    let cache = format!("XDG_CACHE_HOME={}", ordinary.folder.path("cache").display());
-    at_once((0..).zip(processes.into_iter().chain(others)), |(number, (name, limit))| {
-        for verb in VERBS {
-            // The limit is checked when the program is executed, so it has to be set for this user.
-            let few = format!("--{name}={limit}:{limit}");
-            let ended = ordinary.as_user(70_000 + number, verb).under(&["env", &cache, "prlimit", &few]).run();
-            let how = format!("{name}={limit}: {verb}: {ended:?}");
-            match ended.code {
-                Some(0) => assert_eq!(ended.stderr, "", "{how}"),
-                Some(1) => {
-                    assert!(ended.stderr.starts_with("iotoll: ") && ended.stderr.lines().count() == 1, "{how}");
-                    assert!(ended.stderr.contains("ulimit -"), "{how}");
-                }
-                _ => panic!("{how}"),
-            }
-        }
-    });
-    ordinary.folder.assert_no_processes();
-}
-
-/// All at once.
-#[test]
-#[ignore = "long"]
-fn the_demo_works_in_odd_surroundings() {
-    let folder = Folder::new();
-    let state = concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state");
-    let under = ["env", "-i", state, "PATH=/usr/bin:/bin", "TERM=dumb", "setsid", "-w", "sh", "-c"];
-    let demo = folder.iotoll("demo --quiet --format json --out report");
-    let ended = demo.under(&[&under[..], &["umask 0; exec \"$0\" \"$@\" <&- 2>&-"]].concat()).run();
-    assert_eq!((ended.code, ended.stdout.starts_with('{')), (Some(0), true), "{ended:?}");
-    folder.assert_no_processes();
-}
-
 /// Nobody can see the result, as with /dev/null.
 #[test]
 fn every_verb_works_with_a_closed_standard_output() {
@@ -216,4 +153,69 @@ fn check_ends_what_tests_leave() {
     let said = tool("bash", &["-c", &format!("set -euo pipefail\n{lines}")]).unwrap();
     assert_eq!(said.lines().collect::<Vec<_>>(), ["ended what a test left running: sleep 600"]);
     assert!(marked(&format!("IOTOLL_SKIP_LOG={log}")).is_empty());
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn every_verb_works_in_odd_surroundings() {
+        at_once(SURROUNDINGS, |(name, under)| {
+            // An ordinary user can do nothing in a folder that nobody may use.
+            if name == "files for nobody" && !is_root() {
+                return;
+            }
+            let folder = Folder::with_file("data", 1 << 20);
+            folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
+            for verb in VERBS {
+                let ended = folder.iotoll(verb).under(under).run();
+                assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{name}: {verb}: {ended:?}");
+                if verb.contains("json") {
+                    let outcome = ended.json()["outcome"].clone();
+                    assert!(outcome.is_null() || outcome == "completed", "{name}: {verb}: {outcome}");
+                }
+            }
+            folder.assert_no_processes();
+        });
+    }
+
+    /// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
+    #[test]
+    fn every_verb_works_or_names_the_limit() {
+        let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
+        ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
+        let processes = ["1", "2", "3", "5", "8", "12", "20"].map(|limit| ("nproc", limit));
+        let others = [("nofile", "16"), ("nofile", "32"), ("memlock", "0")];
+        let cache = format!("XDG_CACHE_HOME={}", ordinary.folder.path("cache").display());
+        at_once((0..).zip(processes.into_iter().chain(others)), |(number, (name, limit))| {
+            for verb in VERBS {
+                // The limit is checked when the program is executed, so it has to be set for this user.
+                let few = format!("--{name}={limit}:{limit}");
+                let ended = ordinary.as_user(70_000 + number, verb).under(&["env", &cache, "prlimit", &few]).run();
+                let how = format!("{name}={limit}: {verb}: {ended:?}");
+                match ended.code {
+                    Some(0) => assert_eq!(ended.stderr, "", "{how}"),
+                    Some(1) => {
+                        assert!(ended.stderr.starts_with("iotoll: ") && ended.stderr.lines().count() == 1, "{how}");
+                        assert!(ended.stderr.contains("ulimit -"), "{how}");
+                    }
+                    _ => panic!("{how}"),
+                }
+            }
+        });
+        ordinary.folder.assert_no_processes();
+    }
+
+    /// All at once.
+    #[test]
+    fn the_demo_works_in_odd_surroundings() {
+        let folder = Folder::new();
+        let state = concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state");
+        let under = ["env", "-i", state, "PATH=/usr/bin:/bin", "TERM=dumb", "setsid", "-w", "sh", "-c"];
+        let demo = folder.iotoll("demo --quiet --format json --out report");
+        let ended = demo.under(&[&under[..], &["umask 0; exec \"$0\" \"$@\" <&- 2>&-"]].concat()).run();
+        assert_eq!((ended.code, ended.stdout.starts_with('{')), (Some(0), true), "{ended:?}");
+        folder.assert_no_processes();
+    }
 }

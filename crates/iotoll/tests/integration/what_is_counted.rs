@@ -101,76 +101,6 @@ fn ratio(found: &Value, metric: &str) -> f64 {
     number(&metric["candidate"]) / number(&metric["baseline"])
 }
 
-#[test]
-#[ignore = "long"]
-fn a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines() {
-    const TEST: &str = "a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines";
-    if !has_python(TEST) {
-        return;
-    }
-    let folder = Folder::new();
-    folder.write("tcp.py", TCP);
-    folder.write("udp.py", UDP);
-    for (program, counter, metric) in
-        [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
-    {
-        let arms = [format!("{program} 5"), format!("{program} 100")];
-        let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-        ended.done();
-        let found = ended.json();
-        assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
-        // By log lines the candidate would do a twentieth.
-        let ratio = ratio(&found, metric);
-        assert!((0.3..3.0).contains(&ratio), "{counter}: {ratio}");
-    }
-}
-
-#[test]
-#[ignore = "long"]
-fn a_memory_map_that_prints_is_counted_by_its_storage() {
-    const TEST: &str = "a_memory_map_that_prints_is_counted_by_its_storage";
-    if !has_python(TEST) {
-        return;
-    }
-    let folder = Folder::with_file("data", 32 << 20);
-    folder.write("mapped.py", MAPPED);
-    let ended = compared(&folder, "", ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
-    if ended.code == Some(2) && ended.stderr.contains("--count") {
-        return skip(TEST, "the files of this machine do not come from storage");
-    }
-    ended.done();
-    let found = ended.json();
-    let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
-    if counter == "task:both" {
-        // In memory nothing but the lines moves: then that is said.
-        assert!(warns(&found, "counters_disagree", &["look like log messages", "--count"]), "{}", found["warnings"]);
-        return skip(TEST, "the files of this machine do not come from storage");
-    }
-    assert_eq!(counter, "task:storage", "{}", found["work_counter"]);
-}
-
-#[test]
-#[ignore = "long"]
-fn a_ring_beside_the_work_is_not_counted() {
-    const TEST: &str = "a_ring_beside_the_work_is_not_counted";
-    if !has_python(TEST) {
-        return;
-    }
-    let folder = Folder::new();
-    folder.write("ring.py", RING);
-    let once = Command::new("timeout").args(["0.5", "python3"]).arg(folder.path("ring.py")).arg("100").status();
-    if once.is_ok_and(|status| status.code() == Some(77)) {
-        return skip(TEST, "io_uring is not allowed here");
-    }
-    let ended = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]);
-    ended.done();
-    let found = ended.json();
-    assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
-    // By completions the candidate would do a twentieth.
-    let ratio = ratio(&found, "bytes_per_second");
-    assert!((0.3..3.0).contains(&ratio), "{ratio}");
-}
-
 /// Two kinds of I/O have no common counter, and one line says both values.
 #[test]
 fn different_kinds_of_io_need_a_named_counter() {
@@ -183,68 +113,6 @@ fn different_kinds_of_io_need_a_named_counter() {
     let arms = ["python3 tcp.py 60000 5", "dd if=/dev/zero of=/dev/null bs=64k"];
     compared(&folder, "", arms)
         .refused(2, &["different kinds of I/O", "tcp ", "task:both ", "B/s", "--count", "--slices off"]);
-}
-
-/// The kernel tells of the sockets of one network namespace only.
-#[test]
-#[ignore = "long"]
-fn a_command_in_another_network_namespace_is_counted_there() {
-    const TEST: &str = "a_command_in_another_network_namespace_is_counted_there";
-    if !has_python(TEST) {
-        return;
-    }
-    let entered =
-        is_root() && Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
-    if !entered || !has("ip") {
-        return skip(TEST, "a network namespace needs root, unshare and ip");
-    }
-    let folder = Folder::new();
-    folder.write("tcp.py", TCP);
-    folder.write("udp.py", UDP);
-    folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
-    for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
-        let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
-        let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-        ended.done();
-        assert_eq!(ended.json()["work_counter"]["name"], counter);
-    }
-    // What is not there is said.
-    let inside = "unshare -n timeout 1 sh inside.sh udp.py 1400 5";
-    let found = folder.iotoll(&format!("{COST} --count net:lo --probe net.lo.tx_packets -- {inside}")).run().json();
-    assert!(
-        warns(
-            &found,
-            "other_namespace",
-            &["--count net:lo, --probe net.lo.tx_packets reach iotoll's own", "unshare -n"]
-        ),
-        "{}",
-        found["warnings"]
-    );
-    // The words do not tell.
-    folder.write("hidden.sh", format!("exec {inside}\n"));
-    let found = folder.iotoll(&format!("{COST} --count net:lo -- sh hidden.sh")).run().json();
-    assert!(warns(&found, "other_namespace", &["sh hidden.sh", "runs in another one"]), "{}", found["warnings"]);
-}
-
-/// It would switch nothing for the command.
-#[test]
-#[ignore = "long"]
-fn a_setting_of_another_network_namespace_is_said() {
-    const TEST: &str = "a_setting_of_another_network_namespace_is_said";
-    const SETTING: &str = "sysctl:net.ipv4.tcp_autocorking=0";
-    if !is_root() || !has("unshare") {
-        return skip(TEST, "a network namespace needs root and unshare");
-    }
-    let folder = Folder::new();
-    let words = format!("{COMPARE} --candidate-set {SETTING} -- unshare -n dd if=/dev/zero of=/dev/null bs=64k");
-    let found = folder.iotoll(&words).run().json();
-    assert!(
-        warns(&found, "other_namespace", &[SETTING, "reaches iotoll's own", "unshare -n"]),
-        "{}",
-        found["warnings"]
-    );
-    let here = folder.iotoll(&words.replace("unshare -n ", "")).run().json();
-    assert!(!warns(&here, "other_namespace", &[]), "{}", here["warnings"]);
 }
 
 /// What iperf3 on the other side says it did, while iotoll measures this side.
@@ -364,4 +232,140 @@ fn flushes_are_no_ios_of_a_block_device() {
         found["counted_by"]
     );
     assert!(warns(&found, "flushes_apart", &["flushes are not among"]), "{}", found["warnings"]);
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines() {
+        const TEST: &str = "a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines";
+        if !has_python(TEST) {
+            return;
+        }
+        let folder = Folder::new();
+        folder.write("tcp.py", TCP);
+        folder.write("udp.py", UDP);
+        for (program, counter, metric) in
+            [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
+        {
+            let arms = [format!("{program} 5"), format!("{program} 100")];
+            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
+            ended.done();
+            let found = ended.json();
+            assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
+            // By log lines the candidate would do a twentieth.
+            let ratio = ratio(&found, metric);
+            assert!((0.3..3.0).contains(&ratio), "{counter}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_memory_map_that_prints_is_counted_by_its_storage() {
+        const TEST: &str = "a_memory_map_that_prints_is_counted_by_its_storage";
+        if !has_python(TEST) {
+            return;
+        }
+        let folder = Folder::with_file("data", 32 << 20);
+        folder.write("mapped.py", MAPPED);
+        let ended = compared(&folder, "", ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
+        if ended.code == Some(2) && ended.stderr.contains("--count") {
+            return skip(TEST, "the files of this machine do not come from storage");
+        }
+        ended.done();
+        let found = ended.json();
+        let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
+        if counter == "task:both" {
+            // In memory nothing but the lines moves: then that is said.
+            assert!(
+                warns(&found, "counters_disagree", &["look like log messages", "--count"]),
+                "{}",
+                found["warnings"]
+            );
+            return skip(TEST, "the files of this machine do not come from storage");
+        }
+        assert_eq!(counter, "task:storage", "{}", found["work_counter"]);
+    }
+
+    #[test]
+    fn a_ring_beside_the_work_is_not_counted() {
+        const TEST: &str = "a_ring_beside_the_work_is_not_counted";
+        if !has_python(TEST) {
+            return;
+        }
+        let folder = Folder::new();
+        folder.write("ring.py", RING);
+        let once = Command::new("timeout").args(["0.5", "python3"]).arg(folder.path("ring.py")).arg("100").status();
+        if once.is_ok_and(|status| status.code() == Some(77)) {
+            return skip(TEST, "io_uring is not allowed here");
+        }
+        let ended = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]);
+        ended.done();
+        let found = ended.json();
+        assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
+        // By completions the candidate would do a twentieth.
+        let ratio = ratio(&found, "bytes_per_second");
+        assert!((0.3..3.0).contains(&ratio), "{ratio}");
+    }
+
+    /// The kernel tells of the sockets of one network namespace only.
+    #[test]
+    fn a_command_in_another_network_namespace_is_counted_there() {
+        const TEST: &str = "a_command_in_another_network_namespace_is_counted_there";
+        if !has_python(TEST) {
+            return;
+        }
+        let entered =
+            is_root() && Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
+        if !entered || !has("ip") {
+            return skip(TEST, "a network namespace needs root, unshare and ip");
+        }
+        let folder = Folder::new();
+        folder.write("tcp.py", TCP);
+        folder.write("udp.py", UDP);
+        folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
+        for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
+            let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
+            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
+            ended.done();
+            assert_eq!(ended.json()["work_counter"]["name"], counter);
+        }
+        // What is not there is said.
+        let inside = "unshare -n timeout 1 sh inside.sh udp.py 1400 5";
+        let found = folder.iotoll(&format!("{COST} --count net:lo --probe net.lo.tx_packets -- {inside}")).run().json();
+        assert!(
+            warns(
+                &found,
+                "other_namespace",
+                &["--count net:lo, --probe net.lo.tx_packets reach iotoll's own", "unshare -n"]
+            ),
+            "{}",
+            found["warnings"]
+        );
+        // The words do not tell.
+        folder.write("hidden.sh", format!("exec {inside}\n"));
+        let found = folder.iotoll(&format!("{COST} --count net:lo -- sh hidden.sh")).run().json();
+        assert!(warns(&found, "other_namespace", &["sh hidden.sh", "runs in another one"]), "{}", found["warnings"]);
+    }
+
+    /// It would switch nothing for the command.
+    #[test]
+    fn a_setting_of_another_network_namespace_is_said() {
+        const TEST: &str = "a_setting_of_another_network_namespace_is_said";
+        const SETTING: &str = "sysctl:net.ipv4.tcp_autocorking=0";
+        if !is_root() || !has("unshare") {
+            return skip(TEST, "a network namespace needs root and unshare");
+        }
+        let folder = Folder::new();
+        let words = format!("{COMPARE} --candidate-set {SETTING} -- unshare -n dd if=/dev/zero of=/dev/null bs=64k");
+        let found = folder.iotoll(&words).run().json();
+        assert!(
+            warns(&found, "other_namespace", &[SETTING, "reaches iotoll's own", "unshare -n"]),
+            "{}",
+            found["warnings"]
+        );
+        let here = folder.iotoll(&words.replace("unshare -n ", "")).run().json();
+        assert!(!warns(&here, "other_namespace", &[]), "{}", here["warnings"]);
+    }
 }

@@ -1,10 +1,11 @@
-//! The accounts as a meter: attached for windows of their own, because the programs make switches and interrupts dearer.
+//! The accounts as a meter: attached for windows of their own, because the programs add time to each switch and interrupt.
 //!
 //! They are attached before the first reading of such a window, and detached after its last, so that neither is in it. Attaching takes
 //! some milliseconds, in which the load runs on; the time before the window is a gap anyway.
 
-use super::accounts::{AccountTimes, Accounts, WakeUps, Waker};
+use super::accounts::{AccountTimes, Accounts, InterruptUse, SoftirqUse, Use, WakeUps, Waker};
 use super::tasks::Owners;
+use crate::proc_files::descends;
 use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
 use model::meter::Meter;
 use model::record::{Clocks, Mode};
@@ -68,9 +69,9 @@ impl AccountWindows {
 
     /// Before a snapshot that is followed by time in this mode.
     pub(super) fn before(&mut self, next: Mode) {
-        // Where it fails, the window has no accounts.
-        if next == KEPT && self.open.is_none() && self.accounts.attach().is_err() {
-            self.accounts.detach();
+        if next == KEPT && self.open.is_none() {
+            // Where it fails, the window has no accounts.
+            let _ = self.accounts.attach();
         }
     }
 
@@ -81,7 +82,9 @@ impl AccountWindows {
             return AccountReading::default();
         }
         let now = Nanos(monotonic_nanos());
-        let Ok(times) = self.accounts.read() else { return AccountReading::default() };
+        // A window in which the programs missed something has no accounts.
+        let read = self.accounts.read().ok().filter(|times| times.left_out == 0 && times.forks_lost == 0);
+        let Some(times) = read else { return AccountReading::default() };
         let mut reading = AccountReading::default();
         if let Some(begun) = &begun {
             let found = self.since(&times, begun, owners);
@@ -117,11 +120,12 @@ impl AccountWindows {
 
     /// The accounts between two readings. Tasks of one name and owner are one account.
     fn since(&mut self, now: &AccountTimes, before: &AccountTimes, owners: &Owners) -> account::Accounts {
-        let mut sums: BTreeMap<(AccountKind, Option<TaskOwner>, String), (Nanos, u64)> = BTreeMap::new();
-        let mut add = |kind, owner, name: &str, nanos: Nanos, count: u64| {
-            if nanos > Nanos(0) || count > 0 {
+        let mut sums: BTreeMap<(AccountKind, Option<TaskOwner>, String), Use> = BTreeMap::new();
+        let mut add = |kind, owner, name: &str, now: Use, before: Use| {
+            let used = now.since(before);
+            if used != Use::default() {
                 let sum = sums.entry((kind, owner, name.to_owned())).or_default();
-                *sum = (sum.0 + nanos, sum.1.saturating_add(count));
+                *sum = Use { nanos: sum.nanos + used.nanos, count: sum.count.saturating_add(used.count) };
             }
         };
         let runs = !owners.workers.is_empty() || owners.command.is_some();
@@ -132,52 +136,43 @@ impl AccountWindows {
         let us = self.accounts.own_process();
         let mut family = Family { us, parents: &now.parents, owners, peers: BTreeSet::new() };
         family.find_peers(now, &self.load);
-        let earlier: HashMap<(u32, u32), Nanos> =
-            before.tasks.iter().map(|task| ((task.process, task.thread), task.nanos)).collect();
+        let of_task = |nanos| Use { nanos, count: 0 };
+        let earlier: HashMap<(u32, u32), Use> =
+            before.tasks.iter().map(|task| ((task.process, task.thread), of_task(task.nanos))).collect();
         for task in &now.tasks {
-            let nanos = task.nanos.since(earlier.get(&(task.process, task.thread)).copied().unwrap_or_default());
+            let was = earlier.get(&(task.process, task.thread)).copied().unwrap_or_default();
             let owner = family.owner(task.process, task.thread, task.kernel_thread, &task.name);
-            add(AccountKind::Task, Some(owner), &task.name, nanos, 0);
+            add(AccountKind::Task, Some(owner), &task.name, of_task(task.nanos), was);
         }
         for softirq in &now.softirqs {
-            let same =
-                before.softirqs.iter().find(|it| (it.vector, it.from_idle) == (softirq.vector, softirq.from_idle));
-            let was = same.map(|softirq| softirq.used).unwrap_or_default();
-            let used = softirq.used;
-            let count = used.count.saturating_sub(was.count);
-            add(AccountKind::Softirq, None, softirq.vector, used.nanos.since(was.nanos), count);
+            let same = |it: &&SoftirqUse| (it.vector, it.from_idle) == (softirq.vector, softirq.from_idle);
+            let was = before.softirqs.iter().find(same).map(|softirq| softirq.used).unwrap_or_default();
+            add(AccountKind::Softirq, None, softirq.vector, softirq.used, was);
         }
         for interrupt in &now.interrupts {
-            let same = before.interrupts.iter().find(|it| (&it.name, it.number) == (&interrupt.name, interrupt.number));
-            let was = same.map(|interrupt| interrupt.used).unwrap_or_default();
-            let used = interrupt.used;
-            add(
-                AccountKind::Irq,
-                None,
-                &interrupt.name,
-                used.nanos.since(was.nanos),
-                used.count.saturating_sub(was.count),
-            );
+            let same = |it: &&InterruptUse| (&it.name, it.number) == (&interrupt.name, interrupt.number);
+            let was = before.interrupts.iter().find(same).map(|interrupt| interrupt.used).unwrap_or_default();
+            add(AccountKind::Irq, None, &interrupt.name, interrupt.used, was);
         }
-        for (kind, used, was) in
-            [(AccountKind::IdleEntry, now.idle_entry, before.idle_entry), (AccountKind::Idle, now.idle, before.idle)]
-        {
-            add(kind, None, "", used.nanos.since(was.nanos), used.count.saturating_sub(was.count));
-        }
-        let lost = now.lost.nanos.since(before.lost.nanos);
-        add(AccountKind::Task, Some(TaskOwner::Other), "tasks that found no room in the table", lost, 0);
-        let accounts = sums.into_iter().map(|((kind, owner, name), (nanos, count))| account::Account {
+        add(AccountKind::IdleEntry, None, "", now.idle_entry, before.idle_entry);
+        add(AccountKind::Idle, None, "", now.idle, before.idle);
+        let lost = |times: &AccountTimes| of_task(times.lost.nanos);
+        add(
+            AccountKind::Task,
+            Some(TaskOwner::Other),
+            "tasks that found no room in the table",
+            lost(now),
+            lost(before),
+        );
+        let account = |((kind, owner, name), used): (_, Use)| account::Account {
             kind,
             name,
             owner,
-            nanos,
-            count,
-        });
-        account::Accounts {
-            passed_nanos: now.passed().since(before.passed()),
-            accounts: accounts.collect(),
-            program_runs: now.program_runs.saturating_sub(before.program_runs),
-        }
+            nanos: used.nanos,
+            count: used.count,
+        };
+        let accounts = sums.into_iter().map(account);
+        account::Accounts { passed_nanos: now.passed().since(before.passed()), accounts: accounts.collect() }
     }
 }
 
@@ -267,18 +262,7 @@ impl Family<'_> {
         self.peers = peers;
     }
 
-    fn descends(&self, mut process: u32, ancestor: u32) -> bool {
-        /// A longer chain is a cycle of reused numbers.
-        const LONGEST: usize = 64;
-        for _ in 0..LONGEST {
-            if process == ancestor {
-                return true;
-            }
-            match self.parents.get(&process) {
-                Some(parent) if *parent > 1 => process = *parent,
-                _ => return false,
-            }
-        }
-        false
+    fn descends(&self, process: u32, ancestor: u32) -> bool {
+        descends(process, ancestor, |process| self.parents.get(&process).copied())
     }
 }

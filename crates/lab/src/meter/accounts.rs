@@ -100,6 +100,13 @@ pub struct Use {
     pub count: u64,
 }
 
+impl Use {
+    /// What came after an earlier reading.
+    pub fn since(self, earlier: Self) -> Self {
+        Self { nanos: self.nanos.since(earlier.nanos), count: self.count.saturating_sub(earlier.count) }
+    }
+}
+
 /// Time of a task that ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskUse {
@@ -170,12 +177,9 @@ pub struct AccountTimes {
     pub forks_lost: u64,
     /// Events that the kernel left out, because the same program was running.
     pub left_out: u64,
-    pub switches: u64,
     /// The parent of each process that is known, also of those that did not run.
     pub parents: StdHashMap<u32, u32>,
     pub wakes: Vec<WakeUps>,
-    /// How often the programs ran.
-    pub program_runs: u64,
 }
 
 impl Accounts {
@@ -310,7 +314,7 @@ impl Accounts {
     fn fill(&mut self, times: &mut AccountTimes, totals: &Totals) {
         let used = |account: Account| Use::from(totals.account(account.index()));
         (times.idle_entry, times.idle) = (used(layout::IDLE_ENTRY), used(layout::IDLE));
-        (times.lost, times.switches) = (used(layout::LOST), used(layout::TASK).count);
+        times.lost = used(layout::LOST);
         for (first, from_idle) in [(layout::SOFTIRQS, false), (layout::SOFTIRQS_FROM_IDLE, true)] {
             let vectors = (first.0..).map(Account).zip(SOFTIRQS);
             let uses = vectors.map(|(account, vector)| SoftirqUse { vector, from_idle, used: used(account) });
@@ -350,23 +354,10 @@ impl Accounts {
                 WakeUps { waker: waker_of(waker), process, count }
             })
             .collect();
-        let interrupted = times.softirqs.iter().map(|softirq| softirq.used.count);
-        let interrupted = interrupted.chain(times.interrupts.iter().map(|interrupt| interrupt.used.count));
-        // All but switches have a start and an end.
-        times.program_runs = times.switches + 2 * (times.idle.count + interrupted.sum::<u64>());
     }
 }
 
 impl AccountTimes {
-    /// The sum of all accounts.
-    pub fn sum(&self) -> Nanos {
-        let tasks = self.tasks.iter().map(|task| task.nanos);
-        let softirqs = self.softirqs.iter().map(|softirq| softirq.used.nanos);
-        let interrupts = self.interrupts.iter().map(|interrupt| interrupt.used.nanos);
-        let rest = [self.idle_entry.nanos, self.idle.nanos, self.lost.nanos];
-        Nanos(tasks.chain(softirqs).chain(interrupts).chain(rest).map(|nanos| nanos.0).sum())
-    }
-
     /// The time that passed, summed over CPUs.
     pub fn passed(&self) -> Nanos {
         Nanos(self.cpus.iter().map(|(_, nanos)| nanos.0).sum())

@@ -4,6 +4,7 @@
 //! a connection. Processes that started and ended in between are not seen; ended threads of a live process are in its
 //! clock.
 
+use crate::proc_files::{Stat, descends, numbered};
 use model::record::{TaskOwner, TaskTime, TaskTimes};
 use model::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -114,44 +115,17 @@ impl TaskScan {
     }
 
     fn descends(&self, process: u32, ancestor: u32) -> bool {
-        let mut process = process;
-        // A longer chain is a cycle caused by reused process ids.
-        for _ in 0..64 {
-            if process == ancestor {
-                return true;
-            }
-            match self.tasks.get(&(process, process)) {
-                Some(task) if task.parent > 1 => process = task.parent,
-                _ => return false,
-            }
-        }
-        false
+        descends(process, ancestor, |process| self.tasks.get(&(process, process)).map(|task| task.parent))
     }
 }
 
 impl Task {
     fn read(directory: &Path) -> Option<Self> {
-        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may contain any byte, and a long
-        // name may be cut within a character.
-        let stat = fs::read(directory.join("stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let (head, tail) = stat.rsplit_once(')')?;
-        let name = head.split_once('(')?.1.to_owned();
-        let mut fields = tail.split_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let Stat { name, parent, kernel } = Stat::read(directory)?;
         let schedstat = fs::read_to_string(directory.join("schedstat")).ok()?;
         let nanos = schedstat.split_whitespace().next()?.parse().ok()?;
-        /// linux/sched.h
-        const PF_KTHREAD: u64 = 0x0020_0000;
-        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, nanos: Nanos(nanos) })
+        Some(Self { name, parent, kernel, nanos: Nanos(nanos) })
     }
-}
-
-/// Entries of a directory whose names are numbers.
-fn numbered(directory: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 #[cfg(test)]

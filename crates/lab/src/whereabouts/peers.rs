@@ -3,6 +3,7 @@
 use super::service_name;
 use super::thread::{directory, name};
 use crate::meter::TaskScan;
+use crate::proc_files::numbered;
 use model::placement::BUSY;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -123,12 +124,6 @@ pub(super) fn family(ancestor: u32, most: usize) -> Vec<(u32, u32)> {
         }
     }
     found
-}
-
-/// Entries of a directory whose names are numbers.
-pub(super) fn numbered(directory: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
 use crate::scaling::{ScalabilityFinding, scalability_of};
-use crate::slice::rounds::MeasuredSlices;
+use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
@@ -69,7 +69,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     let host = Host { tsc_hertz: end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz), ..header.host.clone() };
     let points = header.plan.points();
     let rounds: Vec<RoundRecord> = record.rounds.iter().map(|round| aligned(&round.slices)).collect();
-    let sums = MeasuredSlices::of(points.len(), &host, None, &rounds).rounds;
+    let sums = MeasuredSlices::of(points.len(), &host, None, (Choice::AllRounds, &rounds)).rounds;
     let cpus = match header.plan.submitter_cpus.len() {
         0 => header.allowed_cpus.map_or(host.cpus, |allowed| allowed.min(host.cpus)),
         several => several.min(host.cpus),

@@ -101,15 +101,15 @@ fn between(first: Option<Bytes>, last: Option<Bytes>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::unit::Nanos;
 
-    fn counter(counts: Counted) -> WorkCounter {
+    pub(crate) fn counter(counts: Counted) -> WorkCounter {
         WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new(), nanos_per_count: None }
     }
 
-    fn reading(count: u64, calls: Option<u64>) -> CommandReading {
+    pub(crate) fn reading(count: u64, calls: Option<u64>) -> CommandReading {
         CommandReading { count: Some(count), calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
     }
 

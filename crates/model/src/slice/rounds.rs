@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Choice {
     /// By the first round; the others are not measured yet.
     FirstRound,
+    /// By all of the rounds.
+    AllRounds,
     /// Already chosen; may be none.
     Fixed(Option<Meter>),
 }
@@ -36,21 +38,21 @@ pub(crate) struct MeasuredSlices {
 }
 
 impl MeasuredSlices {
-    /// Without rounds.
-    pub fn new(cases: usize, host: &Host, counter: Option<&WorkCounter>, choice: Choice) -> Self {
+    /// These rounds; more may be added.
+    pub fn of(
+        cases: usize,
+        host: &Host,
+        counter: Option<&WorkCounter>,
+        (choice, rounds): (Choice, &[RoundRecord]),
+    ) -> Self {
+        let context = Context::of(host);
         let meter = match choice {
             Choice::Fixed(meter) => meter,
+            Choice::AllRounds => first_that_reads(rounds, &context),
             Choice::FirstRound => None,
         };
-        let context = Context::of(host);
-        let rounds = Rounds::new(cases, context, meter);
-        Self { rounds, readings: Vec::new(), context, choice, counter: counter.cloned() }
-    }
-
-    /// All rounds, with the first meter that read every slice.
-    pub fn of(cases: usize, host: &Host, counter: Option<&WorkCounter>, rounds: &[RoundRecord]) -> Self {
-        let meter = first_that_reads(rounds, &Context::of(host));
-        let mut measured = Self::new(cases, host, counter, Choice::Fixed(meter));
+        let empty = Rounds::new(cases, context, meter);
+        let mut measured = Self { rounds: empty, readings: Vec::new(), context, choice, counter: counter.cloned() };
         rounds.iter().for_each(|round| measured.add(round));
         measured
     }

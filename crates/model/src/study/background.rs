@@ -1,7 +1,7 @@
 //! The background as a rate, which is subtracted from each meter's figures.
 
 use super::Context;
-use super::accounts::{self, AccountKey, AccountRate};
+use super::accounts::{self, ByAccount};
 use super::caveats::NEVER_IDLE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
@@ -26,7 +26,7 @@ pub(super) struct BackgroundRates {
     rates: BTreeMap<Meter, Rate>,
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
     /// Of each exact account.
-    accounts: Option<BTreeMap<AccountKey, AccountRate>>,
+    accounts: Option<ByAccount>,
     switches_per_second: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ impl BackgroundRates {
     }
 
     /// What each exact account has without the workload; `None` if none were kept.
-    pub(super) fn accounts(&self) -> Option<&BTreeMap<AccountKey, AccountRate>> {
+    pub(super) fn accounts(&self) -> Option<&ByAccount> {
         self.accounts.as_ref()
     }
 

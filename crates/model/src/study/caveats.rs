@@ -159,11 +159,11 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let others =
         finding.phases.iter().filter(|phase| phase.known_by_name).filter_map(|phase| phase.others_busy_fraction);
     if let Some(others) = others.reduce(f64::max).filter(|others| *others > BUSY_OTHERS) {
-        let executions = record.phases.iter().flat_map(|phase| phase.executions.iter().cloned()).collect::<Vec<_>>();
+        let executions = record.phases.iter().flat_map(|phase| &phase.executions);
         let message = format!(
             "other processes ({}) used {} of the machine beside the load; they are left out of the cost by their names. If one of them \
              works for the load, start it with --service, or take cycles_per_io_by_level of the JSON",
-            largest_others(&executions).join(", "),
+            largest_others(executions).join(", "),
             percent(others)
         );
         found.push(Warning::new(Code::BusyBackground, message));

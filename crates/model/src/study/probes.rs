@@ -134,9 +134,9 @@ impl Probe<'_> {
         // The setup of a command is shown, a ramp is not, because the user asked to exclude it.
         let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
         let found = self.windows(&execution.stretch, interval);
-        let point = |(window, seconds): (Window, f64)| {
+        let point = |window: Window| {
             let middle = (window.begin.since(start).seconds() + window.end.since(start).seconds()) / 2.0;
-            (middle, window.cycles / seconds)
+            (middle, window.cycles / window.seconds())
         };
         merged(&found).into_iter().map(point).collect()
     }

@@ -22,7 +22,8 @@ pub(super) fn study(
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
     let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, context));
     let background = headline.and_then(|meter| rates.of(meter)).map_or(0.0, |rate| rate.cycles_per_capacity_second);
-    let point = |&(window, seconds): &(Window, f64)| {
+    let point = |window: &Window| {
+        let seconds = window.seconds();
         let cycles = headline.map(|_| window.cycles - background * window.capacity_seconds);
         let ios = window.done.map(|done| done.ios);
         SeriesPoint {
@@ -61,19 +62,17 @@ fn unmetered(execution: &Execution) -> Vec<Window> {
     counted.map(window).collect()
 }
 
-/// Merges neighbours into at most [`MOST_POINTS`] windows, each with its measured seconds. Gaps between them, in which
-/// another meter ran, are excluded.
-pub(super) fn merged(windows: &[Window]) -> Vec<(Window, f64)> {
+/// Merges neighbours into at most [`MOST_POINTS`] windows.
+pub(super) fn merged(windows: &[Window]) -> Vec<Window> {
     let each = windows.len().div_ceil(MOST_POINTS).max(1);
-    let joined = windows.chunks(each).filter_map(|chunk| {
+    let join = |chunk: &[Window]| {
         let (first, rest) = chunk.split_first()?;
-        let window = rest.iter().fold(*first, |mut joined, next| {
+        Some(rest.iter().fold(*first, |mut joined, next| {
             joined.join(next);
             joined
-        });
-        Some((window, chunk.iter().map(Window::seconds).sum()))
-    });
-    joined.collect()
+        }))
+    };
+    windows.chunks(each).filter_map(join).collect()
 }
 
 #[cfg(test)]
@@ -98,19 +97,18 @@ mod tests {
         let windows: Vec<Window> = (0..1001).map(window).collect();
         let merged = merged(&windows);
         assert_eq!(merged.len(), 334);
-        assert_eq!(merged.iter().filter_map(|(window, _)| window.done).map(|done| done.ios).sum::<u64>(), 5005);
-        assert_eq!(merged.iter().map(|(window, _)| window.cycles).sum::<f64>(), 10_010.0);
-        assert!(merged.iter().zip(merged.iter().skip(1)).all(|((one, _), (next, _))| one.end == next.begin));
-        let few: Vec<Window> = super::merged(&windows[..400]).into_iter().map(|(window, _)| window).collect();
-        assert_eq!(few, windows[..400]);
+        assert_eq!(merged.iter().filter_map(|window| window.done).map(|done| done.ios).sum::<u64>(), 5005);
+        assert_eq!(merged.iter().map(|window| window.cycles).sum::<f64>(), 10_010.0);
+        assert!(merged.iter().zip(merged.iter().skip(1)).all(|(one, next)| one.end == next.begin));
+        assert_eq!(super::merged(&windows[..400]), windows[..400]);
     }
 
     /// Another meter runs in every other second.
     #[test]
     fn unmeasured_time_is_in_no_rate() {
         let windows: Vec<Window> = (0..1000).map(|number| window(2 * number)).collect();
-        for (window, seconds) in merged(&windows) {
-            assert_eq!(window.done.unwrap().ios as f64 / seconds, 5.0);
+        for window in merged(&windows) {
+            assert_eq!(window.done.unwrap().ios as f64 / window.seconds(), 5.0);
         }
     }
 }

@@ -101,20 +101,11 @@ impl fmt::Debug for ArrayMap {
     }
 }
 
-/// A hash table from a word to `WORDS` words of 64 bits.
+/// A hash table from a word to `WORDS` words of 64 bits, which programs fill.
 #[derive(Debug)]
 pub struct HashMap<const WORDS: usize> {
     descriptor: OwnedFd,
     capacity: u32,
-}
-
-#[repr(C)]
-struct Element {
-    map: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
 }
 
 #[repr(C)]
@@ -143,61 +134,11 @@ impl<const WORDS: usize> HashMap<WORDS> {
         Ok(Self { descriptor: create(name, HASH, 8, value_size, capacity, 0)?, capacity })
     }
 
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// As bpf(2).
-    pub fn get(&self, key: u64) -> Result<Option<[u64; WORDS]>, Error> {
-        let mut value = [0; WORDS];
-        let found = self.element(Command::MapLookup, &key, address_mut(&mut value));
-        found.map(|found| found.then_some(value))
-    }
-
-    /// Makes or replaces the value of a key.
-    ///
-    /// # Errors
-    /// When the table is full.
-    pub fn insert(&self, key: u64, value: &[u64; WORDS]) -> Result<(), Error> {
-        self.element(Command::MapUpdate, &key, address(value)).map(drop)
-    }
-
-    /// Removes a key, and returns whether it was there.
-    ///
-    /// # Errors
-    /// As bpf(2).
-    pub fn remove(&self, key: u64) -> Result<bool, Error> {
-        self.element(Command::MapDelete, &key, 0)
-    }
-
-    /// `value` is the address of `WORDS` words, or 0 for commands without a value. Returns whether the key exists.
-    fn element(&self, command: Command, key: &u64, value: u64) -> Result<bool, Error> {
-        let mut attributes = Element { map: self.raw(), padding: 0, key: address(key), value, flags: 0 };
-        // SAFETY: the structure has the attributes of these commands. The key is a word and the value has `WORDS` words,
-        // as the table was made; all callers keep both alive.
-        match unsafe { call(command, &mut attributes, size_of::<Element>()) } {
-            Ok(_) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
-            Err(error) => Err(Error::new("accessing a BPF map", error)),
-        }
-    }
-
-    /// All entries. Those that programs make or remove meanwhile may be missing.
-    ///
-    /// # Errors
-    /// As bpf(2).
-    pub fn entries(&self) -> Result<Vec<(u64, [u64; WORDS])>, Error> {
-        self.batches(Command::MapLookupBatch)
-    }
-
     /// Removes and returns all entries.
     ///
     /// # Errors
     /// As bpf(2).
     pub fn drain(&self) -> Result<Vec<(u64, [u64; WORDS])>, Error> {
-        self.batches(Command::MapLookupAndDeleteBatch)
-    }
-
-    fn batches(&self, command: Command) -> Result<Vec<(u64, [u64; WORDS])>, Error> {
         // No bucket has more entries than the table; a batch has at least all entries of one bucket.
         let most = self.capacity.min(BATCH);
         let length = usize::try_from(most).unwrap_or(usize::MAX);
@@ -213,13 +154,13 @@ impl<const WORDS: usize> HashMap<WORDS> {
                 keys: address_mut(keys.as_mut_slice()),
                 values: address_mut(values.as_mut_slice()),
                 count: most,
-                map: self.raw(),
+                map: self.descriptor.as_raw_fd().unsigned_abs(),
                 element_flags: 0,
                 flags: 0,
             };
             // SAFETY: the structure has the attributes of this command. Keys and values have room for `count` entries
             // of the table's sizes, positions are at most 8 bytes, and all live during the call.
-            let read = unsafe { call(command, &mut attributes, size_of::<Batch>()) };
+            let read = unsafe { call(Command::MapLookupAndDeleteBatch, &mut attributes, size_of::<Batch>()) };
             let end = match read {
                 Ok(_) => false,
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
@@ -232,10 +173,6 @@ impl<const WORDS: usize> HashMap<WORDS> {
             }
             position = Some(last);
         }
-    }
-
-    fn raw(&self) -> u32 {
-        self.descriptor.as_raw_fd().unsigned_abs()
     }
 }
 

@@ -74,7 +74,6 @@ impl<'maps> Instructions<'maps> {
         let (to_task, entered, task) = (draft.code.label(), draft.code.label(), draft.code.label());
         const FROM: i16 = 8;
         const TO: i16 = 16;
-        draft.count(TASK);
         draft.code.load(Eight, R1, ARGUMENTS, FROM).load(Eight, R2, ARGUMENTS, TO).load(Eight, R3, HEADER, IDLE_TASK);
         draft.code.jump_if(R2, NotEqual, R3, to_task);
         draft.enter(IDLE_ENTRY).count_with(R4, IDLE_ENTRY);

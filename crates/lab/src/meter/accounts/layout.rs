@@ -31,8 +31,7 @@ const HEADER_WORDS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Account(pub(super) i16);
 
-/// The running task since it was switched in; its time moves to the task when it is switched out. Its count is of
-/// switches.
+/// The running task since it was switched in; its time moves to the task when it is switched out.
 pub(super) const TASK: Account = Account(0);
 /// The idle task, outside idle states. Counts switches to the idle task.
 pub(super) const IDLE_ENTRY: Account = Account(1);

@@ -1,5 +1,6 @@
 //! Where tasks and interrupts come from: parents of processes, kernel threads, the devices of interrupts.
 
+use crate::proc_files::{Stat, numbered};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Origins {
     /// Reads the origins of all processes that exist, so that those that end soon are known too: some 15 µs a process.
     pub(super) fn read_all(&mut self) {
         let processes = if self.same_numbers { numbered(Path::new("/proc")) } else { Vec::new() };
-        let read = |process| Origin::read(Path::new("/proc"), process).map(|origin| (process, origin));
+        let read = |process| Origin::read(process).map(|origin| (process, origin));
         self.processes = processes.into_iter().filter_map(read).collect();
     }
 
@@ -46,7 +47,7 @@ impl Origins {
         if let Some(parent) = forked_by {
             return Origin { parent: Some(parent), kernel: parent == KTHREADD };
         }
-        let read = || if self.same_numbers { Origin::read(Path::new("/proc"), process) } else { None };
+        let read = || if self.same_numbers { Origin::read(process) } else { None };
         *self.processes.entry(process).or_insert_with(|| read().unwrap_or_default())
     }
 
@@ -63,16 +64,9 @@ impl Origins {
 }
 
 impl Origin {
-    fn read(proc: &Path, process: u32) -> Option<Self> {
-        // As proc_pid_stat(5); the name may contain any byte.
-        let stat = fs::read(proc.join(process.to_string()).join("stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let flags: u64 = fields.nth(4)?.parse().ok()?;
-        /// linux/sched.h
-        const PF_KTHREAD: u64 = 0x0020_0000;
-        Some(Self { parent: Some(parent), kernel: flags & PF_KTHREAD != 0 })
+    fn read(process: u32) -> Option<Self> {
+        let stat = Stat::read(&Path::new("/proc").join(process.to_string()))?;
+        Some(Self { parent: Some(stat.parent), kernel: stat.kernel })
     }
 }
 
@@ -81,30 +75,9 @@ pub(super) fn highest_interrupt() -> u32 {
     numbered(Path::new(INTERRUPTS)).into_iter().max().unwrap_or(0)
 }
 
-/// Entries of a directory whose names are numbers.
-fn numbered(directory: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn proc_tells_parents_and_kernel_threads() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |process: u32, text: &str| {
-            fs::create_dir_all(directory.path().join(process.to_string())).unwrap();
-            fs::write(directory.path().join(process.to_string()).join("stat"), text).unwrap();
-        };
-        write(5, "5 (a) b (c) S 2 0 0 0 -1 2129984 0 0");
-        write(6, "6 (x) S 5 0 0 0 -1 4194304 0 0");
-        let read = |process| Origin::read(directory.path(), process);
-        assert_eq!(read(5), Some(Origin { parent: Some(2), kernel: true }));
-        assert_eq!(read(6), Some(Origin { parent: Some(5), kernel: false }));
-        assert_eq!(read(7), None);
-    }
 
     #[test]
     fn a_forked_process_has_its_forker_and_a_child_of_kthreadd_is_the_kernels() {

@@ -149,15 +149,8 @@ mod tests {
     use crate::comparison::record::{CommandReading, Schedule};
     use crate::experiment::{Draft, WorkCounter};
     use crate::record::Done;
+    use crate::slice::command::tests::{counter, reading};
     use crate::unit::{Bytes, Nanos};
-
-    fn counter(counts: Counted) -> WorkCounter {
-        WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new(), nanos_per_count: None }
-    }
-
-    fn reading(count: u64, calls: Option<u64>) -> CommandReading {
-        CommandReading { count: Some(count), calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
-    }
 
     /// A counter that counts each byte twice gives the same figures, and a caveat.
     #[test]

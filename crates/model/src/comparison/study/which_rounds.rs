@@ -8,17 +8,10 @@ use crate::measured::Rounds;
 use crate::record::Meter;
 use crate::slice::rounds::{Choice, MeasuredSlices};
 
-/// What the slices of these rounds of a record measured. A fixed meter, or the first that reads the first round, or all of these.
-pub(super) fn measured(header: &Header, choice: impl Into<Option<Choice>>, rounds: &[RoundRecord]) -> MeasuredSlices {
+/// What the slices of these rounds of a record measured, by a meter that is chosen so.
+pub(super) fn measured(header: &Header, choice: Choice, rounds: &[RoundRecord]) -> MeasuredSlices {
     let (cases, counter) = (header.experiment.cases.len(), header.work_counter.as_ref());
-    match choice.into() {
-        None => MeasuredSlices::of(cases, &header.host, counter, rounds),
-        Some(choice) => {
-            let mut measured = MeasuredSlices::new(cases, &header.host, counter, choice);
-            rounds.iter().for_each(|round| measured.add(round));
-            measured
-        }
-    }
+    MeasuredSlices::of(cases, &header.host, counter, (choice, rounds))
 }
 
 /// A record, divided into what the answer uses and what it does not.
@@ -37,7 +30,7 @@ impl<'a> RoundsOfTheAnswer<'a> {
     /// With the first meter that read every slice.
     pub fn of(record: &'a CompareRecord) -> Self {
         let all = View::of(record);
-        let whole = measured(all.header, None, all.rounds);
+        let whole = measured(all.header, Choice::AllRounds, all.rounds);
         // Across boots there are no regimes: each boot is a round, and its speed may differ.
         let regimes = match record.header.schedule {
             Schedule::Boots => Regimes::default(),

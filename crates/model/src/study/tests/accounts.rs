@@ -16,7 +16,7 @@ fn accounts(of: &[(AccountKind, Option<TaskOwner>, &str, u64)]) -> Option<Box<Ac
         count: 1,
     };
     let passed_nanos = Nanos::from_millis(passed);
-    Some(Box::new(Accounts { passed_nanos, accounts: all.map(account).collect(), program_runs: 9 }))
+    Some(Box::new(Accounts { passed_nanos, accounts: all.map(account).collect() }))
 }
 
 /// Undisturbed windows, and one with these accounts after each second.

@@ -1,0 +1,78 @@
+//! What /proc says about processes.
+
+use std::fs;
+use std::path::Path;
+
+/// Entries of a directory whose names are numbers: processes, threads, interrupts.
+pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// What `stat` says of a process or a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: String,
+    pub(crate) parent: u32,
+    /// Whether it is a thread of the kernel.
+    pub(crate) kernel: bool,
+}
+
+impl Stat {
+    /// Reads the file in the directory of a process or a thread. `None` if it has ended.
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
+        /// linux/sched.h
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may contain any byte, and a long
+        // name may be cut within a character.
+        let stat = fs::read(directory.join("stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
+        let (head, tail) = stat.rsplit_once(')')?;
+        let name = head.split_once('(')?.1.to_owned();
+        let mut fields = tail.split_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0 })
+    }
+}
+
+/// Whether a process is `ancestor`, or descends from it as far as parents are known.
+pub(crate) fn descends(process: u32, ancestor: u32, parent: impl Fn(u32) -> Option<u32>) -> bool {
+    /// A longer chain is a cycle of reused numbers.
+    const LONGEST: usize = 64;
+    let known = |process: &u32| parent(*process).filter(|parent| *parent > 1);
+    std::iter::successors(Some(process), known).take(LONGEST).any(|process| process == ancestor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_tells_names_parents_and_kernel_threads() {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            fs::write(directory.path().join("stat"), text).unwrap();
+            Stat::read(directory.path())
+        };
+        let stat = |name: &str, parent, kernel| Some(Stat { name: name.to_owned(), parent, kernel });
+        assert_eq!(read("5 (a) b (c) S 2 0 0 0 -1 2129984 0 0"), stat("a) b (c", 2, true));
+        assert_eq!(read("6 (x) S 5 0 0 0 -1 4194304 0 0"), stat("x", 5, false));
+        assert_eq!(read("6 (x) S"), None);
+        assert_eq!(Stat::read(&directory.path().join("ended")), None);
+    }
+
+    #[test]
+    fn descent_ends_at_init_and_in_a_cycle() {
+        let parent = |process: u32| match process {
+            9 => Some(8),
+            8 => Some(7),
+            7 => Some(1),
+            4 => Some(5),
+            5 => Some(4),
+            _ => None,
+        };
+        assert!(descends(9, 7, parent) && descends(7, 7, parent) && descends(4, 5, parent));
+        assert!(!descends(7, 9, parent) && !descends(9, 1, parent) && !descends(4, 6, parent));
+    }
+}
