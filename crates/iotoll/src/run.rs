@@ -88,7 +88,7 @@ pub fn measurement(
     guardian: &Guardian,
 ) -> Measurement {
     Measurement {
-        meters: measuring.meters.meters.clone(),
+        meters: measuring.selection(),
         probes: measuring.session.probes.asked(),
         background: measuring.background,
         place: measuring.place.place.clone(),

@@ -9,7 +9,6 @@ pub mod cache;
 mod counts;
 pub mod cpio;
 mod debian;
-mod elf;
 pub mod kept;
 pub mod kernel;
 pub mod machine;

@@ -23,7 +23,7 @@ pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
-use account_windows::AccountWindows;
+use account_windows::{AccountWindows, Relations};
 use cpu_reader::{CpuMeters, CpuReaders};
 use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
 use model::reading::Reading;
@@ -31,6 +31,7 @@ use model::record::{Done, Mode, Snapshot};
 use model::unit::{Bytes, Nanos};
 use paced::Paced;
 use proc_stat::ProcStatFile;
+use sampler::Sampling;
 use sys::clock::monotonic_nanos;
 
 /// Opens a meter, or returns why it cannot be read here.
@@ -57,6 +58,8 @@ enum Opened {
     Once(Box<dyn MachineMeter>),
     /// Exact accounts.
     Accounts(Box<AccountWindows>),
+    /// Samples of stacks.
+    Sampler(Box<Sampling>),
     /// Part of every snapshot anyway.
     ReadAnyway,
 }
@@ -156,6 +159,7 @@ pub struct MeterSet {
     readers: CpuReaders,
     once: Vec<Paced>,
     accounts: Option<Box<AccountWindows>>,
+    sampler: Option<Box<Sampling>>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -184,7 +188,7 @@ impl MeterSet {
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
         let cpus = Cpus::online()?;
         let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
-        let (mut once, mut accounts) = (Vec::new(), None);
+        let (mut once, mut accounts, mut sampler) = (Vec::new(), None, None);
         let mut statuses = Vec::new();
         for (meter, open) in OPENERS {
             let chosen = if selection.allows(meter) { fits(meter) } else { Err(not_chosen(meter)) };
@@ -197,12 +201,13 @@ impl MeterSet {
                 }
                 Ok(Opened::Once(source)) => once.push(Paced::new(meter, source)),
                 Ok(Opened::Accounts(opened)) => accounts = Some(opened),
+                Ok(Opened::Sampler(opened)) => sampler = Some(opened),
                 Ok(Opened::ReadAnyway) | Err(_) => {}
             }
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, accounts, proc_stat, selection, statuses, probes })
+        Ok(Self { readers, once, accounts, sampler, proc_stat, selection, statuses, probes })
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -250,7 +255,8 @@ impl MeterSet {
     fn read(&mut self, mode: Mode, work: &dyn Work, is_due: impl Fn(&mut Paced) -> bool) -> Snapshot {
         // Decide first, so that nothing delays the readings.
         let due: Vec<bool> = self.once.iter_mut().map(is_due).collect();
-        let owners = self.accounts.as_ref().map(|_| work.owners()).unwrap_or_default();
+        let asks = self.accounts.is_some() || self.sampler.is_some();
+        let owners = if asks { work.owners() } else { Owners::default() };
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
         let at_nanos = Nanos(monotonic_nanos());
         // Beside the instant at which the accounts are closed: reading them takes longer at one end of a window than at the other.
@@ -271,6 +277,11 @@ impl MeterSet {
         let storage_read = work.storage_read();
         let probes = self.probes.read();
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
+        // Last, because naming what was sampled takes longest.
+        let none = Relations::default();
+        let relations = self.accounts.as_ref().map_or(&none, |accounts| accounts.relations());
+        let sampled = self.sampler.as_mut().map(|sampler| sampler.read(mode, &owners, relations)).unwrap_or_default();
+        clocks.set(Meter::Sampler, sampled.clocks);
         Snapshot {
             mode,
             at_nanos,
@@ -282,6 +293,7 @@ impl MeterSet {
             whereabouts: None,
             probes,
             accounts: read.accounts,
+            profile: sampled.profile,
         }
     }
 }
@@ -291,7 +303,9 @@ const NO_WINDOWS: &str = "it disturbs the workload, and has windows of its own o
 
 /// Why a meter that could run does not run.
 fn not_chosen(meter: Meter) -> String {
-    if meter.disturbs() {
+    if meter == Meter::Sampler {
+        "not chosen, because it disturbs the workload; --profile gives it windows of its own".to_owned()
+    } else if meter.disturbs() {
         let name = meter.name();
         format!(
             "not chosen, because it disturbs the workload; --meters all or --meters {name} gives it windows of its own"

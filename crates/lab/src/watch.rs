@@ -1,6 +1,7 @@
 //! Takes snapshots of the machine at the boundaries of windows, while a workload runs or none does.
 
 use crate::meter::{MeterSet, Windows, Work};
+use model::meter::Meter;
 use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS_PER_RUN: u32 = 50;
 /// Quiet windows between two windows of a meter that disturbs.
 const QUIET_WINDOWS: usize = 3;
+/// Windows of samples, one after the other: the more of them, the smaller the functions that are found.
+const SAMPLED_WINDOWS: usize = 3;
 /// Windows of a meter that disturbs, one after the other, if the cost comes from them.
 const FAVOURED_WINDOWS: usize = 5;
 /// Left out while such a meter starts or stops.
@@ -133,7 +136,11 @@ fn cycle(windows: &Windows, favoured: Option<Mode>) -> Vec<Mode> {
         [only] if cycle.is_empty() => cycle.push(*only),
         several => {
             for mode in several {
-                let count = if favoured == Some(*mode) { FAVOURED_WINDOWS } else { 1 };
+                let count = match *mode {
+                    mode if favoured == Some(mode) => FAVOURED_WINDOWS,
+                    Mode::Alone(Meter::Sampler) => SAMPLED_WINDOWS,
+                    _ => 1,
+                };
                 cycle.push(Mode::Gap);
                 cycle.extend(std::iter::repeat_n(*mode, count));
                 cycle.push(Mode::Gap);
@@ -146,7 +153,6 @@ fn cycle(windows: &Windows, favoured: Option<Mode>) -> Vec<Mode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::meter::Meter;
 
     #[test]
     fn a_meter_that_disturbs_has_windows_of_its_own_with_gaps_around() {

@@ -13,6 +13,7 @@ use crate::placement::PlacementFinding;
 use crate::plan::JobPlan;
 use crate::plan::service::Service;
 use crate::probe::Kind;
+use crate::profile::{ProfileFinding, StackFinding, SymbolFinding};
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
@@ -232,6 +233,15 @@ pub struct PhaseFinding {
     pub by_meter_detail: Vec<MeterReading>,
     /// The accounts that the net cycles per I/O are charged to. They sum to `cycles_per_io`.
     pub accounts: Vec<AccountFinding>,
+    /// Functions of the kernel and of programs (`--profile`), the largest first; empty without one.
+    #[serde(default)]
+    pub symbols: Vec<SymbolFinding>,
+    /// Their stacks of calls.
+    #[serde(default)]
+    pub stacks: Vec<StackFinding>,
+    /// How good the profile is; `null` without one.
+    #[serde(default)]
+    pub profile: Option<ProfileFinding>,
     /// Exit statuses of the executions of a measured command.
     pub exits: Vec<Exit>,
     /// Net cycles of a measured command outside its I/O (setup, layout, exit), in total.

@@ -30,6 +30,7 @@ pub mod page_cache;
 pub mod placement;
 pub mod plan;
 pub mod probe;
+pub mod profile;
 pub mod reading;
 pub mod record;
 pub mod scaling;

@@ -22,7 +22,7 @@ pub enum Meter {
     ProcStat,
     /// A SCHED_IDLE thread on each CPU that counts the otherwise unused time.
     Soaker,
-    /// perf `cpu-clock` samples of CPUs that are not idle.
+    /// perf `cpu-clock` samples of what runs on each CPU.
     Sampler,
     /// Programs of the kernel that charge every nanosecond to a task, a softirq, an interrupt or idling.
     Accounts,
@@ -172,8 +172,9 @@ impl Meter {
             },
             Self::Sampler => Descriptor {
                 name: "sampler",
-                sees: "samples of CPUs that are not idle; ±10 % on loads that do not sleep; misses loads that wake in step with the timer",
+                sees: "samples of the stacks of tasks; ±10 % on loads that do not sleep; misses loads that wake in step with the timer",
                 counts: Counts::BusyTime,
+                read_at: ReadAt::Once,
                 disturbs: true,
                 headline_rank: Some(5),
                 ..COMMON
@@ -266,6 +267,8 @@ pub enum Selection {
     /// All that do not disturb the load, and the accounts.
     #[default]
     Default,
+    /// These, and the sampler (`--profile`).
+    Profile,
     /// Only these.
     Only(Vec<Meter>),
     /// All that this machine has.
@@ -273,10 +276,23 @@ pub enum Selection {
 }
 
 impl Selection {
+    /// The same and the sampler.
+    pub fn with_profile(self) -> Self {
+        match self {
+            Self::Default | Self::Profile => Self::Profile,
+            Self::Only(mut chosen) => {
+                chosen.push(Meter::Sampler);
+                Self::Only(chosen)
+            }
+            Self::All => Self::All,
+        }
+    }
+
     /// Whether a meter may run.
     pub fn allows(&self, meter: Meter) -> bool {
         match self {
             Self::Default => !meter.disturbs() || meter.descriptor().by_default,
+            Self::Profile => Self::Default.allows(meter) || meter == Meter::Sampler,
             Self::Only(chosen) => chosen.contains(&meter),
             Self::All => true,
         }
@@ -288,25 +304,12 @@ impl Selection {
 pub struct Count {
     /// Nanoseconds or cycles, according to the descriptor.
     pub total: u64,
-    /// Number of samples in each CPU mode, if the meter samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub modes: Option<CpuModes>,
 }
 
 impl Count {
-    /// A count of a meter without samples.
     pub fn of(total: u64) -> Self {
-        Self { total, modes: None }
+        Self { total }
     }
-}
-
-/// Number of samples in each CPU mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuModes {
-    /// User mode.
-    pub user: u64,
-    /// Kernel mode.
-    pub kernel: u64,
 }
 
 /// The values of a meter's counters at one instant.

@@ -8,12 +8,13 @@ pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, Ta
 use crate::envelope::Envelope;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Selection};
+pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::service::Service;
 use crate::plan::{Phase, Plan};
 use crate::probe;
+use crate::profile::Profile;
 use crate::reading::Reading;
 use crate::storage::Storage;
 use crate::unit::{Bytes, Hertz, Nanos};
@@ -200,6 +201,9 @@ pub struct Snapshot {
     /// Exact accounts since the previous snapshot, if they were kept in that window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Box<Accounts>>,
+    /// What was sampled since the previous snapshot, if that window was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<Profile>>,
 }
 
 /// I/Os and bytes completed.

@@ -14,6 +14,7 @@ pub(crate) mod placement;
 pub(crate) mod probes;
 pub mod regimes;
 mod series;
+mod symbols;
 pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, RunFinding, SCHEMA};

@@ -14,6 +14,7 @@ mod phase;
 mod probes;
 mod series;
 mod spent;
+mod symbols;
 mod totals;
 
 pub(crate) use conditions::DIRECT_FROM_MEMORY;
@@ -39,6 +40,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
         sections.push(one(spent::block(phase, &suffix(finding, phase))));
+        sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }

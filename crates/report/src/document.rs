@@ -5,12 +5,14 @@
 
 pub mod chart;
 mod command;
+mod flame_graph;
 mod span;
 mod table;
 mod timeline;
 
 pub use chart::{Axis, Chart, Mark, Point, Series};
 pub use command::{Command, language};
+pub use flame_graph::{Calls, FlameGraph};
 pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
@@ -179,6 +181,8 @@ pub enum Body {
     Charts(Vec<Chart>),
     /// Series on one time axis.
     Timeline(Timeline),
+    /// Only on a page.
+    FlameGraph(FlameGraph),
 }
 
 /// A body with a title and remarks.
@@ -241,6 +245,7 @@ impl Block {
                 Body::Table(table) => table.rows.is_empty(),
                 Body::Charts(charts) => charts.is_empty(),
                 Body::Timeline(timeline) => timeline.is_empty(),
+                Body::FlameGraph(graph) => graph.calls.is_empty(),
             }
     }
 }

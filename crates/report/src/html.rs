@@ -5,6 +5,7 @@
 
 mod axis;
 mod chart;
+mod flame;
 pub(crate) mod markup;
 mod svg;
 mod table;
@@ -26,14 +27,18 @@ pub fn html(document: &Document) -> String {
 /// A file with several documents, below each other. The first one names it.
 pub fn page(first: &Document, others: &[Document]) -> String {
     let documents = || std::iter::once(first).chain(others);
-    let timeline = if documents().any(has_timeline) { timeline::Means::ALL } else { timeline::Means::default() };
+    let has = |wanted: fn(&Body) -> bool| documents().any(|document| contains(document, wanted));
+    let timeline =
+        if has(|body| matches!(body, Body::Timeline(_))) { timeline::Means::ALL } else { timeline::Means::default() };
+    // A policy names each kind once.
+    let policy = if has(|body| matches!(body, Body::FlameGraph(_))) { flame::POLICY } else { timeline.policy };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{}\">\n\
          <title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n{}</body>\n</html>\n",
-        timeline.policy,
+        policy,
         escape(&title(first)),
         timeline.style,
         documents().map(contents).collect::<String>(),
@@ -46,9 +51,9 @@ fn contents(document: &Document) -> String {
     [head(document), caveats(document), sections.collect(), provenance(document)].concat()
 }
 
-fn has_timeline(document: &Document) -> bool {
+fn contains(document: &Document, wanted: fn(&Body) -> bool) -> bool {
     let mut blocks = document.sections.iter().flat_map(|section| section.seen_by(READER).1);
-    blocks.any(|block| matches!(block.body, Body::Timeline(_)))
+    blocks.any(|block| wanted(&block.body))
 }
 
 fn title(document: &Document) -> String {
@@ -172,6 +177,7 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
         Body::Table(table) => table::table(title, table),
         Body::Charts(charts) => self::charts(document, charts),
         Body::Timeline(timeline) => timeline::timeline(timeline),
+        Body::FlameGraph(graph) => flame::figure(graph),
     };
     let notes =
         block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");

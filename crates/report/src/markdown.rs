@@ -75,6 +75,7 @@ fn block(block: &Block) -> String {
         Body::Facts(facts) => self::facts(facts),
         Body::Table(table) => self::table(table),
         Body::Timeline(timeline) => block_of_code("", &sketch(Page::mail(mail::COLUMNS), timeline)),
+        Body::FlameGraph(_) => String::new(),
     };
     let notes = list(block.notes.iter().map(|note| prose(&note.text)));
     let mut parts = vec![body, notes];

@@ -102,6 +102,7 @@ fn block(page: Page, block: &Block) -> String {
         Body::Table(table) => vec![table::table(page, &block.title, table)],
         Body::Charts(_) => Vec::new(),
         Body::Timeline(timeline) => vec![title(), sketch::sketch(page, timeline)],
+        Body::FlameGraph(_) => Vec::new(),
     };
     parts.extend(block.notes.iter().map(|note| page.wrap_toned(note.tone, page.indent(), &note.text)));
     lines(parts)

@@ -1,28 +1,28 @@
-//! perf events of one CPU: hardware cycles, and samples of what runs on a CPU that is not idle.
+//! perf events of one CPU: hardware cycles, and samples of what runs.
 //!
 //! Every event belongs to a CPU, not to a task: iotoll charges the whole machine, including interrupts, kernel threads,
 //! and servers. The kernel allows that only to root, to processes with CAP_PERFMON, or with `perf_event_paranoid` below
 //! 1; an event that cannot be opened reports the reason and a fix ([`why_unavailable`]).
 
-mod cpu_clock_sampler;
 mod cycle_counter;
 mod ring;
 mod sample_record;
+mod stack_sampler;
 mod task_tracepoint;
 mod tracepoint;
 mod tracepoint_counter;
 
-pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 pub use cycle_counter::CycleCounter;
-pub use sample_record::Counts;
+pub use sample_record::{Mapped, Sample, SampleEvent, UserRegisters};
+pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
 pub use task_tracepoint::TaskTracepoint;
 pub use tracepoint_counter::TracepointCounter;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// `struct perf_event_attr` of include/uapi/linux/perf_event.h, up to its first version (PERF_ATTR_SIZE_VER0, 64
-/// bytes): every kernel supports it, and nothing newer is needed.
+/// `struct perf_event_attr` of include/uapi/linux/perf_event.h, up to its fourth version (PERF_ATTR_SIZE_VER3, 96
+/// bytes, Linux 3.7): nothing newer is needed.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -37,9 +37,14 @@ struct Attributes {
     wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clock_id: i32,
 }
 
-const ATTRIBUTES_SIZE: u32 = 64;
+const ATTRIBUTES_SIZE: u32 = 96;
 const _: () = assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE as usize);
 
 const TYPE_HARDWARE: u32 = 0;
@@ -50,7 +55,17 @@ const SOFTWARE_CPU_CLOCK: u64 = 0;
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
 const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
 const FLAG_DISABLED: u64 = 1 << 0;
-const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
+/// Mappings of files, in the second form, which has the protection.
+const FLAG_MMAP: u64 = 1 << 8;
+const FLAG_MMAP2: u64 = 1 << 23;
+/// Names of tasks, with a mark where a program was started.
+const FLAG_COMM: u64 = 1 << 9;
+const FLAG_COMM_EXEC: u64 = 1 << 24;
+const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
 const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
 
 /// Opens an event that counts everything that runs on `cpu`.

@@ -119,6 +119,10 @@ pub struct SessionArguments {
 pub struct Measuring {
     #[command(flatten)]
     pub meters: MeterArguments,
+    /// Sample the stacks of what runs, in windows of their own: cycles per I/O by function of the kernel and of programs, and a flame
+    /// graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
+    #[arg(long)]
+    pub profile: bool,
     /// Measure the machine without the workload for this long, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
@@ -126,4 +130,12 @@ pub struct Measuring {
     pub place: PlaceArguments,
     #[command(flatten)]
     pub session: SessionArguments,
+}
+
+impl Measuring {
+    /// The meters that may run.
+    pub fn selection(&self) -> Selection {
+        let chosen = self.meters.meters.clone();
+        if self.profile { chosen.with_profile() } else { chosen }
+    }
 }

@@ -1,7 +1,8 @@
 //! What the plugin counted, by function.
 
-use super::symbols::{KERNEL_BEGIN, PROGRAMS, Place, Symbols};
+use super::symbols::{PROGRAMS, Place, Symbols};
 use crate::error::{Error, Result};
+use crate::names::KERNEL_BEGIN;
 use model::guest::record::{ChainCount, FunctionCount, InstructionCount};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Kernel modules and those that they need, in the order in which they must be inserted. A package of a kernel has no
 //! index of its modules, so they describe themselves.
 
-use super::elf;
 use super::kernel::Kernel;
 use super::tool::{self, unreadable};
+use crate::elf;
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,8 +3,8 @@
 
 use super::cache::{Cache, Part};
 use super::debian::{self, Offer};
-use super::elf::{self, Linking};
 use super::tool::unreadable;
+use crate::elf::{self, Linking};
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

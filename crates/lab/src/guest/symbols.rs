@@ -1,27 +1,16 @@
 //! Names of a guest's instructions: functions of its kernel by its own kallsyms, functions of its programs by the ELF files
 //! that they were started from.
 
-use super::elf;
-use rustc_demangle::demangle;
+use crate::names::{KERNEL_BEGIN, KernelFunctions, Mapping, Program, UNKNOWN, kernel_function, mapping};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-/// Addresses below belong to programs.
-pub(super) const KERNEL_BEGIN: u64 = 1 << 47;
-/// Kernel addresses without a symbol: entry trampolines, generated code.
-const UNKNOWN: &str = "[kernel code without a symbol]";
 /// What programs execute, if it is not known in which file.
 pub(super) const PROGRAMS: &str = "[programs]";
 /// Separates the kernel's symbols from the mappings of processes in what the guest sends.
 pub(super) const MAPPINGS: &str = "= mappings\n";
 /// The begin of the kernel's image, whose place differs from boot to boot.
 const IMAGE: &str = "_text";
-
-/// Ends of the names that mark where a section begins or ends.
-const MARKS: [&str; 4] = ["text_start", "text_end", "_stext", "_etext"];
-/// No function is longer: what lies farther behind a symbol is none of it.
-const LONGEST: u64 = 64 << 10;
 
 /// Whether a line of kallsyms names a function.
 pub(super) fn is_function(line: &str) -> bool {
@@ -53,28 +42,10 @@ pub(super) struct Place<'a> {
 /// All that is known of a guest's addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    /// By address.
-    kernel: BTreeMap<u64, (String, Option<String>)>,
+    kernel: KernelFunctions,
     /// Executable mappings of processes, by their first address.
     mappings: BTreeMap<u64, Mapping>,
-    files: BTreeMap<String, File>,
-}
-
-#[derive(Clone, Debug)]
-struct Mapping {
-    end: u64,
-    /// Of its first byte in the file.
-    offset: u64,
-    path: String,
-}
-
-#[derive(Clone, Debug, Default)]
-struct File {
-    /// Its last name.
-    name: String,
-    segments: Vec<elf::Segment>,
-    /// By address in the file.
-    functions: BTreeMap<u64, elf::Function>,
+    files: BTreeMap<String, Program>,
 }
 
 impl Symbols {
@@ -102,10 +73,8 @@ impl Symbols {
         if address < KERNEL_BEGIN {
             return self.of_program(address);
         }
-        let (name, module) = match self.kernel.range(..=address).next_back() {
-            Some((begin, (name, module))) if address - begin < LONGEST => (name.as_str(), module.as_deref()),
-            _ => (UNKNOWN, None),
-        };
+        let found = self.kernel.of(address).map(|(_, function)| (function.name.as_str(), function.module.as_deref()));
+        let (name, module) = found.unwrap_or((UNKNOWN, None));
         Place { name, module, program: None }
     }
 
@@ -114,24 +83,13 @@ impl Symbols {
         let Some((begin, mapping)) = self.mappings.range(..=address).next_back() else { return unknown };
         let Some(file) = self.files.get(&mapping.path).filter(|_| address < mapping.end) else { return unknown };
         let at = address - begin + mapping.offset;
-        let name = file.function(at).unwrap_or(PROGRAMS);
+        let name = file.function(at).map_or(PROGRAMS, |(name, _)| name);
         Place { name, module: None, program: Some(&file.name) }
     }
 }
 
-impl File {
-    fn function(&self, offset: u64) -> Option<&str> {
-        let segment = self.segments.iter().find(|segment| segment.holds(offset))?;
-        let address = offset - segment.offset + segment.address;
-        let (begin, function) = self.functions.range(..=address).next_back()?;
-        // A library without its symbol table exports few functions; what lies between is none of them.
-        let within = function.length == 0 || address - begin < function.length;
-        within.then_some(function.name.as_str())
-    }
-}
-
 /// The functions of a guest whose image may lie elsewhere than that of the guest that the shared part is from.
-fn kernel_functions(shared: &str, own: &str) -> BTreeMap<u64, (String, Option<String>)> {
+fn kernel_functions(shared: &str, own: &str) -> KernelFunctions {
     let place = |text: &str| {
         let mut functions = text.lines().filter_map(kernel_function);
         let (address, ..) = functions.find(|(_, name, module)| *name == IMAGE && module.is_none())?;
@@ -143,58 +101,18 @@ fn kernel_functions(shared: &str, own: &str) -> BTreeMap<u64, (String, Option<St
         let shared = shared.lines().filter_map(kernel_function);
         shared.map(move |(address, name, module)| (address.wrapping_add(moved), name, module))
     });
-    let mut functions: BTreeMap<u64, (String, Option<String>)> = BTreeMap::new();
-    for (address, name, module) in shared.chain(own.lines().filter_map(kernel_function)) {
-        let module = || module.map(str::to_owned);
-        // Of two names of one address the first in the alphabet, so that it does not depend on the order; last the marks of
-        // sections, which are no functions.
-        let mark = |name: &str| MARKS.iter().any(|end| name.ends_with(end));
-        let entry = functions.entry(address).or_insert_with(|| (name.to_owned(), module()));
-        if (mark(name), name) < (mark(&entry.0), entry.0.as_str()) {
-            *entry = (name.to_owned(), module());
-        }
-    }
-    functions
-}
-
-/// A line of kallsyms that names a function: `ADDRESS TYPE NAME [MODULE]`.
-fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let is_text = matches!(words.next()?, "t" | "T" | "w" | "W") && address >= KERNEL_BEGIN;
-    let name = words.next().filter(|_| is_text)?;
-    Some((address, name, words.next().map(|module| module.trim_matches(['[', ']']))))
-}
-
-/// A line of /proc/PID/maps: `BEGIN-END r-xp OFFSET DEVICE INODE PATH`.
-fn mapping(line: &str) -> Option<(u64, Mapping)> {
-    let mut words = line.split_whitespace();
-    let (begin, end) = words.next()?.split_once('-')?;
-    let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).ok());
-    words.next().filter(|permissions| permissions.contains('x'))?;
-    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
-    let path = words.nth(2).unwrap_or_default().to_owned();
-    Some((begin?, Mapping { end: end?, offset, path }))
+    shared.chain(own.lines().filter_map(kernel_function)).collect()
 }
 
 /// A file of a guest, as far as the host has it at the same path.
-fn file(path: &str, program: &Path) -> File {
-    let own = path == "/init";
-    let on_host = if own { program } else { Path::new(path) };
-    let name = on_host.file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
-    let image = fs::read(on_host).ok().and_then(|bytes| elf::functions(&bytes));
-    let (segments, functions) = image.unwrap_or_default();
-    let named = |function: elf::Function| {
-        let name = format!("{:#}", demangle(&function.name));
-        (function.address, elf::Function { name, ..function })
-    };
-    let functions = functions.into_iter().map(named).collect();
-    File { name, segments, functions }
+fn file(path: &str, program: &Path) -> Program {
+    Program::read(if path == "/init" { program } else { Path::new(path) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t alpha\nffffffff81000180 t mappings\nffffffff81000200 D data\n\
                             ffffffffc0001000 t beta\t[brd]\nffffffff81000100 t zeta\n0000000000000000 A nothing\n";

@@ -24,6 +24,7 @@ pub(super) struct AccountWindows {
     clock: Clocks,
     /// What is known of the present load, or of the machine without one.
     load: Load,
+    relations: Relations,
 }
 
 /// What is known since a load began, or ended.
@@ -36,6 +37,15 @@ struct Load {
     passed: f64,
     /// Wake-ups by waker and process.
     wakes: HashMap<(Waker, u32), u64>,
+}
+
+/// Who works for whom, as the latest window with accounts found it.
+#[derive(Default)]
+pub(super) struct Relations {
+    /// The parents of processes.
+    pub(super) parents: HashMap<u32, u32>,
+    /// Processes that work for the workload.
+    pub(super) peers: BTreeSet<u32>,
 }
 
 /// What was read at a snapshot.
@@ -64,7 +74,17 @@ impl AccountWindows {
         }
         accounts.attach()?;
         accounts.detach();
-        Ok(Self { accounts, open: None, clock: Clocks::default(), load: Load::default() })
+        Ok(Self {
+            accounts,
+            open: None,
+            clock: Clocks::default(),
+            load: Load::default(),
+            relations: Relations::default(),
+        })
+    }
+
+    pub(super) fn relations(&self) -> &Relations {
+        &self.relations
     }
 
     /// Before a snapshot that is followed by time in this mode.
@@ -164,6 +184,7 @@ impl AccountWindows {
             lost(now),
             lost(before),
         );
+        self.relations = Relations { peers: family.peers, parents: now.parents.clone() };
         let account = |((kind, owner, name), used): (_, Use)| account::Account {
             kind,
             name,

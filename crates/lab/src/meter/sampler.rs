@@ -1,38 +1,339 @@
-//! The sampler: perf `cpu-clock` samples of each CPU while it is not idle, each for one period of busy time.
+//! The sampler: at each period, the stack of what runs on each CPU.
 //!
-//! Its interrupts disturb what they sample, so it is enabled only in windows of its own.
+//! Its interrupts disturb what they sample, so it is enabled only in windows of its own. Meanwhile a thread empties the buffers and unwinds
+//! the stacks, so that memory stays small however long the window is; functions get their names when the window has ended.
 
-use super::{CpuMeter, Cpus, Opened};
-use model::meter::Meter;
-use model::record::{Count, CpuModes, Mode};
-use sys::perf::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
+mod processes;
 
-/// One per CPU.
+use super::account_windows::Relations;
+use super::tasks::Owners;
+use super::{Cpus, Opened};
+use crate::names::{KernelFunctions, UNKNOWN};
+use crate::proc_files::descends;
+use model::account::{AccountKind, TaskOwner};
+use model::meter::{Clocks, Meter};
+use model::profile::{Function, Instruction, Profile, Stack};
+use model::record::Mode;
+use model::unit::Nanos;
+use processes::{Place, Processes};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use sys::clock::monotonic_nanos;
+use sys::perf::{DEFAULT_PERIOD_NANOS, SampleEvent, StackSampler};
+
+/// The mode of its windows.
+const SAMPLED: Mode = Mode::Alone(Meter::Sampler);
+/// A tenth of what a buffer of the usual size holds.
+const DRAINED_EVERY: Duration = Duration::from_millis(20);
+
+/// Opens one per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
-    cpus.each(|cpu| match CpuClockSampler::open_cpu(cpu, DEFAULT_PERIOD_NANOS) {
-        Ok(sampler) => Ok(Sampler { sampler, modes: CpuModes::default(), lost: 0 }),
-        Err(error) => Err(error.to_string()),
-    })
+    let samplers = cpus.online.iter().map(|cpu| StackSampler::open_cpu(*cpu, DEFAULT_PERIOD_NANOS));
+    let samplers = samplers.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    Ok(Opened::Sampler(Box::new(Sampling::start(samplers)?)))
 }
 
-/// The sampler of one CPU, and its counts.
-struct Sampler {
-    sampler: CpuClockSampler,
-    modes: CpuModes,
-    /// Samples lost by the kernel or by a full buffer: they were busy time too.
+/// The samplers of all CPUs.
+pub(super) struct Sampling {
+    board: Arc<Board>,
+    drainer: Option<JoinHandle<()>>,
+    functions: KernelFunctions,
+    /// Time of all samples in all windows, at the latest reading.
+    clock: Clocks,
+}
+
+#[derive(Default)]
+struct Board {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    samplers: Vec<StackSampler>,
+    collected: Collected,
+    running: bool,
+    ending: bool,
+}
+
+/// What was sampled in a window.
+#[derive(Default)]
+struct Collected {
+    samples: HashMap<Sampled, u64>,
+    processes: Processes,
     lost: u64,
 }
 
-impl CpuMeter for Sampler {
-    fn read(&mut self, next: Mode) -> Option<Count> {
-        let counts = self.sampler.drain();
-        self.modes.user += counts.user;
-        self.modes.kernel += counts.kernel;
-        self.lost += counts.lost;
-        let samples_next = next == Mode::Alone(Meter::Sampler);
-        let switched = if samples_next { self.sampler.enable() } else { self.sampler.disable() };
-        let samples = self.modes.user + self.modes.kernel + self.lost;
-        let count = Count { total: samples.saturating_mul(DEFAULT_PERIOD_NANOS), modes: Some(self.modes) };
-        switched.ok().map(|()| count)
+/// Equal samples.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sampled {
+    process: u32,
+    thread: u32,
+    /// Addresses, the innermost first.
+    kernel: Vec<u64>,
+    program: Vec<Place>,
+    whole: bool,
+}
+
+/// What was read at a snapshot.
+#[derive(Default)]
+pub(super) struct SamplerReading {
+    pub(super) clocks: Option<Clocks>,
+    pub(super) profile: Option<Box<Profile>>,
+}
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Sampling {
+    fn start(samplers: Vec<StackSampler>) -> Result<Self, String> {
+        let board = Arc::new(Board::default());
+        board.lock().samplers = samplers;
+        let shared = board.clone();
+        let thread = std::thread::Builder::new().name("iotoll-samples".to_owned());
+        let drainer = thread.spawn(move || drain_regularly(&shared)).map_err(|error| error.to_string())?;
+        let functions = KernelFunctions::of_this_kernel();
+        Ok(Self { board, drainer: Some(drainer), functions, clock: Clocks::default() })
+    }
+
+    /// At a snapshot, after everything else: ending a window takes some milliseconds.
+    pub(super) fn read(&mut self, next: Mode, owners: &Owners, relations: &Relations) -> SamplerReading {
+        let mut state = self.board.lock();
+        if !state.running && next != SAMPLED {
+            return SamplerReading::default();
+        }
+        let mut reading = SamplerReading::default();
+        let now = Nanos(monotonic_nanos());
+        let busy = self.clock.nanos.first().copied().unwrap_or_default();
+        if state.running {
+            state.samplers.iter().for_each(|sampler| drop(sampler.disable()));
+            state.drain();
+            state.running = false;
+            let us = std::process::id();
+            let collected = &mut state.collected;
+            let busy_samples: u64 = collected.samples.iter().filter(|it| it.0.process != 0).map(|it| it.1).sum();
+            let period = DEFAULT_PERIOD_NANOS;
+            self.clock = Clocks {
+                at_nanos: now,
+                nanos: vec![busy + Nanos((busy_samples + collected.lost).saturating_mul(period))],
+            };
+            // What runs without a load is no part of a cost.
+            if !owners.workers.is_empty() || owners.command.is_some() {
+                let named = Naming { us, functions: &self.functions, owners, relations };
+                reading.profile = Some(Box::new(named.profile(collected)));
+            }
+            collected.samples.clear();
+            collected.lost = 0;
+        }
+        if next == SAMPLED {
+            state.collected.processes.begin_window();
+            let begun = state.samplers.iter().all(|sampler| sampler.enable().is_ok());
+            state.running = begun;
+            self.clock.at_nanos = Nanos(monotonic_nanos());
+            self.board.changed.notify_all();
+            if !begun {
+                state.samplers.iter().for_each(|sampler| drop(sampler.disable()));
+                return reading;
+            }
+            if self.clock.nanos.is_empty() {
+                self.clock.nanos = vec![Nanos(0)];
+            }
+        }
+        reading.clocks = Some(self.clock.clone());
+        reading
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.board.lock().ending = true;
+        self.board.changed.notify_all();
+        if let Some(thread) = self.drainer.take() {
+            // A thread that panicked has already printed the reason.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn drain_regularly(board: &Board) {
+    // Where programs keep all CPUs busy, a thread that waits for its turn loses samples. Without the right, some are lost, and counted.
+    let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
+    let mut state = board.lock();
+    while !state.ending {
+        state = if state.running {
+            let (mut state, _) =
+                board.changed.wait_timeout(state, DRAINED_EVERY).unwrap_or_else(PoisonError::into_inner);
+            if state.running {
+                state.drain();
+            }
+            state
+        } else {
+            board.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        };
+    }
+}
+
+impl State {
+    fn drain(&mut self) {
+        let Self { samplers, collected, .. } = self;
+        for sampler in samplers {
+            sampler.drain(|event| collected.add(event));
+        }
+    }
+}
+
+impl Collected {
+    fn add(&mut self, event: SampleEvent<'_>) {
+        match event {
+            SampleEvent::Sample(sample) => {
+                let (program, whole) = match sample.registers {
+                    Some(registers) => self.processes.unwind(sample.process, registers, sample.stack),
+                    None => (Vec::new(), true),
+                };
+                if sample.process != 0 {
+                    // Now, because the thread may have ended when the window has.
+                    self.processes.thread(sample.process, sample.thread);
+                }
+                let sampled =
+                    Sampled { process: sample.process, thread: sample.thread, kernel: sample.kernel, program, whole };
+                *self.samples.entry(sampled).or_default() += 1;
+            }
+            SampleEvent::Executed { process } => self.processes.executed(process),
+            SampleEvent::Mapped(mapped) => self.processes.mapped(&mapped),
+            SampleEvent::Lost(records) => self.lost += records,
+        }
+    }
+}
+
+/// What turns addresses into names.
+struct Naming<'a> {
+    us: u32,
+    functions: &'a KernelFunctions,
+    owners: &'a Owners,
+    relations: &'a Relations,
+}
+
+impl Naming<'_> {
+    fn profile(&self, collected: &mut Collected) -> Profile {
+        let mut profile =
+            Profile { period_nanos: Nanos(DEFAULT_PERIOD_NANOS), lost: collected.lost, ..Profile::default() };
+        let mut places: HashMap<Function, u32> = HashMap::new();
+        let mut stacks: BTreeMap<Stack, u64> = BTreeMap::new();
+        let mut instructions: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+        let samples: Vec<(Sampled, u64)> = collected.samples.drain().collect();
+        for (sampled, count) in samples {
+            let kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
+            let Some((kind, name, owner)) = self.account(&sampled, &kernel, &mut collected.processes) else { continue };
+            let program = sampled.program.iter().map(|place| {
+                let (name, module, offset) = collected.processes.function(*place);
+                (Function { name, module, kernel: false }, offset)
+            });
+            let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
+                let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
+                let place = *places.entry(function.clone()).or_insert(next);
+                if place == next {
+                    profile.functions.push(function);
+                }
+                (place, offset)
+            });
+            let mut functions = Vec::new();
+            if let Some((place, offset)) = inner_first.next() {
+                *instructions.entry((place, offset)).or_default() += count;
+                functions.push(place);
+            }
+            functions.extend(inner_first.map(|(place, _)| place));
+            functions.reverse();
+            let stack = Stack { kind, name, owner, functions, whole: sampled.whole, samples: 0 };
+            *stacks.entry(stack).or_default() += count;
+        }
+        profile.stacks = stacks.into_iter().map(|(stack, samples)| Stack { samples, ..stack }).collect();
+        let instruction = |((function, offset), samples)| Instruction { function, offset, samples };
+        profile.instructions = instructions.into_iter().map(instruction).collect();
+        profile
+    }
+
+    /// Functions of addresses, and bytes from their begin.
+    fn in_kernel(&self, addresses: &[u64]) -> Vec<(Function, u64)> {
+        let innermost = addresses.first().into_iter().copied();
+        // The call stands before the address to which it returns.
+        let callers = addresses.iter().skip(1).map(|address| address.saturating_sub(1));
+        let function = |address: u64| {
+            let found = self.functions.of(address);
+            let (name, module, begin) =
+                found.map_or((UNKNOWN, None, address), |(begin, it)| (it.name.as_str(), it.module.clone(), begin));
+            (Function { name: name.to_owned(), module: module.unwrap_or_default(), kernel: true }, address - begin)
+        };
+        innermost.chain(callers).map(function).collect()
+    }
+
+    /// The account that this time is in; `None` for an idle CPU.
+    ///
+    /// The timer of the samples cannot fire where interrupts are off: in an interrupt, and in nearly all of idle entry and exit. Where it
+    /// fires beside them with interrupts on, their tracepoints have passed, and the account is that of the task.
+    fn account(
+        &self,
+        sampled: &Sampled,
+        kernel: &[(Function, u64)],
+        processes: &mut Processes,
+    ) -> Option<(AccountKind, String, Option<TaskOwner>)> {
+        let within = kernel.iter().position(|(function, _)| is_softirq_loop(&function.name));
+        let handler = within.and_then(|place| kernel.get(place.checked_sub(1)?));
+        if let Some(vector) = handler.and_then(|(function, _)| softirq(&function.name)) {
+            return Some((AccountKind::Softirq, vector.to_owned(), None));
+        }
+        if sampled.process == 0 {
+            return None;
+        }
+        let name = processes.thread(sampled.process, sampled.thread);
+        let owner = self.owner(sampled, &name, processes);
+        Some((AccountKind::Task, name, Some(owner)))
+    }
+
+    fn owner(&self, sampled: &Sampled, name: &str, processes: &Processes) -> TaskOwner {
+        let process = sampled.process;
+        if processes.is_kernel(process) {
+            return TaskOwner::Kernel;
+        }
+        if process == self.us {
+            let worker = self.owners.workers.contains(&sampled.thread) || name.starts_with("iou-");
+            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
+        }
+        let parent = |process: u32| processes.parent(process).or_else(|| self.relations.parents.get(&process).copied());
+        match self.owners.command {
+            Some(command) if descends(process, command, parent) => TaskOwner::Workload,
+            _ if self.relations.peers.contains(&process) => TaskOwner::Peer,
+            _ => TaskOwner::Other,
+        }
+    }
+}
+
+/// The function that runs pending softirqs (kernel/softirq.c), under its present and its earlier name.
+fn is_softirq_loop(name: &str) -> bool {
+    matches!(name, "handle_softirqs" | "__do_softirq")
+}
+
+/// The vector of a softirq's handler, by the name in the tracepoints.
+fn softirq(handler: &str) -> Option<&'static str> {
+    // The compiler may have changed a copy: tasklet_action.isra.0.
+    Some(match handler.split('.').next()? {
+        "net_rx_action" => "net_rx",
+        "net_tx_action" => "net_tx",
+        "run_timer_softirq" => "timer",
+        "hrtimer_run_softirq" => "hrtimer",
+        "tasklet_action" => "tasklet",
+        "tasklet_hi_action" => "hi",
+        "blk_done_softirq" | "blk_complete_reqs" => "block",
+        "irq_poll_softirq" => "irq_poll",
+        "sched_balance_softirq" | "run_rebalance_domains" => "sched",
+        "rcu_core_si" | "rcu_core" | "rcu_process_callbacks" => "rcu",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 mod exact;
 
-pub(super) use exact::{ByAccount, Total, largest_others, of_the_load, others_part, rates};
+pub(super) use exact::{ByAccount, Total, account_in_words, largest_others, of_the_load, others_part, rates};
 
 use super::Context;
 use super::background::BackgroundRates;

@@ -6,14 +6,12 @@ use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
-use super::{page_cache, placement, probes, regimes, series};
+use super::{page_cache, placement, probes, regimes, series, symbols};
 use crate::account::BUSY_OTHERS;
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
-use crate::record::{
-    CpuReading, Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot,
-};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot};
 use crate::stats::Estimate;
 use crate::unit::Nanos;
 use std::collections::BTreeSet;
@@ -115,6 +113,8 @@ pub(super) fn study(
         [execution] => regimes::study(execution, headline, rates, context),
         several => regimes::of_executions(several, headline, rates, context),
     };
+    let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates, context);
+    let sampled = symbols::study(executions, &accounts, net);
     let mut found = PhaseFinding {
         jobs: names(executions),
         groups: groups(executions),
@@ -153,10 +153,13 @@ pub(super) fn study(
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
-        accounts: accounts::study(executions, total, work.ios, cycles_outside_io, rates, context),
+        symbols: sampled.symbols,
+        stacks: sampled.stacks,
+        profile: sampled.profile,
+        accounts,
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
-        sampled_user_fraction: sampled_user(executions),
+        sampled_user_fraction: symbols::sampled_user(executions),
         regimes,
         page_cache: page_cache::page_cache(executions, jobs),
         placement: placement::study(executions, jobs, headline, rates, context),
@@ -386,19 +389,4 @@ fn outside(
         *cycles.get_or_insert(0.0) += net(execution, None) - inside;
     }
     cycles
-}
-
-/// Fraction of the sampler's samples in user mode.
-fn sampled_user(executions: &[Execution]) -> Option<f64> {
-    let (mut user, mut kernel) = (0.0, 0.0);
-    let modes = |cpu: &CpuReading| cpu.counts.get(Meter::Sampler)?.modes;
-    for execution in executions {
-        for cpu in &execution.stretch.snapshots.last()?.cpus {
-            let first = execution.stretch.snapshots.first()?.cpus.iter().find(|reading| reading.cpu == cpu.cpu)?;
-            let (first, last) = (modes(first)?, modes(cpu)?);
-            user += last.user.saturating_sub(first.user) as f64;
-            kernel += last.kernel.saturating_sub(first.kernel) as f64;
-        }
-    }
-    (user + kernel > 0.0).then(|| user / (user + kernel))
 }

@@ -182,6 +182,8 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
         probe.reason = Some(MEAN_WITHHELD.to_owned());
     }
     phase.accounts.clear();
+    phase.symbols.clear();
+    phase.stacks.clear();
 }
 
 /// A caveat about the step, and how to exclude the first regime.

@@ -6,6 +6,7 @@ mod hostile;
 mod limits;
 mod placement;
 mod stepping;
+mod symbols;
 
 use super::study;
 use crate::envelope::{Envelope, Kind};

@@ -1,13 +1,11 @@
 //! Chains of calls as flame graphs: width is instructions per I/O, colour the change against the baseline.
 
 use super::words;
-use inferno::flamegraph::{self, Options};
+use crate::document::{self, Calls};
+use crate::flame_graph::svg;
 use model::guest::GuestFinding;
 use model::guest::finding::PointFinding;
 use std::collections::BTreeMap;
-
-/// inferno counts in whole numbers.
-const PER: f64 = 1000.0;
 
 /// A flame graph as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,23 +37,19 @@ fn flame_graph(finding: &GuestFinding, number: usize, point: &PointFinding) -> O
     for chain in &point.chains {
         lines.entry(&chain.calls).or_default().1 += chain.instructions_per_io;
     }
-    let whole = |value: f64| format!("{:.0}", value * PER);
-    let lines: Vec<String> = lines
-        .into_iter()
-        .map(|(calls, (before, after))| match baseline {
-            Some(_) => format!("{calls} {} {}", whole(before), whole(after)),
-            None => format!("{calls} {}", whole(after)),
-        })
-        .collect();
-    let mut options = Options::default();
-    options.title = words::point(finding, point);
-    options.subtitle = baseline.map(|baseline| format!("red: more instructions than {}, blue: fewer", baseline.arm));
-    options.count_name = format!("instructions per {PER:.0} I/Os");
-    options.deterministic = true;
-    options.no_sort = false;
-    let mut text = Vec::new();
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut text).ok()?;
+    let calls = lines.into_iter().map(|(calls, (before, after))| Calls {
+        calls: calls.to_owned(),
+        cost: after,
+        before: baseline.map(|_| before),
+    });
+    let graph = document::FlameGraph {
+        title: words::point(finding, point),
+        subtitle: baseline.map(|baseline| format!("red: more instructions than {}, blue: fewer", baseline.arm)),
+        what: "instructions".to_owned(),
+        calls: calls.collect(),
+    };
+    let text = svg(&graph)?;
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' };
     let arm: String = point.arm.chars().map(plain).collect();
-    Some(FlameGraph { name: format!("flame-{}-{arm}.svg", number + 1), text: String::from_utf8(text).ok()? })
+    Some(FlameGraph { name: format!("flame-{}-{arm}.svg", number + 1), text })
 }

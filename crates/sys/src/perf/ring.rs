@@ -54,13 +54,7 @@ impl Ring {
         Ok(Self { base, page, size })
     }
 
-    /// Size of the ring in bytes.
-    pub(super) fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Moves all bytes that the kernel has finished writing into `into`, oldest first, and frees their space. Does not
-    /// allocate if `into` has the capacity of the ring.
+    /// Moves all bytes that the kernel has finished writing into `into`, oldest first, and frees their space.
     pub(super) fn take(&mut self, into: &mut Vec<u8>) {
         into.clear();
         // Acquire: the records before the head are complete.

@@ -260,6 +260,12 @@ fn net_busy(kept: &Kept, meter: Meter, rates: &BackgroundRates, context: &Contex
     Some((window.cycles - rate * window.capacity_seconds) / context.clock.0 * 1e9)
 }
 
+/// How a report calls what a raw name of an account belongs to.
+pub(in crate::study) fn account_in_words(kind: AccountKind, owner: Option<TaskOwner>, name: &str) -> String {
+    let name = owner.map_or_else(|| name.to_owned(), |owner| label(owner, name));
+    in_words(&(kind, owner, name))
+}
+
 fn in_words((kind, _, name): &AccountKey) -> String {
     match kind {
         AccountKind::Task => name.clone(),

@@ -1,12 +1,28 @@
 //! The study of arbitrary records of one workload ends without a panic.
 
 use super::*;
+use crate::account::{AccountKind, TaskOwner};
 use crate::hostile::Vandal;
 use crate::probe::{Probe, Readings};
+use crate::profile::{Function, Instruction, Profile, Stack};
 use crate::record::Record;
 
 /// Number of changed records.
 const CHANGED: u64 = 500;
+
+fn profile(samples: u64) -> Profile {
+    let function = Function { name: "read".to_owned(), module: "libc".to_owned(), kernel: false };
+    let stack = Stack {
+        kind: AccountKind::Task,
+        name: "job".to_owned(),
+        owner: Some(TaskOwner::Workload),
+        functions: vec![0, 0],
+        whole: true,
+        samples,
+    };
+    let instructions = vec![Instruction { function: 0, offset: 4, samples }];
+    Profile { period_nanos: Nanos(1_000_000), functions: vec![function], stacks: vec![stack], instructions, lost: 1 }
+}
 
 /// Every meter, two probes, several executions, jobs of all directions.
 fn everything() -> Record {
@@ -28,10 +44,11 @@ fn everything() -> Record {
         let mut stretch = machine.stretch();
         for (count, cpu) in (1..).zip(stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus)) {
             cpu.counts.set(Meter::Pmu, Some(Count::of(count * 1_000_000)));
-            let modes = CpuModes { user: 10 * count, kernel: 20 * count };
-            cpu.counts.set(Meter::Sampler, Some(Count { total: 31 * count * 1_000_000, modes: Some(modes) }));
         }
-        for (count, snapshot) in (1..).zip(&mut stretch.snapshots) {
+        for (count, snapshot) in (1u32..).zip(&mut stretch.snapshots) {
+            let nanos = vec![Nanos::from_millis(u64::from(count))];
+            snapshot.clocks.set(Meter::Sampler, Some(Clocks { at_nanos: snapshot.at_nanos, nanos }));
+            snapshot.profile = Some(Box::new(profile(u64::from(count))));
             let values = vec![Some(100.0 * f64::from(count)), Some(f64::from(count % 3))];
             snapshot.probes = Some(Box::new(Readings { at_nanos: snapshot.at_nanos, values }));
         }

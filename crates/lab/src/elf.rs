@@ -1,12 +1,14 @@
-//! What a guest needs to know of an ELF file: the libraries of a program, and the description of a kernel module.
+//! What is read of an ELF file: the libraries of a program, its functions, and the description of a kernel module.
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// How a program or a library is linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Linking {
+pub(crate) struct Linking {
     /// The program that loads its libraries; none if it is linked statically, or a library.
     pub interpreter: Option<String>,
     /// File names of the libraries that it needs.
@@ -16,7 +18,7 @@ pub(super) struct Linking {
 }
 
 /// How an ELF file for x86-64 is linked; `None` if it is something else.
-pub(super) fn linking(bytes: &[u8]) -> Option<Linking> {
+pub(crate) fn linking(bytes: &[u8]) -> Option<Linking> {
     let file = parse(bytes)?;
     let endian = file.endian();
     let interpreter = file.elf_program_headers().iter().find_map(|header| header.interpreter(endian, bytes).ok()?);
@@ -40,7 +42,7 @@ pub(super) fn linking(bytes: &[u8]) -> Option<Linking> {
 }
 
 /// The keys and values that describe a kernel module; `None` if the file is not one for x86-64.
-pub(super) fn module_information(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+pub(crate) fn module_information(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let file = parse(bytes)?;
     let information = file.section_by_name(".modinfo")?.data().ok()?;
     let pairs = information.split(|byte| *byte == 0).filter_map(|pair| {
@@ -53,7 +55,7 @@ pub(super) fn module_information(bytes: &[u8]) -> Option<Vec<(String, String)>> 
 
 /// A part of a file that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     /// Its place in the file, and its length there.
     pub offset: u64,
     pub length: u64,
@@ -62,14 +64,20 @@ pub(super) struct Segment {
 
 impl Segment {
     /// Whether it contains this byte of the file.
-    pub(super) fn holds(&self, offset: u64) -> bool {
+    pub(crate) fn holds(&self, offset: u64) -> bool {
         offset.checked_sub(self.offset).is_some_and(|within| within < self.length)
+    }
+
+    /// Whether a mapping from this byte of the file on belongs to it: mappings begin with a page.
+    pub(crate) fn holds_page(&self, offset: u64) -> bool {
+        const PAGE: u64 = 4096;
+        offset >= self.offset & !(PAGE - 1) && offset < self.offset.saturating_add(self.length)
     }
 }
 
 /// A function of a program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(crate) struct Function {
     pub address: u64,
     /// 0 if it is not known.
     pub length: u64,
@@ -77,23 +85,59 @@ pub(super) struct Function {
 }
 
 /// The loaded segments of a program or library, and its functions; `None` if it is something else.
-pub(super) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
-    let file = parse(bytes)?;
-    let segments = file.segments().map(|segment| {
-        let (offset, length) = segment.file_range();
-        Segment { offset, length, address: segment.address() }
-    });
+pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
+    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
     let symbols = file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Text);
     let named = symbols.filter(|symbol| symbol.address() > 0);
     let functions = named.filter_map(|symbol| {
         let (address, length) = (symbol.address(), symbol.size());
         Some(Function { address, length, name: symbol.name().ok()?.to_owned() })
     });
-    Some((segments.collect(), functions.collect()))
+    Some((segments(&file), functions.collect()))
+}
+
+/// What unwinding the stacks of a file's functions takes.
+pub(crate) struct Unwinding {
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) text: Option<Section>,
+    pub(crate) eh_frame: Option<Section>,
+    pub(crate) eh_frame_hdr: Option<Section>,
+    pub(crate) debug_frame: Option<Section>,
+}
+
+/// A section, and where its file wants it.
+pub(crate) struct Section {
+    pub(crate) addresses: Range<u64>,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+/// Of a program or library; `None` if it is something else.
+pub(crate) fn unwinding(bytes: &[u8]) -> Option<Unwinding> {
+    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+    let section = |name: &str| {
+        let section = file.section_by_name(name)?;
+        let bytes = section.data().ok()?.into();
+        Some(Section { addresses: section.address()..section.address().checked_add(section.size())?, bytes })
+    };
+    Some(Unwinding {
+        segments: segments(&file),
+        text: section(".text"),
+        eh_frame: section(".eh_frame"),
+        eh_frame_hdr: section(".eh_frame_hdr"),
+        debug_frame: section(".debug_frame"),
+    })
+}
+
+fn segments(file: &ElfFile64<'_, Endianness>) -> Vec<Segment> {
+    let segments = file.segments().map(|segment| {
+        let (offset, length) = segment.file_range();
+        Segment { offset, length, address: segment.address() }
+    });
+    segments.collect()
 }
 
 /// Whether the file contains debug information.
-pub(super) fn has_debug_information(bytes: &[u8]) -> bool {
+pub(crate) fn has_debug_information(bytes: &[u8]) -> bool {
     let names = |file: ElfFile64<'_>| file.sections().any(|section| section.name() == Ok(".debug_info"));
     parse(bytes).is_some_and(names)
 }

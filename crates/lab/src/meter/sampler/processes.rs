@@ -1,0 +1,306 @@
+//! The mapped files of processes, by which the stacks of programs are unwound and named.
+
+use crate::elf::{self, Unwinding};
+use crate::names::{Mapping, Program, mapping};
+use crate::proc_files::Stat;
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
+};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sys::perf::{Mapped, UserRegisters};
+
+/// A place in a mapped file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// `None` for memory without a file.
+    pub(super) file: Option<usize>,
+    pub(super) offset: u64,
+}
+
+/// All processes that were sampled, and their files.
+#[derive(Default)]
+pub(super) struct Processes {
+    files: Vec<MappedFile>,
+    /// By the mount namespace and the path in it.
+    by_path: HashMap<(PathBuf, String), usize>,
+    known: HashMap<u32, Process>,
+    /// Of every process between those that were sampled and the first.
+    parents: HashMap<u32, u32>,
+    cache: Option<CacheNative<MayAllocateDuringUnwind>>,
+}
+
+/// A file stays open, because it is named after the window, when the process may have ended.
+struct MappedFile {
+    name: String,
+    contents: Contents,
+    unwinding: Option<Arc<Unwinding>>,
+    program: OnceCell<Program>,
+}
+
+enum Contents {
+    Of(File),
+    /// The kernel's part of every process (vdso).
+    Bytes(Vec<u8>),
+    Unknown,
+}
+
+#[derive(Default)]
+struct Process {
+    mappings: BTreeMap<u64, (Mapping, Option<usize>)>,
+    unwinder: Rules,
+    /// Names of its threads.
+    names: HashMap<u32, String>,
+    kernel: bool,
+    mounts: PathBuf,
+}
+
+/// Bytes of a section that several processes share.
+type Section = Arc<[u8]>;
+
+#[derive(Default)]
+struct Rules(UnwinderNative<Section, MayAllocateDuringUnwind>);
+
+/// More calls than any program makes without a defect.
+const DEEPEST: usize = 256;
+
+impl Processes {
+    /// Forgets what may have changed while nothing was sampled. Files stay.
+    pub(super) fn begin_window(&mut self) {
+        self.known.clear();
+        self.parents.clear();
+    }
+
+    /// A process executed another program.
+    pub(super) fn executed(&mut self, process: u32) {
+        self.known.insert(process, Process::default());
+    }
+
+    /// A process mapped a file.
+    pub(super) fn mapped(&mut self, mapped: &Mapped<'_>) {
+        // The mappings of a process that was not sampled yet are read when it is.
+        if !self.known.contains_key(&mapped.process) {
+            return;
+        }
+        let end = mapped.begin.saturating_add(mapped.length);
+        let path = String::from_utf8_lossy(mapped.path).into_owned();
+        self.add(mapped.process, mapped.begin, Mapping { end, offset: mapped.offset, path });
+    }
+
+    fn process(&mut self, process: u32) -> &mut Process {
+        if !self.known.contains_key(&process) {
+            self.learn(process);
+        }
+        self.known.entry(process).or_default()
+    }
+
+    fn learn(&mut self, process: u32) {
+        let kernel = Stat::read(&directory(process)).is_some_and(|stat| stat.kernel);
+        self.known.insert(process, Process { kernel, ..Process::default() });
+        self.learn_parents(process);
+        let maps = fs::read_to_string(directory(process).join("maps")).unwrap_or_default();
+        for (begin, mapping) in maps.lines().filter_map(mapping) {
+            self.add(process, begin, mapping);
+        }
+    }
+
+    /// At once, because processes end.
+    fn learn_parents(&mut self, process: u32) {
+        let mut child = process;
+        while child > 1 && !self.parents.contains_key(&child) {
+            let Some(Stat { parent, .. }) = Stat::read(&directory(child)) else { return };
+            self.parents.insert(child, parent);
+            child = parent;
+        }
+    }
+
+    fn add(&mut self, process: u32, begin: u64, mapping: Mapping) {
+        let file = self.file(process, begin, &mapping);
+        let module = file.and_then(|file| self.files.get(file)).and_then(|file| {
+            let unwinding = file.unwinding.as_ref()?;
+            module(&file.name, begin, &mapping, unwinding)
+        });
+        let known = self.known.entry(process).or_default();
+        // A mapping in place of another one.
+        let over = known.mappings.range(..mapping.end).rev().take_while(|(_, (it, _))| it.end > begin);
+        let over: Vec<u64> = over.map(|(begin, _)| *begin).collect();
+        for begin in over {
+            known.mappings.remove(&begin);
+            known.unwinder.0.remove_module(begin);
+        }
+        known.mappings.insert(begin, (mapping, file));
+        if let Some(module) = module {
+            known.unwinder.0.add_module(module);
+        }
+    }
+
+    fn file(&mut self, process: u32, begin: u64, mapping: &Mapping) -> Option<usize> {
+        if mapping.path.is_empty() {
+            return None;
+        }
+        let known = self.known.entry(process).or_default();
+        if known.mounts.as_os_str().is_empty() {
+            known.mounts = fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap_or_default();
+        }
+        let next = self.files.len();
+        let files = &mut self.files;
+        let place = self.by_path.entry((known.mounts.clone(), mapping.path.clone())).or_insert_with(|| {
+            files.push(MappedFile::open(process, begin, mapping));
+            next
+        });
+        Some(*place)
+    }
+
+    /// The name of a thread when it is first asked for.
+    pub(super) fn thread(&mut self, process: u32, thread: u32) -> String {
+        let names = &mut self.process(process).names;
+        let read = || fs::read(format!("/proc/{process}/task/{thread}/comm")).ok();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        names.entry(thread).or_insert_with(|| read().map_or_else(|| "[ended]".to_owned(), text)).clone()
+    }
+
+    /// Whether it is a thread of the kernel.
+    pub(super) fn is_kernel(&self, process: u32) -> bool {
+        self.known.get(&process).is_some_and(|process| process.kernel)
+    }
+
+    pub(super) fn parent(&self, process: u32) -> Option<u32> {
+        self.parents.get(&process).copied()
+    }
+
+    /// The calls of a program, the innermost first, and whether they reach its first function.
+    pub(super) fn unwind(&mut self, process: u32, registers: UserRegisters, stack: &[u8]) -> (Vec<Place>, bool) {
+        self.process(process);
+        let Some(known) = self.known.get(&process) else { return (Vec::new(), false) };
+        let cache = self.cache.get_or_insert_with(CacheNative::new);
+        let mut word = |address: u64| {
+            let at = usize::try_from(address.wrapping_sub(registers.stack)).map_err(|_| ())?;
+            let bytes = stack.get(at..).and_then(|rest| rest.first_chunk::<8>()).ok_or(())?;
+            Ok(u64::from_ne_bytes(*bytes))
+        };
+        let mut frames = known.unwinder.0.iter_frames(registers.instruction, native(registers), cache, &mut word);
+        let mut places = Vec::new();
+        loop {
+            match frames.next() {
+                Ok(Some(FrameAddress::InstructionPointer(address))) => places.push(known.place(address)),
+                // The call stands before the address to which it returns.
+                Ok(Some(FrameAddress::ReturnAddress(address))) => places.push(known.place(address.get() - 1)),
+                Ok(None) => return (places, true),
+                Err(_) => return (places, false),
+            }
+            if places.len() >= DEEPEST {
+                return (places, false);
+            }
+        }
+    }
+
+    /// The function at a place, the file's name, and bytes from the function's begin.
+    pub(super) fn function(&self, place: Place) -> (String, String, u64) {
+        let file = place.file.and_then(|file| self.files.get(file));
+        let Some(file) = file else { return ("[memory without a file]".to_owned(), String::new(), 0) };
+        let program = file.program();
+        match program.function(place.offset) {
+            Some((name, offset)) => (name.to_owned(), file.name.clone(), offset),
+            None => (format!("[{}]", file.name), file.name.clone(), program.address(place.offset).unwrap_or(0)),
+        }
+    }
+}
+
+fn directory(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
+}
+
+impl Process {
+    fn place(&self, address: u64) -> Place {
+        let mapping = self.mappings.range(..=address).next_back().filter(|(_, (mapping, _))| address < mapping.end);
+        match mapping {
+            Some((begin, (mapping, file))) => Place { file: *file, offset: address - begin + mapping.offset },
+            None => Place { file: None, offset: 0 },
+        }
+    }
+}
+
+impl MappedFile {
+    fn open(process: u32, begin: u64, mapping: &Mapping) -> Self {
+        let path = mapping.path.trim_end_matches(" (deleted)");
+        let name = Path::new(path).file_name().map_or_else(|| path.to_owned(), |it| it.to_string_lossy().into_owned());
+        let contents = if path.starts_with('[') {
+            vdso().filter(|_| path == "[vdso]").map_or(Contents::Unknown, Contents::Bytes)
+        } else {
+            // The first also finds a file that was deleted or replaced; the second one in another root.
+            let open = format!("/proc/{process}/map_files/{begin:x}-{:x}", mapping.end);
+            let rooted = format!("/proc/{process}/root{path}");
+            let paths = [open, rooted, path.to_owned()].map(PathBuf::from);
+            paths.iter().find_map(|path| File::open(path).ok()).map_or(Contents::Unknown, Contents::Of)
+        };
+        let unwinding = contents.bytes().and_then(|bytes| elf::unwinding(&bytes)).map(Arc::new);
+        Self { name, contents, unwinding, program: OnceCell::new() }
+    }
+
+    fn program(&self) -> &Program {
+        self.program.get_or_init(|| Program::of(self.name.clone(), &self.contents.bytes().unwrap_or_default()))
+    }
+}
+
+impl Contents {
+    fn bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Of(file) => {
+                let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, 0).ok()?;
+                Some(bytes)
+            }
+            Self::Bytes(bytes) => Some(bytes.clone()),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The kernel maps the same to all processes, also to this one.
+fn vdso() -> Option<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let (begin, mapping) = maps.lines().filter_map(mapping).find(|(_, mapping)| mapping.path == "[vdso]")?;
+    let mut bytes = vec![0; usize::try_from(mapping.end - begin).ok()?];
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, begin).ok()?;
+    Some(bytes)
+}
+
+fn module(name: &str, begin: u64, mapping: &Mapping, unwinding: &Unwinding) -> Option<Module<Section>> {
+    // Where the file's address 0 would be. A page may hold the end of one segment and the begin of the next, which is mapped from there.
+    let segment = unwinding.segments.iter().rev().find(|segment| segment.holds_page(mapping.offset))?;
+    let base = begin.wrapping_sub(mapping.offset).wrapping_sub(segment.address.wrapping_sub(segment.offset));
+    let section = |section: &Option<elf::Section>| {
+        (section.as_ref().map(|it| it.addresses.clone()), section.as_ref().map(|it| it.bytes.clone()))
+    };
+    let (text_svma, text) = section(&unwinding.text);
+    let (eh_frame_svma, eh_frame) = section(&unwinding.eh_frame);
+    let (eh_frame_hdr_svma, eh_frame_hdr) = section(&unwinding.eh_frame_hdr);
+    let (_, debug_frame) = section(&unwinding.debug_frame);
+    let sections = ExplicitModuleSectionInfo {
+        base_svma: 0,
+        text_svma,
+        text,
+        eh_frame_svma,
+        eh_frame,
+        eh_frame_hdr_svma,
+        eh_frame_hdr,
+        debug_frame,
+        ..ExplicitModuleSectionInfo::default()
+    };
+    Some(Module::new(name.to_owned(), begin..mapping.end, base, sections))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native(registers: UserRegisters) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(registers.instruction, registers.stack, registers.frame)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn native(registers: UserRegisters) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(registers.link, registers.stack, registers.frame)
+}

@@ -1,0 +1,171 @@
+//! Names of addresses: functions of the kernel by its kallsyms, functions of programs by the ELF files that are mapped.
+
+use crate::elf;
+use rustc_demangle::demangle;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Addresses below belong to programs.
+pub(crate) const KERNEL_BEGIN: u64 = 1 << 47;
+/// Kernel addresses without a symbol: entry trampolines, generated code.
+pub(crate) const UNKNOWN: &str = "[kernel code without a symbol]";
+/// Ends of the names that mark where a section begins or ends.
+const MARKS: [&str; 4] = ["text_start", "text_end", "_stext", "_etext"];
+/// No function is longer: what lies farther behind a symbol is none of it.
+const LONGEST: u64 = 64 << 10;
+
+/// The functions of a kernel, by address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KernelFunctions(BTreeMap<u64, KernelFunction>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelFunction {
+    pub(crate) name: String,
+    /// The kernel module.
+    pub(crate) module: Option<String>,
+}
+
+impl KernelFunctions {
+    /// Of the running kernel. Empty where the kernel does not show addresses (kptr_restrict).
+    pub(crate) fn of_this_kernel() -> Self {
+        let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        text.lines().filter_map(kernel_function).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The function at an address, and where it begins.
+    pub(crate) fn of(&self, address: u64) -> Option<(u64, &KernelFunction)> {
+        let (begin, function) = self.0.range(..=address).next_back()?;
+        (address - begin < LONGEST).then_some((*begin, function))
+    }
+}
+
+impl<'a> FromIterator<(u64, &'a str, Option<&'a str>)> for KernelFunctions {
+    fn from_iter<I: IntoIterator<Item = (u64, &'a str, Option<&'a str>)>>(lines: I) -> Self {
+        let mut functions = BTreeMap::new();
+        for (address, name, module) in lines {
+            let function = || KernelFunction { name: name.to_owned(), module: module.map(str::to_owned) };
+            // Of two names of one address the first in the alphabet, so that it does not depend on the order; last the marks of
+            // sections, which are no functions.
+            let mark = |name: &str| MARKS.iter().any(|end| name.ends_with(end));
+            let entry = functions.entry(address).or_insert_with(function);
+            if (mark(name), name) < (mark(&entry.name), entry.name.as_str()) {
+                *entry = function();
+            }
+        }
+        Self(functions)
+    }
+}
+
+/// A line of kallsyms that names a function: `ADDRESS TYPE NAME [MODULE]`.
+pub(crate) fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let is_text = matches!(words.next()?, "t" | "T" | "w" | "W") && address >= KERNEL_BEGIN;
+    // Room in front of a function that the kernel may patch is none.
+    let name = words.next().filter(|name| is_text && !name.starts_with("__pfx_"))?;
+    Some((address, name, words.next().map(|module| module.trim_matches(['[', ']']))))
+}
+
+/// A part of a process's memory that it may execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) end: u64,
+    /// Of its first byte in the file.
+    pub(crate) offset: u64,
+    /// Empty for memory without a file.
+    pub(crate) path: String,
+}
+
+/// A line of /proc/PID/maps: `BEGIN-END r-xp OFFSET DEVICE INODE PATH`; `None` if it is not executable.
+pub(crate) fn mapping(line: &str) -> Option<(u64, Mapping)> {
+    let mut rest = line;
+    let mut word = || {
+        let (word, behind) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
+        rest = behind;
+        word
+    };
+    let (begin, end) = word().split_once('-')?;
+    let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).ok());
+    Some(word()).filter(|permissions| permissions.contains('x'))?;
+    let offset = u64::from_str_radix(word(), 16).ok()?;
+    let (_device, _inode) = (word(), word());
+    Some((begin?, Mapping { end: end?, offset, path: rest.trim_start().to_owned() }))
+}
+
+/// A program or a library.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    /// Its file's name.
+    pub(crate) name: String,
+    segments: Vec<elf::Segment>,
+    /// By address in the file.
+    functions: BTreeMap<u64, elf::Function>,
+}
+
+impl Program {
+    /// What is known of the file at `path`; nothing but its name if it cannot be read.
+    pub(crate) fn read(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self::of(name, &fs::read(path).unwrap_or_default())
+    }
+
+    pub(crate) fn of(name: String, bytes: &[u8]) -> Self {
+        let (segments, functions) = elf::functions(bytes).unwrap_or_default();
+        let named = |function: elf::Function| {
+            let name = format!("{:#}", demangle(&function.name));
+            (function.address, elf::Function { name, ..function })
+        };
+        Self { name, segments, functions: functions.into_iter().map(named).collect() }
+    }
+
+    /// The function at a byte of the file, and how far behind its begin.
+    pub(crate) fn function(&self, offset: u64) -> Option<(&str, u64)> {
+        let address = self.address(offset)?;
+        let (begin, function) = self.functions.range(..=address).next_back()?;
+        // A library without its symbol table exports few functions; what lies between is none of them.
+        let within = function.length == 0 || address - begin < function.length;
+        within.then_some((function.name.as_str(), address - begin))
+    }
+
+    /// The address in the file at a byte of it.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.holds(offset))?;
+        Some(offset - segment.offset + segment.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "ffffffff81000100 t alpha\nffffffff810000f0 t __pfx_alpha\nffffffff81000200 D data\n\
+                            ffffffffc0001000 t beta\t[brd]\nffffffff81000100 t zeta\n0000000000000000 A nothing\n";
+
+    #[test]
+    fn kernel_addresses_have_functions_and_modules() {
+        let functions: KernelFunctions = KALLSYMS.lines().filter_map(kernel_function).collect();
+        let of = |address| {
+            functions.of(address).map(|(begin, it)| (address - begin, it.name.as_str(), it.module.as_deref()))
+        };
+        assert_eq!(of(0xffff_ffff_8100_0104), Some((4, "alpha", None)));
+        assert_eq!(of(0xffff_ffff_c000_1004), Some((4, "beta", Some("brd"))));
+        assert_eq!(of(0xffff_ffff_8100_00f8), None, "room in front of alpha");
+        assert_eq!(of(0xffff_ffff_8110_0000), None, "far behind the last function");
+        assert!(KernelFunctions::default().is_empty() && !functions.is_empty());
+    }
+
+    #[test]
+    fn paths_of_mappings_may_contain_spaces() {
+        let line = "7f0000001000-7f0000003000 r-xp 00000500 fe:00 12   /opt/a b/c.so (deleted)";
+        let expected = Mapping { end: 0x7f00_0000_3000, offset: 0x500, path: "/opt/a b/c.so (deleted)".to_owned() };
+        assert_eq!(mapping(line), Some((0x7f00_0000_1000, expected)));
+        assert_eq!(mapping("7f0000001000-7f0000003000 rw-p 00000500 fe:00 12 /a"), None);
+        let anonymous = mapping("7f0000001000-7f0000003000 r-xp 00000000 00:00 0").unwrap();
+        assert_eq!(anonymous.1.path, "");
+    }
+}

@@ -1,0 +1,70 @@
+//! What ran, by samples of stacks.
+
+mod finding;
+
+pub use finding::{ProfileFinding, StackFinding, SymbolFinding};
+
+use crate::account::{AccountKind, TaskOwner};
+use crate::unit::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The samples of a window. Those of idle CPUs are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The time between two samples of a CPU, for which each sample stands.
+    pub period_nanos: Nanos,
+    /// The functions that the stacks refer to.
+    pub functions: Vec<Function>,
+    pub stacks: Vec<Stack>,
+    /// Where in the innermost functions the samples were.
+    pub instructions: Vec<Instruction>,
+    /// Samples that the kernel could not keep.
+    #[serde(default)]
+    pub lost: u64,
+}
+
+/// A function of the kernel or of a program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Function {
+    pub name: String,
+    /// The file of a program, or the module of the kernel; empty for the kernel itself.
+    pub module: String,
+    pub kernel: bool,
+}
+
+/// Equal stacks of one account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Stack {
+    /// A task, or a softirq. Interrupts and idle entry run with interrupts off, where the timer of the samples cannot fire.
+    pub kind: AccountKind,
+    /// Of the task; of a softirq its vector.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<TaskOwner>,
+    /// Places in the list of functions, the outermost first.
+    pub functions: Vec<u32>,
+    /// Whether the part of the program begins with its first function.
+    pub whole: bool,
+    pub samples: u64,
+}
+
+/// Samples at one instruction of an innermost function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    /// Its place in the list of functions.
+    pub function: u32,
+    /// Bytes from the function's begin.
+    pub offset: u64,
+    pub samples: u64,
+}
+
+impl Profile {
+    /// The innermost function of a stack.
+    pub fn innermost(&self, stack: &Stack) -> Option<&Function> {
+        self.function(*stack.functions.last()?)
+    }
+
+    pub fn function(&self, place: u32) -> Option<&Function> {
+        self.functions.get(usize::try_from(place).ok()?)
+    }
+}

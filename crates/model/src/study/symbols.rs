@@ -1,0 +1,198 @@
+//! Cycles per I/O by function: the part of an account's samples that are in it, times the account.
+
+use super::accounts::account_in_words;
+use crate::account::{AccountKind, TaskOwner};
+use crate::finding::AccountFinding;
+use crate::profile::{Function, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding};
+use crate::record::{Execution, Meter, Mode};
+use crate::stats::{Estimate, wilson};
+use std::collections::BTreeMap;
+
+/// What was sampled, as parts of a cost.
+#[derive(Default)]
+pub(super) struct Symbols {
+    pub(super) symbols: Vec<SymbolFinding>,
+    pub(super) stacks: Vec<StackFinding>,
+    pub(super) profile: Option<ProfileFinding>,
+}
+
+/// An account of a report.
+type Name = (Option<AccountKind>, Option<TaskOwner>, String);
+
+/// What the samples are parts of.
+struct Sampled {
+    samples: u64,
+    cycles: Estimate,
+}
+
+/// Every window that was sampled while the jobs did I/O.
+fn profiles(executions: &[Execution]) -> impl Iterator<Item = &Profile> {
+    executions.iter().flat_map(|execution| {
+        let (snapshots, interval) = (&execution.stretch.snapshots, execution.io_interval);
+        let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
+        pairs.filter_map(move |(before, after)| {
+            let inside = interval.is_none_or(|it| before.at_nanos >= it.begin_nanos && after.at_nanos <= it.end_nanos);
+            after.profile.as_deref().filter(|_| inside && before.mode == Mode::Alone(Meter::Sampler))
+        })
+    })
+}
+
+fn stacks(executions: &[Execution]) -> impl Iterator<Item = (&Profile, &Stack)> {
+    profiles(executions).flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
+}
+
+/// Fraction of the samples of tasks that were in user mode.
+pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
+    let (mut user, mut all) = (0.0, 0.0);
+    for (profile, stack) in stacks(executions) {
+        let samples = stack.samples as f64;
+        all += samples;
+        if profile.innermost(stack).is_some_and(|function| !function.kernel) {
+            user += samples;
+        }
+    }
+    (all > 0.0).then(|| user / all)
+}
+
+/// The functions, the largest part first, and the stacks.
+pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> Symbols {
+    let exact = accounts.iter().any(|account| account.kind.is_some());
+    // Without exact accounts, everything that the load may have caused is one account.
+    let name = |stack: &Stack| -> Option<Name> {
+        if exact {
+            let words = account_in_words(stack.kind, stack.owner, &stack.name);
+            return Some((Some(stack.kind), stack.owner, words));
+        }
+        let others = matches!(stack.owner, Some(TaskOwner::Iotoll | TaskOwner::Other));
+        (!others).then(|| (None, None, WHOLE.to_owned()))
+    };
+    let mut found: BTreeMap<Name, Sampled> = BTreeMap::new();
+    if exact {
+        for account in accounts.iter().filter(|account| account.kind.is_some()) {
+            let cycles = Estimate { value: account.cycles_per_io, low: account.low, high: account.high };
+            found.insert((account.kind, account.owner, account.name.clone()), Sampled { samples: 0, cycles });
+        }
+    } else if let Some(net) = net {
+        found.insert((None, None, WHOLE.to_owned()), Sampled { samples: 0, cycles: net });
+    }
+    let mut all = Totals::default();
+    for (_, stack) in stacks(executions) {
+        all.samples = all.samples.saturating_add(stack.samples);
+        if let Some(account) = name(stack).and_then(|name| found.get_mut(&name)) {
+            account.samples = account.samples.saturating_add(stack.samples);
+            if stack.owner.is_some_and(|owner| owner != TaskOwner::Kernel) {
+                all.of_programs = all.of_programs.saturating_add(stack.samples);
+                all.whole = all.whole.saturating_add(if stack.whole { stack.samples } else { 0 });
+            }
+        }
+    }
+    if all.samples == 0 {
+        return Symbols::default();
+    }
+    let mut by_function: BTreeMap<(&Function, Name), Innermost> = BTreeMap::new();
+    let mut by_stack: BTreeMap<String, f64> = BTreeMap::new();
+    for (profile, stack) in stacks(executions) {
+        let Some(name) = name(stack) else { continue };
+        let Some(account) = found.get(&name).filter(|account| account.cycles.value > 0.0) else { continue };
+        let Some(function) = profile.innermost(stack) else { continue };
+        let per_sample = account.cycles.value / account.samples.max(1) as f64;
+        let calls: Vec<&str> =
+            stack.functions.iter().filter_map(|place| Some(profile.function(*place)?.name.as_str())).collect();
+        let calls = [&[name.2.as_str()], calls.as_slice()].concat();
+        // A semicolon separates calls.
+        let calls: Vec<String> = calls.iter().map(|call| call.replace(';', ":")).collect();
+        *by_stack.entry(calls.join(";")).or_default() += per_sample * stack.samples as f64;
+        let innermost = by_function.entry((function, name)).or_default();
+        innermost.samples = innermost.samples.saturating_add(stack.samples);
+        let caller = stack.functions.iter().rev().nth(1).and_then(|place| profile.function(*place));
+        if let Some(caller) = caller {
+            let samples = innermost.callers.entry(&caller.name).or_default();
+            *samples = samples.saturating_add(stack.samples);
+        }
+    }
+    let sum: f64 = net.map_or(0.0, |net| net.value);
+    let mut symbols: Vec<SymbolFinding> = Vec::new();
+    for ((function, name), innermost) in by_function {
+        let Some(account) = found.get(&name) else { continue };
+        let cycles = part(account, innermost.samples);
+        let interrupts_on = function.kernel && lets_interrupts_in(&function.name);
+        let caller = innermost.callers.iter().max_by_key(|(_, samples)| **samples).map(|(name, _)| (*name).to_owned());
+        symbols.push(SymbolFinding {
+            symbol: function.name.clone(),
+            module: if function.kernel && function.module.is_empty() { "kernel" } else { &function.module }.to_owned(),
+            account: name.2,
+            cycles_per_io: cycles,
+            share: if sum > 0.0 { cycles.value / sum } else { 0.0 },
+            samples: innermost.samples,
+            caller,
+            interrupts_on,
+        });
+    }
+    symbols.sort_by(|one, other| other.cycles_per_io.value.total_cmp(&one.cycles_per_io.value));
+    let lost = profiles(executions).map(|profile| profile.lost).fold(0, u64::saturating_add);
+    let sampled = found.values().filter(|account| account.samples > 0).map(|account| account.cycles.value).sum::<f64>();
+    let profile = ProfileFinding {
+        samples: all.samples,
+        lost,
+        whole_stacks_fraction: (all.of_programs > 0).then(|| all.whole as f64 / all.of_programs as f64),
+        seen_fraction: (sum > 0.0).then(|| sampled / sum),
+    };
+    let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
+    Symbols { symbols, stacks, profile: Some(profile) }
+}
+
+/// All samples together, if there are no exact accounts.
+const WHOLE: &str = "all that the workload causes";
+
+#[derive(Default)]
+struct Totals {
+    samples: u64,
+    of_programs: u64,
+    whole: u64,
+}
+
+/// Samples whose innermost function is the same.
+#[derive(Default)]
+struct Innermost<'a> {
+    samples: u64,
+    callers: BTreeMap<&'a str, u64>,
+}
+
+/// The cycles of a part of an account's samples. Its error is that of the part, a binomial proportion, and that of the account; they are
+/// independent, because they come from different windows.
+fn part(account: &Sampled, samples: u64) -> Estimate {
+    let Sampled { samples: all, cycles } = account;
+    let part = wilson(samples, *all);
+    let value = cycles.value * samples as f64 / (*all).max(1) as f64;
+    let end = |of_part: Option<f64>, of_account: Option<f64>| {
+        let by_part = (of_part? * cycles.value - value).abs();
+        let by_account =
+            of_account.map_or(0.0, |end| (end - cycles.value).abs() * samples as f64 / (*all).max(1) as f64);
+        Some(by_part.hypot(by_account))
+    };
+    Estimate {
+        value,
+        low: end(part.low, cycles.low).map(|below| value - below),
+        high: end(part.high, cycles.high).map(|above| value + above),
+    }
+}
+
+/// Kernel functions in which interrupts come on again. Without an interrupt that cannot be masked, the timer of the samples fires there
+/// for all the time before, in which interrupts were off.
+fn lets_interrupts_in(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "_raw_spin_unlock_irqrestore",
+        "_raw_spin_unlock_irq",
+        "_raw_write_unlock_irq",
+        "_raw_write_unlock_irqrestore",
+        "_raw_read_unlock_irqrestore",
+        "__raw_spin_unlock_irqrestore",
+        "finish_task_switch",
+        "do_syscall_64",
+        "entry_SYSCALL_64_after_hwframe",
+        "syscall_exit_to_user_mode",
+        "irqentry_exit_to_user_mode",
+        "handle_softirqs",
+    ];
+    NAMES.contains(&name.split('.').next().unwrap_or(name))
+}

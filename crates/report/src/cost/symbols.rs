@@ -1,0 +1,131 @@
+//! The functions in which the cycles went.
+
+use crate::document::{
+    Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
+};
+use crate::number::{self, CYCLES, Scale};
+use model::finding::{PhaseFinding, RunFinding};
+use model::profile::{ProfileFinding, SymbolFinding};
+use model::record::Meter;
+
+/// Rows on a screen and in a mail; a page has all that are larger than a thousandth.
+const SHOWN: usize = 16;
+const LEAST_SHARE: f64 = 0.001;
+
+/// Nothing without a profile, but the reason where one was asked for.
+pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Section> {
+    let Some(profile) = &phase.profile else {
+        return missing(finding, phase).map(|block| Section::new("", vec![block]));
+    };
+    // Most functions are much smaller than the largest.
+    let scale = Scale::of(CYCLES, phase.symbols.first()?.cycles_per_io.value / 10.0);
+    let large = || phase.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
+    let top = Body::Table(table(phase.symbols.iter().take(SHOWN), scale));
+    let rest = Block {
+        fold: Some(Fold { summary: "Smaller functions".to_owned(), open: false }),
+        ..Block::new("", Body::Table(table(large().skip(SHOWN), scale))).of(Audience::PAGE)
+    };
+    let calls =
+        phase.stacks.iter().map(|stack| Calls { calls: stack.calls.clone(), cost: stack.cycles_per_io, before: None });
+    let graph = FlameGraph {
+        title: format!("Cycles per I/O by calls{suffix}"),
+        subtitle: None,
+        what: "cycles".to_owned(),
+        calls: calls.collect(),
+    };
+    Some(Section::new(
+        "",
+        vec![
+            Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile)),
+            Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
+            rest,
+        ],
+    ))
+}
+
+fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> Table {
+    let mut table = Table::new(vec![
+        Column::rows("function"),
+        Column::number(format!("{}/IO", scale.unit)),
+        Column::text("95 % interval").spare(3),
+        Column::number("share"),
+        Column::text("in").spare(2),
+        Column::text("account").spare(1),
+        Column::drawing(Draw::Bar),
+    ]);
+    for symbol in symbols {
+        let cycles = symbol.cycles_per_io;
+        let ends = cycles.low.zip(cycles.high).map(|(low, high)| scale.interval(low, high));
+        table.row(vec![
+            Cell::from(name(symbol)),
+            Cell::from(scale.cell(cycles.value)),
+            ends.unwrap_or_else(|| number::MISSING.to_owned()).into(),
+            number::percent(symbol.share).into(),
+            Cell::from(&symbol.module),
+            Cell::from(&symbol.account),
+            Cell::drawn(if symbol.interrupts_on { Tone::Faint } else { Tone::Notice }, Raw::Number(symbol.share)),
+        ]);
+    }
+    table
+}
+
+/// Where interrupts come on again, the caller says more than the function.
+fn name(symbol: &SymbolFinding) -> String {
+    let own = shortened(&symbol.symbol);
+    match &symbol.caller {
+        Some(caller) if symbol.interrupts_on => format!("{own}*, from {}", shortened(caller)),
+        _ if symbol.interrupts_on => format!("{own}*"),
+        _ => own,
+    }
+}
+
+/// Names of generic functions have hundreds of letters: the begin and the end tell most.
+fn shortened(name: &str) -> String {
+    const LONGEST: usize = 48;
+    const END: usize = 24;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let begin: String = letters.iter().take(LONGEST - END - 1).collect();
+    let end: String = letters.iter().skip(letters.len() - END).collect();
+    format!("{begin}…{end}")
+}
+
+fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let named = |symbol: &&SymbolFinding| symbol.interrupts_on;
+    if phase.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
+        let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
+        notes.push(Note::new(Tone::Faint, text));
+    }
+    let mut text = format!("{} samples", number::count(profile.samples));
+    if profile.lost > 0 {
+        text += &format!(", {} lost", number::count(profile.lost));
+    }
+    if let Some(whole) = profile.whole_stacks_fraction {
+        text += &format!("; {} of the workload's stacks are whole", number::percent(whole));
+    }
+    if let Some(seen) = profile.seen_fraction.filter(|seen| *seen < 0.99) {
+        text += &format!(
+            "; the functions are of {} of the cost, the rest is in accounts without samples: interrupts, and idle entry and exit, run with \
+             interrupts off",
+            number::percent(seen)
+        );
+    }
+    notes.push(Note::new(Tone::Faint, text));
+    notes
+}
+
+/// Why a profile that was asked for is missing.
+fn missing(finding: &RunFinding, phase: &PhaseFinding) -> Option<Block> {
+    let sampler = finding.meters.iter().find(|meter| meter.name == Meter::Sampler.name())?;
+    let asked = finding.command_line.iter().any(|word| word == "--profile");
+    let reason = sampler.reason.as_deref().or_else(|| {
+        let short = "the run was too short for a window of samples: some 0.6 s are needed";
+        (asked && phase.cycles_per_io.is_some()).then_some(short)
+    });
+    let reason = reason.filter(|_| asked)?;
+    let note = Note::new(Tone::Notice, format!("No functions: {reason}"));
+    Some(Block::new("Functions", Body::Notes).with(vec![note]))
+}
