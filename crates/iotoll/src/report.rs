@@ -7,6 +7,9 @@ use crate::saving::series;
 use crate::stdout;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
+use model::kind::Recorded;
+use model::record::Record;
+use report::Annotation;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,12 +26,34 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
     }
+    if let Some(function) = &arguments.annotate {
+        return annotate(&path, function, arguments);
+    }
     let studied = kinds::study_at(&path, &arguments.earlier)?;
     if let Some(why) = studied.cut_off {
         failure::complain(&why);
     }
     stdout::print(&*studied.finding, arguments.shown)?;
     Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Prints the instructions of a function.
+fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let kind = lab::store::kind_at(path)?;
+    if kind != Kind::Cost {
+        let (path, noun) = (path.display(), kind.noun());
+        let message =
+            format!("--annotate: {path} is the record of {noun}; only run and cost sample functions (--profile)");
+        return Err(BadInput(message).into());
+    }
+    let (record, cut_off): (Record, _) = lab::store::load_to_show(path)?;
+    if let Some(why) = cut_off {
+        failure::complain(&why);
+    }
+    let finding = record.study(None);
+    let annotation = Annotation::of(finding, function).map_err(|why| BadInput(format!("--annotate: {why}")))?;
+    stdout::print(&annotation, arguments.shown)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the series of a recording.

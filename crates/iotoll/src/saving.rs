@@ -10,7 +10,7 @@ use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::record::Record;
 use model::stored::Stored;
-use report::{Finding, Format, Ink};
+use report::{Finding, Format, Ink, ProfileFile, profile_files};
 use std::io::Write;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ impl Saving {
 
 /// Writes the report beside a record that may be saved elsewhere, and prints where both are.
 fn write_page_of(saved: Saved, finding: &RunFinding, note: bool) -> anyhow::Result<()> {
-    let written = write_page(&saved.folder, finding);
+    let written = write_page(&saved.folder, finding).and_then(|()| write_profile(&saved.folder, finding));
     let beside = if written.is_ok() { format!(" and {PAGE} beside it") } else { String::new() };
     let (path, folder) = (saved.path.display(), saved.folder.display());
     // The record is not in the folder that the user named, so say where it is.
@@ -70,6 +70,16 @@ fn write_page_of(saved: Saved, finding: &RunFinding, note: bool) -> anyhow::Resu
         failure::complain(&format!("{why}record in {path}{beside}; to show it again: iotoll report {folder}"));
     }
     written
+}
+
+/// Writes a profile, if there is one, for programs that draw and compare profiles.
+fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
+    for ProfileFile { name, contents } in profile_files(finding) {
+        let path = folder.join(name);
+        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(&contents));
+        written.map_err(|error| lab::Error::file(&path, "writing the profile", error))?;
+    }
+    Ok(())
 }
 
 /// Says where the record and its report are, and other `files` beside them, unless the user wants `quiet`.

@@ -47,6 +47,7 @@ mod integration {
     mod placed;
     mod plans;
     mod probes;
+    mod profiles;
     mod refusals;
     mod reproduced;
     mod saving;

@@ -13,7 +13,7 @@ use crate::placement::PlacementFinding;
 use crate::plan::JobPlan;
 use crate::plan::service::Service;
 use crate::probe::Kind;
-use crate::profile::{ProfileFinding, StackFinding, SymbolFinding};
+use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
@@ -239,6 +239,9 @@ pub struct PhaseFinding {
     /// Their stacks of calls.
     #[serde(default)]
     pub stacks: Vec<StackFinding>,
+    /// The instructions of the functions with the largest part.
+    #[serde(default)]
+    pub annotated: Vec<AnnotatedFinding>,
     /// How good the profile is; `null` without one.
     #[serde(default)]
     pub profile: Option<ProfileFinding>,

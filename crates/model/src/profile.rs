@@ -2,7 +2,7 @@
 
 mod finding;
 
-pub use finding::{ProfileFinding, StackFinding, SymbolFinding};
+pub use finding::{AnnotatedFinding, LineFinding, ProfileFinding, StackFinding, SymbolFinding};
 
 use crate::account::{AccountKind, TaskOwner};
 use crate::unit::Nanos;
@@ -18,9 +18,21 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// Where in the innermost functions the samples were.
     pub instructions: Vec<Instruction>,
+    /// The instructions of functions in which much was sampled, once in a measurement: what runs may change afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listings: Vec<Listing>,
     /// Samples that the kernel could not keep.
     #[serde(default)]
     pub lost: u64,
+}
+
+/// The instructions of a function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// Its place in the list of functions.
+    pub function: u32,
+    /// In order: bytes from the function's begin, and the instruction in words.
+    pub lines: Vec<(u32, String)>,
 }
 
 /// A function of the kernel or of a program.

@@ -4,6 +4,7 @@
 //! machine's background, the latencies.
 
 mod against_stored;
+mod annotated;
 mod conditions;
 mod csv_rows;
 mod jobs;
@@ -17,6 +18,7 @@ mod spent;
 mod symbols;
 mod totals;
 
+pub use annotated::Annotation;
 pub(crate) use conditions::DIRECT_FROM_MEMORY;
 
 #[cfg(test)]

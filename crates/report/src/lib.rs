@@ -36,6 +36,7 @@ mod phrase;
 mod placement;
 mod plan;
 pub mod probes;
+mod profile_files;
 mod provenance;
 pub mod screen;
 mod services;
@@ -50,5 +51,7 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 
+pub use cost::Annotation;
 pub use format::{Finding, Format, page_of_both};
 pub use ink::Ink;
+pub use profile_files::{ProfileFile, profile_files};

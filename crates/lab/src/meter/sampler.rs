@@ -3,6 +3,8 @@
 //! Its interrupts disturb what they sample, so it is enabled only in windows of its own. Meanwhile a thread empties the buffers and unwinds
 //! the stacks, so that memory stays small however long the window is; functions get their names when the window has ended.
 
+mod kernel_code;
+mod listings;
 mod processes;
 
 use super::account_windows::Relations;
@@ -10,6 +12,8 @@ use super::tasks::Owners;
 use super::{Cpus, Opened};
 use crate::names::{KernelFunctions, UNKNOWN};
 use crate::proc_files::descends;
+use kernel_code::KernelCode;
+use listings::Listings;
 use model::account::{AccountKind, TaskOwner};
 use model::meter::{Clocks, Meter};
 use model::profile::{Function, Instruction, Profile, Stack};
@@ -40,6 +44,8 @@ pub(super) struct Sampling {
     board: Arc<Board>,
     drainer: Option<JoinHandle<()>>,
     functions: KernelFunctions,
+    listings: Listings,
+    kernel_code: Option<KernelCode>,
     /// Time of all samples in all windows, at the latest reading.
     clock: Clocks,
 }
@@ -98,7 +104,9 @@ impl Sampling {
         let thread = std::thread::Builder::new().name("iotoll-samples".to_owned());
         let drainer = thread.spawn(move || drain_regularly(&shared)).map_err(|error| error.to_string())?;
         let functions = KernelFunctions::of_this_kernel();
-        Ok(Self { board, drainer: Some(drainer), functions, clock: Clocks::default() })
+        let listings = Listings::default();
+        let kernel_code = KernelCode::open();
+        Ok(Self { board, drainer: Some(drainer), functions, listings, kernel_code, clock: Clocks::default() })
     }
 
     /// At a snapshot, after everything else: ending a window takes some milliseconds.
@@ -124,8 +132,14 @@ impl Sampling {
             };
             // What runs without a load is no part of a cost.
             if !owners.workers.is_empty() || owners.command.is_some() {
-                let named = Naming { us, functions: &self.functions, owners, relations };
-                reading.profile = Some(Box::new(named.profile(collected)));
+                let named = Naming {
+                    us,
+                    functions: &self.functions,
+                    kernel_code: self.kernel_code.as_ref(),
+                    owners,
+                    relations,
+                };
+                reading.profile = Some(Box::new(named.profile(collected, &mut self.listings)));
             }
             collected.samples.clear();
             collected.lost = 0;
@@ -210,21 +224,30 @@ impl Collected {
     }
 }
 
+/// Where a function is.
+enum Code {
+    /// Its first address.
+    Kernel(u64),
+    Program(Place),
+}
+
 /// What turns addresses into names.
 struct Naming<'a> {
     us: u32,
     functions: &'a KernelFunctions,
+    kernel_code: Option<&'a KernelCode>,
     owners: &'a Owners,
     relations: &'a Relations,
 }
 
 impl Naming<'_> {
-    fn profile(&self, collected: &mut Collected) -> Profile {
+    fn profile(&self, collected: &mut Collected, listings: &mut Listings) -> Profile {
         let mut profile =
             Profile { period_nanos: Nanos(DEFAULT_PERIOD_NANOS), lost: collected.lost, ..Profile::default() };
         let mut places: HashMap<Function, u32> = HashMap::new();
         let mut stacks: BTreeMap<Stack, u64> = BTreeMap::new();
         let mut instructions: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+        let mut code: BTreeMap<u32, Code> = BTreeMap::new();
         let samples: Vec<(Sampled, u64)> = collected.samples.drain().collect();
         for (sampled, count) in samples {
             let kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
@@ -244,6 +267,12 @@ impl Naming<'_> {
             let mut functions = Vec::new();
             if let Some((place, offset)) = inner_first.next() {
                 *instructions.entry((place, offset)).or_default() += count;
+                let at = match (sampled.kernel.first(), sampled.program.first()) {
+                    (Some(address), _) => Some(Code::Kernel(address - offset)),
+                    (None, Some(program)) => Some(Code::Program(*program)),
+                    (None, None) => None,
+                };
+                code.extend(at.map(|at| (place, at)));
                 functions.push(place);
             }
             functions.extend(inner_first.map(|(place, _)| place));
@@ -254,6 +283,13 @@ impl Naming<'_> {
         profile.stacks = stacks.into_iter().map(|(stack, samples)| Stack { samples, ..stack }).collect();
         let instruction = |((function, offset), samples)| Instruction { function, offset, samples };
         profile.instructions = instructions.into_iter().map(instruction).collect();
+        profile.listings = listings.of(&profile, |place| match code.get(&place)? {
+            Code::Kernel(begin) => {
+                let code = self.kernel_code?.read(*begin, self.functions.end(*begin));
+                listings::of_kernel(&code, *begin, self.functions)
+            }
+            Code::Program(place) => listings::of_program(*place, &collected.processes),
+        });
         profile
     }
 

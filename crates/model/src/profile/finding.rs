@@ -35,6 +35,34 @@ pub struct StackFinding {
     pub cycles_per_io: f64,
 }
 
+/// Cycles per I/O by the instructions of a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnnotatedFinding {
+    /// Name of the function.
+    pub symbol: String,
+    /// The file of the program, the module of the kernel, or `kernel`.
+    pub module: String,
+    /// Cycles per I/O of the function itself, in all accounts.
+    pub cycles_per_io: f64,
+    /// Samples in it.
+    pub samples: u64,
+    /// All its instructions, in order.
+    pub lines: Vec<LineFinding>,
+}
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineFinding {
+    /// Bytes from the function's begin.
+    pub offset: u32,
+    /// The instruction, in the notation of the GNU assembler.
+    pub instruction: String,
+    /// Cycles per I/O: those of the samples at the next instruction, which is what an interrupt finds after this one took the time.
+    pub cycles_per_io: f64,
+}
+
 /// How good a profile is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

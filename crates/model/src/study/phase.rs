@@ -155,6 +155,7 @@ pub(super) fn study(
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
         symbols: sampled.symbols,
         stacks: sampled.stacks,
+        annotated: sampled.annotated,
         profile: sampled.profile,
         accounts,
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),

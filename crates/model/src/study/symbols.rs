@@ -3,7 +3,9 @@
 use super::accounts::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
-use crate::profile::{Function, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding};
+use crate::profile::{
+    AnnotatedFinding, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding,
+};
 use crate::record::{Execution, Meter, Mode};
 use crate::stats::{Estimate, wilson};
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Symbols {
     pub(super) symbols: Vec<SymbolFinding>,
     pub(super) stacks: Vec<StackFinding>,
+    pub(super) annotated: Vec<AnnotatedFinding>,
     pub(super) profile: Option<ProfileFinding>,
 }
 
@@ -119,7 +122,7 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         let caller = innermost.callers.iter().max_by_key(|(_, samples)| **samples).map(|(name, _)| (*name).to_owned());
         symbols.push(SymbolFinding {
             symbol: function.name.clone(),
-            module: if function.kernel && function.module.is_empty() { "kernel" } else { &function.module }.to_owned(),
+            module: module_of(function).to_owned(),
             account: name.2,
             cycles_per_io: cycles,
             share: if sum > 0.0 { cycles.value / sum } else { 0.0 },
@@ -138,7 +141,70 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         seen_fraction: (sum > 0.0).then(|| sampled / sum),
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
-    Symbols { symbols, stacks, profile: Some(profile) }
+    let annotated = annotated(executions, &symbols);
+    Symbols { symbols, stacks, annotated, profile: Some(profile) }
+}
+
+/// Smaller functions have too few samples for single instructions.
+const LEAST_ANNOTATED: f64 = 0.01;
+
+/// The instructions of the largest functions that were listed.
+fn annotated(executions: &[Execution], symbols: &[SymbolFinding]) -> Vec<AnnotatedFinding> {
+    let mut samples: BTreeMap<&Function, BTreeMap<u64, u64>> = BTreeMap::new();
+    let mut listings: BTreeMap<&Function, &[(u32, String)]> = BTreeMap::new();
+    for profile in profiles(executions) {
+        for instruction in &profile.instructions {
+            let Some(function) = profile.function(instruction.function) else { continue };
+            let sum = samples.entry(function).or_default().entry(instruction.offset).or_default();
+            *sum = sum.saturating_add(instruction.samples);
+        }
+    }
+    // A function is listed in the first window that needs it, which may lie before the I/O.
+    let snapshots = executions.iter().flat_map(|execution| &execution.stretch.snapshots);
+    for profile in snapshots.filter_map(|snapshot| snapshot.profile.as_deref()) {
+        let of = |listing: &'_ Listing| profile.function(listing.function);
+        listings.extend(profile.listings.iter().filter_map(|it| Some((of(it)?, it.lines.as_slice()))));
+    }
+    let mut annotated = Vec::new();
+    for (function, lines) in listings {
+        let Some(samples) = samples.get(function) else { continue };
+        let module = module_of(function);
+        let same = |symbol: &&SymbolFinding| symbol.symbol == function.name && symbol.module == module;
+        let of_it = symbols.iter().filter(same);
+        let (cycles, share) =
+            of_it.fold((0.0, 0.0), |(cycles, share), it| (cycles + it.cycles_per_io.value, share + it.share));
+        let all = samples.values().fold(0_u64, |all, samples| all.saturating_add(*samples));
+        if share < LEAST_ANNOTATED || all == 0 {
+            continue;
+        }
+        let mut found: Vec<LineFinding> = lines
+            .iter()
+            .map(|(offset, text)| LineFinding { offset: *offset, instruction: text.clone(), cycles_per_io: 0.0 })
+            .collect();
+        for (offset, samples) in samples {
+            // The instruction that ended before the one that the interrupt found; the first one has none here. A repeated one is
+            // interrupted before its end, and begun again.
+            let after = found.partition_point(|line| u64::from(line.offset) < *offset);
+            let repeats =
+                found.get(after).is_some_and(|it| u64::from(it.offset) == *offset && it.instruction.starts_with("rep"));
+            if let Some(line) = found.get_mut(if repeats { after } else { after.saturating_sub(1) }) {
+                line.cycles_per_io += cycles * *samples as f64 / all as f64;
+            }
+        }
+        annotated.push(AnnotatedFinding {
+            symbol: function.name.clone(),
+            module: module.to_owned(),
+            cycles_per_io: cycles,
+            samples: all,
+            lines: found,
+        });
+    }
+    annotated.sort_by(|one, other| other.cycles_per_io.total_cmp(&one.cycles_per_io));
+    annotated
+}
+
+fn module_of(function: &Function) -> &str {
+    if function.kernel && function.module.is_empty() { "kernel" } else { &function.module }
 }
 
 /// All samples together, if there are no exact accounts.

@@ -1,9 +1,11 @@
 //! The functions in which the cycles went.
 
+use super::annotated;
 use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
 };
 use crate::number::{self, CYCLES, Scale};
+use crate::shell;
 use model::finding::{PhaseFinding, RunFinding};
 use model::profile::{ProfileFinding, SymbolFinding};
 use model::record::Meter;
@@ -33,14 +35,13 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         what: "cycles".to_owned(),
         calls: calls.collect(),
     };
-    Some(Section::new(
-        "",
-        vec![
-            Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile)),
-            Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
-            rest,
-        ],
-    ))
+    let mut blocks = vec![
+        Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile)),
+        Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
+        rest,
+    ];
+    blocks.extend(annotated::blocks(phase));
+    Some(Section::new("", blocks))
 }
 
 fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> Table {
@@ -114,6 +115,11 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
         );
     }
     notes.push(Note::new(Tone::Faint, text));
+    if let Some(first) = phase.annotated.first() {
+        let text =
+            format!("The instructions of a function: iotoll report FOLDER --annotate {}", shell::quoted(&first.symbol));
+        notes.push(Note::new(Tone::Faint, text));
+    }
     notes
 }
 

@@ -214,6 +214,16 @@ fn directory(process: u32) -> PathBuf {
     Path::new("/proc").join(process.to_string())
 }
 
+impl Processes {
+    /// The bytes of the function at a place.
+    pub(super) fn code(&self, place: Place) -> Option<Vec<u8>> {
+        let file = self.files.get(place.file?)?;
+        let extent = file.program().extent(place.offset)?;
+        let [begin, end] = [extent.start, extent.end].map(|offset| usize::try_from(offset).ok());
+        file.contents.bytes()?.get(begin?..end?).map(<[u8]>::to_vec)
+    }
+}
+
 impl Process {
     fn place(&self, address: u64) -> Place {
         let mapping = self.mappings.range(..=address).next_back().filter(|(_, (mapping, _))| address < mapping.end);

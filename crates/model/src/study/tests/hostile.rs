@@ -4,7 +4,7 @@ use super::*;
 use crate::account::{AccountKind, TaskOwner};
 use crate::hostile::Vandal;
 use crate::probe::{Probe, Readings};
-use crate::profile::{Function, Instruction, Profile, Stack};
+use crate::profile::{Function, Instruction, Listing, Profile, Stack};
 use crate::record::Record;
 
 /// Number of changed records.
@@ -21,7 +21,9 @@ fn profile(samples: u64) -> Profile {
         samples,
     };
     let instructions = vec![Instruction { function: 0, offset: 4, samples }];
-    Profile { period_nanos: Nanos(1_000_000), functions: vec![function], stacks: vec![stack], instructions, lost: 1 }
+    let listings = vec![Listing { function: 0, lines: vec![(0, "syscall".to_owned()), (2, "ret".to_owned())] }];
+    let functions = vec![function];
+    Profile { period_nanos: Nanos(1_000_000), functions, stacks: vec![stack], instructions, listings, lost: 1 }
 }
 
 /// Every meter, two probes, several executions, jobs of all directions.
