@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod echo;
 pub mod engine;
 pub mod error;
+mod event_counters;
 pub(crate) mod freezer;
 pub mod ftq;
 pub(crate) mod gate;

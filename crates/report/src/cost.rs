@@ -6,6 +6,7 @@
 mod against_stored;
 mod conditions;
 mod csv_rows;
+mod events;
 mod jobs;
 mod latency;
 mod meters;
@@ -39,6 +40,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
         sections.push(one(spent::block(phase, &suffix(finding, phase))));
+        sections.extend(events::block(finding, phase, &suffix(finding, phase)).map(one));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }

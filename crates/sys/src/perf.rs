@@ -16,6 +16,7 @@ pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 pub use cycle_counter::CycleCounter;
 pub use sample_record::Counts;
 pub use task_tracepoint::TaskTracepoint;
+pub use tracepoint::available_tracepoints;
 pub use tracepoint_counter::TracepointCounter;
 
 use std::io;

@@ -147,6 +147,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
             meter(Meter::Thread),
         ],
         probes: vec![],
+        events: None,
         canaries: vec![],
         background,
         phases: vec![PhaseRecord { executions }],
