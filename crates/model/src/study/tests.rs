@@ -2,6 +2,7 @@
 
 mod accounts;
 mod coverage;
+mod events;
 mod hostile;
 mod limits;
 mod placement;

@@ -1,6 +1,7 @@
 //! The study of arbitrary records of one workload ends without a panic.
 
 use super::*;
+use crate::events::{Event, Events};
 use crate::hostile::Vandal;
 use crate::probe::{Probe, Readings};
 use crate::record::Record;
@@ -8,7 +9,7 @@ use crate::record::Record;
 /// Number of changed records.
 const CHANGED: u64 = 500;
 
-/// Every meter, two probes, several executions, jobs of all directions.
+/// Every meter, two probes, an event, several executions, jobs of all directions.
 fn everything() -> Record {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 1_000_000 };
     let watched = || {
@@ -20,6 +21,8 @@ fn everything() -> Record {
             Mode::Gap,
             Mode::Alone(Meter::Sampler),
             Mode::Gap,
+            Mode::Events(0),
+            Mode::Gap,
             Mode::Quiet,
             Mode::Quiet,
         ] {
@@ -30,6 +33,16 @@ fn everything() -> Record {
             cpu.counts.set(Meter::Pmu, Some(Count::of(count * 1_000_000)));
             let modes = CpuModes { user: 10 * count, kernel: 20 * count };
             cpu.counts.set(Meter::Sampler, Some(Count { total: 31 * count * 1_000_000, modes: Some(modes) }));
+        }
+        for [before, after] in (0..8).map(|place| [place, place + 1]) {
+            let begin_nanos = stretch.snapshots[before].at_nanos;
+            let after = &mut stretch.snapshots[after];
+            after.events = vec![EventCounts {
+                begin_nanos,
+                end_nanos: after.at_nanos,
+                done: after.done,
+                counts: [("sched:sched_switch".to_owned(), 2000), ("syscalls:read".to_owned(), 1000)].into(),
+            }];
         }
         for (count, snapshot) in (1..).zip(&mut stretch.snapshots) {
             let values = vec![Some(100.0 * f64::from(count)), Some(f64::from(count % 3))];
@@ -45,6 +58,12 @@ fn everything() -> Record {
         execution
     });
     let mut record = record(vec![watched(), watched()], executions.to_vec());
+    let event = |name: &str| Event { name: name.to_owned(), named: false, set: Reading::Taken(0) };
+    record.events = Some(Events {
+        events: vec![event("sched:sched_switch"), event("syscalls:*")],
+        nanos_per_count: Some(30.0),
+        ..Events::default()
+    });
     record.probes = ["context_switches", "dirty"].map(|name| Probe::parse(name).unwrap().descriptor).to_vec();
     record.meters = Meter::ALL.map(|meter| MeterStatus { meter, status: Reading::Taken("seen".into()) }).to_vec();
     record
