@@ -61,7 +61,7 @@ fn others(left: &[(&String, &Estimate)]) -> Option<Note> {
         parts.push(format!("less often: {}", elided_list(&names, ", ")));
     }
     if rare > 0 {
-        parts.push(format!("{rare} other events below {RARE} or not different from 0"));
+        parts.push(format!("not shown: {rare} below {RARE} or not different from 0"));
     }
     (!parts.is_empty()).then(|| Note::new(Tone::Faint, parts.join("; ")))
 }
@@ -90,7 +90,7 @@ mod tests {
         assert!(line("net:net_dev_xmit").contains("≈ 0"), "the user named it");
         assert!(text.find("syscalls:pread64") < text.find("sched:sched_switch"), "the most frequent is first");
         assert!(!text.contains("timer:timer_start"), "noise");
-        assert!(text.contains("1 other events below 0.001 or not different from 0"), "{text}");
+        assert!(text.contains("not shown: 1 below 0.001 or not different from 0"), "{text}");
         assert!(text.contains("counting took up to 1.2 % of one CPU"), "{text}");
         let none = Format::Table.render(&fixture::psync_4k(), Ink::Plain, 100);
         assert!(!none.contains("Events per I/O"), "{none}");
