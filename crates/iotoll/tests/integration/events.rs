@@ -51,26 +51,35 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
     const TEST: &str = "the_default_events_are_counted_unless_the_user_wants_less";
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--filename=data --rw=randread --bs=4k --direct=1 --time_based";
-    let sheet = folder.iotoll(&format!("run --quiet --out kept {job} --runtime=1500ms")).run();
-    assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
-    let finding = folder.iotoll("report kept --format json").run().json();
     for less in ["--events none", "--meters thread"] {
         let finding = folder.measured(&format!("run {job} --runtime=300ms {less}"));
         assert_eq!(finding["events"], Value::Array(Vec::new()), "{less}");
     }
-    if is_skipped(TEST, &finding) {
+    let mut reasons = Vec::new();
+    for attempt in 0..4 {
+        let kept = format!("kept{attempt}");
+        let sheet = folder.iotoll(&format!("run --quiet --out {kept} {job} --runtime=1500ms")).run();
+        assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
+        let finding = folder.iotoll(&format!("report {kept} --format json")).run().json();
+        if is_skipped(TEST, &finding) {
+            return;
+        }
+        let events = finding["events"].as_array().unwrap();
+        let names: Vec<&str> = events.iter().filter_map(|event| event["name"].as_str()).collect();
+        assert!(names.contains(&"syscalls:*") && names.contains(&"sched:sched_switch"), "{names:?}");
+        if let Some(reason) = finding["phases"][0]["events_reason"].as_str() {
+            // Tests beside it make its rate step, or keep it from reading the background in time.
+            reasons.push(reason.to_owned());
+            continue;
+        }
+        assert!(sheet.stdout.contains("Events per I/O"), "{}", sheet.stdout);
+        let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
+        assert!(events.contains_key("syscalls:pread64") && events.contains_key("block:block_bio_queue"), "{events:?}");
+        let again = folder.iotoll(&format!("report {kept}")).run();
+        assert!(again.stdout.contains("Events per I/O"), "{}", again.stdout);
         return;
     }
-    let names: Vec<&str> = finding["events"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
-    assert!(names.contains(&"syscalls:*") && names.contains(&"sched:sched_switch"), "{names:?}");
-    if let Some(reason) = finding["phases"][0]["events_reason"].as_str() {
-        return skip(TEST, reason);
-    }
-    assert!(sheet.stdout.contains("Events per I/O"), "{}", sheet.stdout);
-    let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
-    assert!(events.contains_key("syscalls:pread64") && events.contains_key("block:block_bio_queue"), "{events:?}");
-    let again = folder.iotoll("report kept").run();
-    assert!(again.stdout.contains("Events per I/O"), "{}", again.stdout);
+    panic!("never counted: {reasons:?}");
 }
 
 #[test]
