@@ -51,7 +51,7 @@ impl Bench {
             signal_hook::flag::register(signal, interrupted.clone())?;
         }
         let this = std::env::current_exe()?;
-        let iotoll = iotoll_beside(&this, !["undo", "hostile"].contains(&name))?;
+        let iotoll = iotoll_beside(&this, !["undo", "hostile", "events"].contains(&name))?;
         // In the current directory: a temporary directory may be in memory, not on ext4.
         let here = std::env::current_dir()?;
         let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);

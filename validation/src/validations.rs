@@ -10,6 +10,7 @@ mod contention;
 mod coverage;
 mod disturbance;
 mod elsewhere;
+mod events;
 mod foreign_fio;
 mod ftq_periods;
 mod ftq_resolution;
@@ -43,7 +44,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 30] = [
+const VALIDATIONS: [Validation; 31] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -71,6 +72,13 @@ const VALIDATIONS: [Validation; 30] = [
         seconds: 5.0,
         rounds: 6,
         run: beside_others::validate,
+    },
+    Validation {
+        name: "events",
+        shows: "counts of events per I/O are what is known of a load; what a count costs, and what perf misses; needs root (4 min)",
+        seconds: 3.0,
+        rounds: 5,
+        run: events::validate,
     },
     Validation {
         name: "elsewhere",

@@ -89,6 +89,7 @@ pub fn measurement(
 ) -> Measurement {
     Measurement {
         meters: measuring.selection(),
+        events: measuring.events.asked(),
         probes: measuring.session.probes.asked(),
         background: measuring.background,
         place: measuring.place.place.clone(),

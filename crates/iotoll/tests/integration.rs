@@ -22,6 +22,7 @@ mod integration {
     mod devices;
     mod documented_commands;
     mod durability;
+    mod events;
     mod foreign_commands;
     mod foreign_counts;
     mod foreign_servers;

@@ -15,6 +15,7 @@ pub mod echo;
 mod elf;
 pub mod engine;
 pub mod error;
+mod event_counters;
 pub(crate) mod freezer;
 pub mod ftq;
 pub(crate) mod gate;

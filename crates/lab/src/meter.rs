@@ -9,6 +9,7 @@
 mod account_windows;
 pub mod accounts;
 mod cpu_reader;
+mod events;
 mod idle;
 mod paced;
 mod pmu;
@@ -25,6 +26,8 @@ use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
 use account_windows::{AccountWindows, Relations};
 use cpu_reader::{CpuMeters, CpuReaders};
+use events::EventMeter;
+use model::events::{Events, Wanted};
 use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
 use model::reading::Reading;
 use model::record::{Done, Mode, Snapshot};
@@ -120,9 +123,9 @@ fn out_of_reach(cpus: &[u32]) -> Option<String> {
 /// The windows that the meters of a set need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Windows without a meter that disturbs.
+    /// Windows without anything that disturbs.
     pub quiet: bool,
-    /// Meters that disturb.
+    /// Meters and counts that disturb.
     pub disturbing: Vec<Mode>,
 }
 
@@ -160,6 +163,7 @@ pub struct MeterSet {
     once: Vec<Paced>,
     accounts: Option<Box<AccountWindows>>,
     sampler: Option<Box<Sampling>>,
+    events: Option<EventMeter>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -207,7 +211,24 @@ impl MeterSet {
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, accounts, sampler, proc_stat, selection, statuses, probes })
+        Ok(Self { readers, once, accounts, sampler, events: None, proc_stat, selection, statuses, probes })
+    }
+
+    /// The same, with events that are counted in windows of their own: those that the user asks for, or where the meters are not chosen,
+    /// the default ones.
+    ///
+    /// # Errors
+    /// When a name is none of this machine's.
+    pub fn counting(self, asked: Option<&[Wanted]>) -> Result<Self> {
+        let by_default = || self.selection.allows_default_events().then(Wanted::by_default);
+        let wanted = asked.map(<[Wanted]>::to_vec).or_else(by_default).filter(|wanted| !wanted.is_empty());
+        let events = wanted.map(|wanted| EventMeter::open(&wanted, asked.is_some())).transpose()?;
+        Ok(Self { events, ..self })
+    }
+
+    /// The events that are counted; `None` if none are to be.
+    pub fn events(&self) -> Option<&Events> {
+        self.events.as_ref().map(EventMeter::status)
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -227,7 +248,8 @@ impl MeterSet {
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
         let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
-        let disturbing: Vec<Mode> = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter)).collect();
+        let meters = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter));
+        let disturbing: Vec<Mode> = meters.chain(self.events.iter().flat_map(EventMeter::modes)).collect();
         let quiet = Meter::ALL.into_iter().any(|meter| self.selection.allows(meter) && !meter.disturbs());
         Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
@@ -244,6 +266,16 @@ impl MeterSet {
         self.read(mode, work, |meter| meter.is_due(mode, now))
     }
 
+    /// Begins to count events, if the latest snapshot was for that.
+    pub fn begin_events(&mut self, work: &dyn Work) {
+        self.events.iter_mut().for_each(|events| events.begin(work));
+    }
+
+    /// Notes which events happened since.
+    pub fn note_events(&mut self, work: &dyn Work) {
+        self.events.iter_mut().for_each(|events| events.note(work));
+    }
+
     /// Reads every clock at one end of a slice of this length. Both ends must read the same clocks, so the decision
     /// depends on the length, not on the time since the last reading.
     pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
@@ -258,6 +290,7 @@ impl MeterSet {
         let asks = self.accounts.is_some() || self.sampler.is_some();
         let owners = if asks { work.owners() } else { Owners::default() };
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
+        let events = self.events.as_mut().map(|events| events.before(mode)).unwrap_or_default();
         let at_nanos = Nanos(monotonic_nanos());
         // Beside the instant at which the accounts are closed: reading them takes longer at one end of a window than at the other.
         let early = self.accounts.as_ref().map(|_| work.done());
@@ -294,6 +327,7 @@ impl MeterSet {
             probes,
             accounts: read.accounts,
             profile: sampled.profile,
+            events,
         }
     }
 }

@@ -9,13 +9,14 @@ mod idle_task;
 mod listing;
 mod source;
 mod text_file;
+mod tracepoint;
 mod worker;
 
 pub use listing::list;
 pub use worker::WorkerTask;
 
 use crate::error::{Error, Result};
-use model::probe::{Descriptor, Place, Probe, Readings};
+use model::probe::{Descriptor, Probe, Readings};
 use model::unit::Nanos;
 use source::Source;
 use sys::clock::monotonic_nanos;
@@ -60,15 +61,17 @@ impl ProbeSet {
         Ok(set)
     }
 
-    /// Notes what the counters of tracepoints do not see.
+    /// Notes what perf's counters of tracepoints do not see, if one is used.
     fn check_tracepoints(&mut self) {
-        let counts_passes = |probe: &Probe| matches!(probe.place, Place::Tracepoint { .. });
-        if self.probes.iter().any(counts_passes) {
-            let scope = idle_task::scope();
-            self.probes
-                .iter_mut()
-                .filter(|probe| counts_passes(probe))
-                .for_each(|probe| probe.descriptor.scope = scope);
+        let by_perf: Vec<usize> = self.sources.iter().flat_map(Source::may_miss).copied().collect();
+        if by_perf.is_empty() {
+            return;
+        }
+        let scope = idle_task::scope();
+        for place in by_perf {
+            if let Some(probe) = self.probes.get_mut(place) {
+                probe.descriptor.scope = scope;
+            }
         }
     }
 

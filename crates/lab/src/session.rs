@@ -23,6 +23,7 @@ use crate::workload::target::Created;
 use model::blast::record::End as BlastEnd;
 use model::comparison::record::End as CompareEnd;
 use model::envelope::{Envelope, Kind};
+use model::events::Wanted;
 use model::experiment;
 use model::ftq::record::End as FtqEnd;
 use model::origin::CommandLine;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub meters: Selection,
     /// Probes that are read at the same time.
     pub probes: Vec<Probe>,
+    /// Events that are counted per I/O (`--events` of `run` and `cost`); `None` for the default ones.
+    pub events: Option<Vec<Wanted>>,
     /// How long to measure the machine without the workload, before and again after (`run` and `cost`).
     pub background: Duration,
     /// A request to end and keep the readings.
@@ -168,7 +171,7 @@ impl<'a> Session<'a> {
     /// Refused, when a probe cannot be read; or no reader of meters can be started.
     pub(crate) fn meters(&self) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        Ok(MeterSet::open(self.settings.meters.clone())?.beside(probes))
+        MeterSet::open(self.settings.meters.clone())?.beside(probes).counting(self.settings.events.as_deref())
     }
 
     /// The same, for what has no windows of its own for meters that disturb.

@@ -32,6 +32,7 @@ impl<'a> Sheet<'a> {
             host: host::with_storage(Vec::new(), 0.0, "not measured yet"),
             meters: meters.statuses().to_vec(),
             probes: meters.probes().descriptors(),
+            events: meters.events().cloned(),
             canaries: vec![canary::run()],
             background: Vec::new(),
             phases: Vec::new(),

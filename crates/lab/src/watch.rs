@@ -18,6 +18,11 @@ const QUIET_WINDOWS: usize = 3;
 const SAMPLED_WINDOWS: usize = 3;
 /// Windows of a meter that disturbs, one after the other, if the cost comes from them.
 const FAVOURED_WINDOWS: usize = 5;
+/// Length of windows of events. They do not grow, because counts are exact, and because what iotoll does meanwhile must be as often as in
+/// the background.
+const EVENT_WINDOW: Duration = Duration::from_millis(100);
+/// Readings of the counts in such a window: their spread gives the interval also of a short run.
+const READINGS: u32 = 4;
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
@@ -74,7 +79,11 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     stretch.snapshots.push(snapshot(meters, rotation.mode(), subject));
     subject.begin();
     loop {
-        let over = subject.wait(rotation.length(started.elapsed()));
+        let length = rotation.length(started.elapsed());
+        let over = match rotation.mode() {
+            Mode::Events(_) => count_events(meters, subject, length),
+            Mode::Quiet | Mode::Alone(_) | Mode::Gap => subject.wait(length),
+        };
         rotation.advance(meters.favoured());
         let mode = if over { Mode::Gap } else { rotation.mode() };
         stretch.snapshots.push(snapshot(meters, mode, subject));
@@ -85,6 +94,19 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
             return stretch;
         }
     }
+}
+
+/// Waits, and reads the counts of events meanwhile. Returns whether the subject is over.
+fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration) -> bool {
+    meters.begin_events(subject);
+    for _ in 0..READINGS {
+        let over = subject.wait(length / READINGS);
+        meters.note_events(subject);
+        if over {
+            return true;
+        }
+    }
+    false
 }
 
 /// A snapshot, then where threads ran: reading that takes longer than reading the clocks.
@@ -101,10 +123,12 @@ struct Rotation {
 }
 
 impl Rotation {
-    /// Quiet windows, and between them one of each mode that disturbs. A single such mode without quiet windows to
-    /// compare with runs all the time.
+    /// Quiet windows, and between them one of each mode that disturbs, with gaps around it. A single such mode without quiet windows to
+    /// compare with runs all the time. The first turn has one quiet window, so that short measurements have all modes too.
     fn new(windows: Windows) -> Self {
-        Self { cycle: cycle(&windows, None), windows, place: 0 }
+        let cycle = cycle(&windows, None);
+        let quiet = cycle.iter().take_while(|mode| **mode == Mode::Quiet).count();
+        Self { place: if quiet < cycle.len() { quiet.saturating_sub(1) } else { 0 }, cycle, windows }
     }
 
     fn mode(&self) -> Mode {
@@ -112,7 +136,11 @@ impl Rotation {
     }
 
     fn length(&self, elapsed: Duration) -> Duration {
-        if self.mode() == Mode::Gap { GAP } else { SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN) }
+        match self.mode() {
+            Mode::Gap => GAP,
+            Mode::Events(_) => EVENT_WINDOW,
+            Mode::Quiet | Mode::Alone(_) => SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN),
+        }
     }
 
     /// The next window. From the next turn on, a favoured mode has most windows.
@@ -143,8 +171,8 @@ fn cycle(windows: &Windows, favoured: Option<Mode>) -> Vec<Mode> {
                 };
                 cycle.push(Mode::Gap);
                 cycle.extend(std::iter::repeat_n(*mode, count));
-                cycle.push(Mode::Gap);
             }
+            cycle.extend(several.first().map(|_| Mode::Gap));
         }
     }
     cycle
@@ -158,19 +186,19 @@ mod tests {
     fn a_meter_that_disturbs_has_windows_of_its_own_with_gaps_around() {
         let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![Mode::Alone(Meter::Soaker)] });
         let mut modes = Vec::new();
-        for _ in 0..7 {
+        for _ in 0..9 {
             modes.push(rotation.mode());
             rotation.advance(None);
         }
-        let quiet = Mode::Quiet;
-        assert_eq!(modes, [quiet, quiet, quiet, Mode::Gap, Mode::Alone(Meter::Soaker), Mode::Gap, quiet]);
+        let (quiet, gap, soaker) = (Mode::Quiet, Mode::Gap, Mode::Alone(Meter::Soaker));
+        assert_eq!(modes, [quiet, gap, soaker, gap, quiet, quiet, quiet, gap, soaker]);
     }
 
     #[test]
     fn a_favoured_meter_has_most_windows_from_the_next_turn_on() {
         let mode = Mode::Alone(Meter::Accounts);
         let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![mode] });
-        let modes: Vec<Mode> = (0..14)
+        let modes: Vec<Mode> = (0..12)
             .map(|_| {
                 let mode = rotation.mode();
                 rotation.advance(Some(Mode::Alone(Meter::Accounts)));
@@ -178,7 +206,7 @@ mod tests {
             })
             .collect();
         let (quiet, gap) = (Mode::Quiet, Mode::Gap);
-        assert_eq!(modes, [quiet, quiet, quiet, gap, mode, gap, quiet, gap, mode, mode, mode, mode, mode, gap]);
+        assert_eq!(modes, [quiet, gap, mode, gap, quiet, gap, mode, mode, mode, mode, mode, gap]);
     }
 
     #[test]
@@ -187,6 +215,16 @@ mod tests {
         rotation.advance(None);
         assert_eq!(rotation.mode(), Mode::Alone(Meter::Sampler));
         assert!(rotation.length(Duration::ZERO) > GAP);
+    }
+
+    #[test]
+    fn each_set_of_events_has_windows_of_its_own() {
+        let (accounts, first, second) = (Mode::Alone(Meter::Accounts), Mode::Events(0), Mode::Events(1));
+        let windows = Windows { quiet: true, disturbing: vec![accounts, first, second] };
+        let (quiet, gap) = (Mode::Quiet, Mode::Gap);
+        assert_eq!(cycle(&windows, None), [quiet, quiet, quiet, gap, accounts, gap, first, gap, second, gap]);
+        let rotation = Rotation { place: 6, ..Rotation::new(windows) };
+        assert_eq!((rotation.mode(), rotation.length(Duration::from_secs(600))), (first, EVENT_WINDOW));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`: fields are added, never renamed. `null` means
 //! unknown, and a warning says why. Costs are net of the machine's background unless the name ends in `_gross`.
-//! name ends in `_gross`.
 
 use crate::account::AccountKind;
+use crate::events::EventFinding;
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -44,6 +44,9 @@ pub struct RunFinding {
     pub host: Host,
     /// All meters: what each sees, or why it is unavailable.
     pub meters: Vec<MeterFinding>,
+    /// The events that were to be counted per I/O: what each is, or why it cannot be counted.
+    #[serde(default)]
+    pub events: Vec<EventFinding>,
     /// The activity of the machine without the workload.
     pub background: Background,
     /// The phases: jobs that ran at the same time and share one cost.
@@ -245,6 +248,17 @@ pub struct PhaseFinding {
     /// How good the profile is; `null` without one.
     #[serde(default)]
     pub profile: Option<ProfileFinding>,
+    /// How often each event happened on the machine for an I/O, net of the background, by its name (`events`). System calls that did not
+    /// happen are missing.
+    #[serde(default)]
+    pub events_per_io: BTreeMap<String, Estimate>,
+    /// Part of the time in the windows of events that counting took at most, if every count delayed the load. Where I/Os are only counted
+    /// in total, the intervals of `events_per_io` contain this error.
+    #[serde(default)]
+    pub events_counting_fraction: Option<f64>,
+    /// Why no event was counted; `null` if some were, or none were to be.
+    #[serde(default)]
+    pub events_reason: Option<String>,
     /// Exit statuses of the executions of a measured command.
     pub exits: Vec<Exit>,
     /// Net cycles of a measured command outside its I/O (setup, layout, exit), in total.

@@ -12,6 +12,7 @@ pub mod direction;
 pub mod doctor;
 pub mod elided_list;
 pub mod envelope;
+pub mod events;
 pub mod experiment;
 pub mod experiment_kind;
 pub mod finding;

@@ -297,6 +297,11 @@ impl Selection {
             Self::All => true,
         }
     }
+
+    /// Whether events may be counted although the user does not ask for them: who chooses meters wants nothing else to disturb.
+    pub fn allows_default_events(&self) -> bool {
+        matches!(self, Self::Default | Self::All)
+    }
 }
 
 /// The value of a meter's counter on one CPU.

@@ -260,12 +260,13 @@ impl Descriptor {
         match self.scope {
             Scope::WithoutIdle => Some(
                 "the events of idle CPUs are missing, because perf's counters of tracepoints lose them on this machine (a check before \
-                 the measurement missed switches of an idle task); the count is too low by an unknown part. Count by ftrace \
-                 (tracefs), or boot again and check again",
+                 the measurement missed switches of an idle task); the count is too low by an unknown part. With CAP_BPF and \
+                 CAP_PERFMON (root has both) iotoll counts by a program of its own, which misses none",
             ),
             Scope::IdleUnknown => Some(
                 "the events of idle CPUs may be missing: perf's counters of tracepoints lose them on some machines, and a check \
-                 before the measurement could not tell, because a CPU was never idle or has no cpuidle",
+                 before the measurement could not tell, because a CPU was never idle or has no cpuidle; with CAP_BPF and CAP_PERFMON \
+                 iotoll counts by a program of its own, which misses none",
             ),
             Scope::Machine | Scope::Device | Scope::File | Scope::Worker => None,
         }

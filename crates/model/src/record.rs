@@ -6,6 +6,7 @@
 
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
+use crate::events::Events;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
@@ -20,6 +21,7 @@ use crate::storage::Storage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One measurement with its provenance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct Record {
     /// The probes (`--probe`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<probe::Descriptor>,
+    /// The events that are counted per I/O; `None` if none were to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Events>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
     /// The machine without the workload: a stretch before and a stretch after.
@@ -163,6 +168,8 @@ pub enum Mode {
     Quiet,
     /// This meter, which disturbs the load, runs.
     Alone(Meter),
+    /// The events of this set are counted.
+    Events(u8),
     /// Not used, because something is being started or stopped.
     Gap,
 }
@@ -204,6 +211,22 @@ pub struct Snapshot {
     /// What was sampled since the previous snapshot, if that window was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<Profile>>,
+    /// The events of the window that ends here, if they were counted in it: one count after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventCounts>,
+}
+
+/// How often events happened between two instants.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventCounts {
+    /// CLOCK_MONOTONIC at the first reading.
+    pub begin_nanos: Nanos,
+    /// CLOCK_MONOTONIC at the second.
+    pub end_nanos: Nanos,
+    /// I/Os and bytes completed between them.
+    pub done: Option<Done>,
+    /// By the name of the event. An event of the set that is missing here did not happen.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// I/Os and bytes completed.

@@ -4,6 +4,7 @@ mod accounts;
 pub(crate) mod against_stored;
 mod background;
 pub(crate) mod caveats;
+mod events;
 pub(crate) mod io_time;
 mod job;
 mod limits;
@@ -50,6 +51,7 @@ pub fn study(record: &Record) -> RunFinding {
         },
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
+        events: events::asked(record.events.as_ref()),
         background: rates.finding(&record.background, &context),
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),

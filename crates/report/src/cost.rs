@@ -7,6 +7,7 @@ mod against_stored;
 mod annotated;
 mod conditions;
 mod csv_rows;
+mod events;
 mod jobs;
 mod latency;
 mod meters;
@@ -43,6 +44,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(series::section(phase));
         sections.push(one(spent::block(phase, &suffix(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
+        sections.extend(events::block(finding, phase, &suffix(finding, phase)).map(one));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }

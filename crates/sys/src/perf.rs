@@ -16,6 +16,7 @@ pub use cycle_counter::CycleCounter;
 pub use sample_record::{Mapped, Sample, SampleEvent, UserRegisters};
 pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
 pub use task_tracepoint::TaskTracepoint;
+pub use tracepoint::available_tracepoints;
 pub use tracepoint_counter::TracepointCounter;
 
 use std::io;

@@ -4,6 +4,7 @@
 use super::value;
 use clap::Args;
 use lab::meter::Selection;
+use model::events::Wanted;
 use model::experiment::Around;
 use model::placement::Place;
 use model::plan::service::ServicePlan;
@@ -18,6 +19,24 @@ pub struct MeterArguments {
     /// pmu, all [default: the meters that do not disturb the workload, and the accounts of run and cost]
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
+}
+
+/// Events per I/O.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct EventArguments {
+    /// Count these events of the kernel per I/O, in windows of their own: tracepoints (sched:sched_waking, block:*), system calls
+    /// (syscalls:pread64), or groups of them: default, syscalls, sched, ipi, timer, mm, alloc, block, fs, io_uring, net, dma, none; needs the right
+    /// to load BPF programs [default: default, if --meters is not given]
+    #[arg(long, value_name = "EVENTS", value_parser = value::events)]
+    events: Option<value::Events>,
+}
+
+impl EventArguments {
+    /// Those of the user; `None` for the default ones.
+    pub fn asked(&self) -> Option<Vec<Wanted>> {
+        self.events.as_ref().map(|value::Events(events)| events.clone())
+    }
 }
 
 /// Probes.
@@ -123,6 +142,8 @@ pub struct Measuring {
     /// graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
     #[arg(long)]
     pub profile: bool,
+    #[command(flatten)]
+    pub events: EventArguments,
     /// Measure the machine without the workload for this long, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,

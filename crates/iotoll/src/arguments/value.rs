@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::meter::Selection;
+use model::events::Wanted;
 use model::experiment::{Axis, Cache, EndSignal, Metric, Rules, Setting, Slices};
 use model::limit::Limit;
 use model::placement::Place;
@@ -148,6 +149,14 @@ pub(super) fn probes(text: &str) -> Result<Probes, String> {
         "none" => Ok(Probes::None),
         names => Probe::parse_list(names).map(Probes::Of),
     }
+}
+
+/// The argument of `--events`.
+#[derive(Clone, Debug)]
+pub struct Events(pub Vec<Wanted>);
+
+pub(super) fn events(text: &str) -> Result<Events, String> {
+    Wanted::parse_list(text).map(Events)
 }
 
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.

@@ -1,9 +1,10 @@
 //! `--probe`: numbers of the kernel and of files beside a run and a command, and refused probes.
 
 use super::iotoll::{Folder, number};
+use super::machine::skip;
 use super::serving::Served;
 use serde_json::Value;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -156,4 +157,38 @@ fn the_list_contains_the_probes_of_this_machine() {
         }
     }
     assert!(folder.listing().is_empty());
+}
+
+/// Idle states of all CPUs: the kernel counts each once, and its tracepoint is passed at both ends. perf would miss some CPUs.
+#[test]
+fn a_tracepoint_s_probe_sees_what_idle_tasks_do() {
+    const TEST: &str = "a_tracepoint_s_probe_sees_what_idle_tasks_do";
+    let states = |cpu: fs::DirEntry| fs::read_dir(cpu.path().join("cpuidle")).into_iter().flatten().flatten();
+    let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let usages: Vec<String> =
+        cpus.flat_map(states).map(|state| state.path().join("usage").display().to_string()).collect();
+    let usages: Vec<String> = usages.into_iter().filter(|path| fs::read_to_string(path).is_ok()).collect();
+    if usages.is_empty() {
+        return skip(TEST, "the kernel has no cpuidle");
+    }
+    let folder = Folder::with_file("data", 1 << 20);
+    let numbered = usages.iter().enumerate();
+    let probes: String =
+        numbered.map(|(place, path)| format!(" --probe u{place}=counter:file:{path}:([0-9]+)")).collect();
+    let job = "--filename=data --rw=randread --rate_iops=1000 --runtime=1s --time_based";
+    let words = format!("run --no-save --quiet --format json {job} --probe passes=tracepoint.power.cpu_idle{probes}");
+    let ended = folder.iotoll(&words).run();
+    if ended.code != Some(0) {
+        return skip(TEST, &ended.stderr);
+    }
+    let finding = ended.json();
+    let lost = finding["warnings"].as_array().unwrap().iter().any(|warning| warning["code"] == "events_lost");
+    if lost {
+        return skip(TEST, "counted by perf, which a caveat tells");
+    }
+    let per_second = |name: &str| number(&probe(&finding, name)["per_second"]);
+    let idle: f64 = (0..usages.len()).map(|place| per_second(&format!("u{place}"))).sum();
+    let passes = per_second("passes");
+    // They are read some microseconds after each other.
+    assert!((passes - 2.0 * idle).abs() <= 0.02 * passes + 10.0, "{passes} passes, {idle} idle states");
 }

@@ -1,12 +1,12 @@
 //! Where probes are read: a file that several may share, a counter of the worker, or a tracepoint.
 
 use super::text_file::TextFile;
+use super::tracepoint::Passes;
 use super::worker::{Reader, WorkerTask};
 use crate::error::{Error, Result};
 use model::probe::{Place, Probe};
 use rustix::io::Errno;
 use std::io;
-use sys::perf::TracepointCounter;
 
 /// Most characters of a file quoted in an error.
 const QUOTED: usize = 40;
@@ -25,7 +25,7 @@ enum Opened {
         reach: Option<usize>,
     },
     Worker(Reader),
-    Tracepoint(TracepointCounter),
+    Tracepoint(Passes),
 }
 
 impl Source {
@@ -43,8 +43,8 @@ impl Source {
                 return Err(Error::Refused(format!("probe '{name}': {why}")));
             }
             (Place::Tracepoint { group, name: event }, _) => {
-                let counter = TracepointCounter::open(group, event);
-                Opened::Tracepoint(counter.map_err(|error| Error::Refused(format!("probe '{name}': {error}")))?)
+                let passes = Passes::open(group, event);
+                Opened::Tracepoint(passes.map_err(|why| Error::Refused(format!("probe '{name}': {why}")))?)
             }
         };
         Ok(Self { opened, probes: Vec::new() })
@@ -55,6 +55,14 @@ impl Source {
         match (&self.opened, &probe.place) {
             (Opened::File { path: open, .. }, Place::File { path, .. }) => open == path,
             _ => false,
+        }
+    }
+
+    /// The probes here that may miss what the idle tasks do.
+    pub fn may_miss(&self) -> &[usize] {
+        match &self.opened {
+            Opened::Tracepoint(passes) if passes.may_miss() => &self.probes,
+            Opened::Tracepoint(_) | Opened::File { .. } | Opened::Worker(_) => &[],
         }
     }
 
@@ -97,8 +105,8 @@ impl Source {
                 let number = reader.read();
                 self.probes.iter().for_each(|index| set(probes, values, *index, number));
             }
-            Opened::Tracepoint(counter) => {
-                let number = counter.read().ok().map(|events| events as f64);
+            Opened::Tracepoint(passes) => {
+                let number = passes.read().map(|events| events as f64);
                 self.probes.iter().for_each(|index| set(probes, values, *index, number));
             }
         }

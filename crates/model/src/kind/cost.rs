@@ -136,6 +136,7 @@ mod tests {
             host: Host { tsc_hertz: 1e9, ..Host::default() },
             meters: Vec::new(),
             probes: Vec::new(),
+            events: None,
             canaries: Vec::new(),
             background: Vec::new(),
             phases: Vec::new(),

@@ -101,7 +101,7 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "tracepoint.",
         form: "tracepoint.GROUP.NAME",
-        meaning: "how often a tracepoint of the kernel is passed, on all CPUs, each of which a reading interrupts; needs root, and tracefs",
+        meaning: "how often a tracepoint of the kernel is passed, on all CPUs; needs root, or CAP_BPF and CAP_PERFMON",
         scope: Scope::Machine,
         parse: tracepoint,
         instances: Instance::Any,

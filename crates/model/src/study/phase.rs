@@ -6,7 +6,7 @@ use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
-use super::{page_cache, placement, probes, regimes, series, symbols};
+use super::{events, page_cache, placement, probes, regimes, series, symbols};
 use crate::account::BUSY_OTHERS;
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
@@ -115,6 +115,7 @@ pub(super) fn study(
     };
     let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates, context);
     let sampled = symbols::study(executions, &accounts, net);
+    let counted = events::study(record, executions);
     let mut found = PhaseFinding {
         jobs: names(executions),
         groups: groups(executions),
@@ -158,6 +159,9 @@ pub(super) fn study(
         annotated: sampled.annotated,
         profile: sampled.profile,
         accounts,
+        events_per_io: counted.per_io,
+        events_counting_fraction: counted.counting_fraction,
+        events_reason: counted.reason,
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: symbols::sampled_user(executions),

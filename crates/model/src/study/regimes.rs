@@ -177,6 +177,10 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
             reading.reason = Some(MEAN_WITHHELD.to_owned());
         }
     }
+    if !phase.events_per_io.is_empty() {
+        phase.events_per_io.clear();
+        phase.events_reason = Some(MEAN_WITHHELD.to_owned());
+    }
     for probe in phase.probes.iter_mut().filter(|probe| probe.per_io.is_some()) {
         (probe.per_io, probe.per_io_low, probe.per_io_high) = (None, None, None);
         probe.reason = Some(MEAN_WITHHELD.to_owned());

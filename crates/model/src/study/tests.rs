@@ -2,6 +2,7 @@
 
 mod accounts;
 mod coverage;
+mod events;
 mod hostile;
 mod limits;
 mod placement;
@@ -148,6 +149,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
             meter(Meter::Thread),
         ],
         probes: vec![],
+        events: None,
         canaries: vec![],
         background,
         phases: vec![PhaseRecord { executions }],

@@ -93,6 +93,10 @@ impl Lines {
             let of = format!("account {}", account.name);
             self.line("cycles_per_io", &of, None, "cycles", (Some(account.cycles_per_io), None, None), "");
         }
+        for (name, found) in &phase.events_per_io {
+            let ends = (Some(found.value), found.low, found.high);
+            self.line("per_io", &format!("event {name}"), None, "events", ends, "");
+        }
         for regime in &phase.regimes {
             let at = Some(regime.begin_seconds);
             let cost = (regime.cycles_per_io, regime.cycles_per_io_low, regime.cycles_per_io_high);

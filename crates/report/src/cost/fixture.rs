@@ -3,6 +3,7 @@
 mod exact;
 mod machine;
 
+pub use exact::beside_a_compiler;
 pub use machine::{host, origin};
 
 use model::finding::*;
@@ -18,7 +19,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
     vec![
         ("psync_4k", psync_4k()),
         ("udp_like", udp_like()),
-        ("beside_a_compiler", exact::beside_a_compiler()),
+        ("beside_a_compiler", beside_a_compiler()),
         ("probed", probed()),
         ("cost_without_ios", cost_without_ios()),
         ("failed", failed()),
@@ -317,6 +318,7 @@ pub fn empty() -> RunFinding {
         counted_by: None,
         host: host(),
         meters: ["pmu", "idle", "timer_list", "proc_stat", "thread"].into_iter().map(meter).collect(),
+        events: Vec::new(),
         background: background(),
         phases: Vec::new(),
         jobs: Vec::new(),

@@ -1,4 +1,4 @@
-//! The number of a tracepoint, which opens a counter of it.
+//! The names of tracepoints, and the number of one, which opens a counter of it.
 
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -16,16 +16,31 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// When tracefs may not be read, or this kernel has no such tracepoint; the text says which, and how to mend it.
 pub(super) fn number(group: &str, name: &str) -> io::Result<u64> {
     let file = format!("events/{group}/{name}/id");
-    let mounted = PLACES.into_iter().map(Path::new).find(|place| fs::read_dir(place.join("events")).is_ok());
-    let text = match mounted {
-        Some(place) => fs::read_to_string(place.join(&file)),
-        None => read_unmounted(&file),
-    };
-    let text = text.map_err(|error| match error.kind() {
+    let text = read(&file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!("there is no tracepoint {group}:{name} in tracefs")),
         _ => io::Error::other(format!("the tracepoint {group}:{name} in tracefs: {error}; run as root")),
     })?;
     text.trim().parse().map_err(|_| io::Error::other(format!("tracefs, {file}: is not a number")))
+}
+
+/// The tracepoints of this machine: `sched:sched_switch`. A module that is loaded later adds its own.
+///
+/// # Errors
+/// When tracefs may not be read.
+pub fn available_tracepoints() -> io::Result<Vec<String>> {
+    let text = read("available_events").map_err(|error| {
+        io::Error::new(error.kind(), format!("the names of tracepoints in tracefs: {error}; run as root"))
+    })?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Reads a file of tracefs.
+fn read(file: &str) -> io::Result<String> {
+    let mounted = PLACES.into_iter().map(Path::new).find(|place| fs::read_dir(place.join("events")).is_ok());
+    match mounted {
+        Some(place) => fs::read_to_string(place.join(file)),
+        None => read_unmounted(file),
+    }
 }
 
 /// Reads a file of tracefs where it is mounted nowhere, by a mount that no other process sees and that ends with this call.
@@ -45,5 +60,13 @@ mod tests {
     #[test]
     fn a_missing_tracepoint_is_an_error_that_names_it() {
         assert!(number("no", "such").unwrap_err().to_string().contains("no:such"));
+    }
+
+    #[test]
+    fn tracepoints_are_listed_or_the_error_says_how_to_mend_it() {
+        match available_tracepoints() {
+            Ok(names) => assert!(names.iter().any(|name| name == "sched:sched_switch"), "{names:?}"),
+            Err(error) => assert!(error.to_string().contains("run as root"), "{error}"),
+        }
     }
 }

@@ -7,15 +7,22 @@ use clap::Command;
 /// The verbs that measure.
 const VERBS: [&str; 6] = ["run", "cost", "compare", "ftq", "blast", "guest run"];
 /// The flags that are to work for each of them.
-const FLAGS: [&str; 9] = ["meters", "probe", "service", "place", "setup", "prepare", "cleanup", "stored", "fail-on"];
+const FLAGS: [&str; 10] =
+    ["meters", "events", "probe", "service", "place", "setup", "prepare", "cleanup", "stored", "fail-on"];
 /// Which verbs lack which of these flags, and why.
-const WITHOUT: [(&[&str], &[&str], &str); 5] = [
+const WITHOUT: [(&[&str], &[&str], &str); 7] = [
     (
         &["meters", "service", "place", "setup", "prepare", "cleanup"],
         &["guest run"],
         "a guest counts instructions in a machine of its own: nothing that runs on this one is measured",
     ),
     (&["probe"], &["guest run"], "its probes are the counters that prove the path of each [stack](stacks.md)"),
+    (
+        &["events"],
+        &["compare", "blast"],
+        "events are counted in windows of their own, and slices are too short for them; `--probe tracepoint.GROUP.NAME` counts one",
+    ),
+    (&["events"], &["ftq", "guest run"], "there is no cost of the machine per I/O that they explain"),
     (&["meters"], &["ftq"], "a recording counts what one worker does, not the cycles of the machine"),
     (
         &["place"],

@@ -21,8 +21,9 @@ const TYPES: [(&str, &str); 16] = [
 ];
 
 /// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 61] = [
+const PARTS: [(&str, &str); 62] = [
     ("_ratio", "ratio"),
+    ("events_per_io", "events per I/O"),
     ("nanos_per_count", "ns"),
     ("sent_per_second", "packets per s"),
     ("delivered_per_second", "packets per s"),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::account::{AccountKind, TaskOwner};
+use crate::events::{Event, Events};
 use crate::hostile::Vandal;
 use crate::probe::{Probe, Readings};
 use crate::profile::{Function, Instruction, Listing, Profile, Stack};
@@ -26,7 +27,7 @@ fn profile(samples: u64) -> Profile {
     Profile { period_nanos: Nanos(1_000_000), functions, stacks: vec![stack], instructions, listings, lost: 1 }
 }
 
-/// Every meter, two probes, several executions, jobs of all directions.
+/// Every meter, two probes, an event, several executions, jobs of all directions.
 fn everything() -> Record {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 1_000_000 };
     let watched = || {
@@ -38,6 +39,8 @@ fn everything() -> Record {
             Mode::Gap,
             Mode::Alone(Meter::Sampler),
             Mode::Gap,
+            Mode::Events(0),
+            Mode::Gap,
             Mode::Quiet,
             Mode::Quiet,
         ] {
@@ -46,6 +49,16 @@ fn everything() -> Record {
         let mut stretch = machine.stretch();
         for (count, cpu) in (1..).zip(stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus)) {
             cpu.counts.set(Meter::Pmu, Some(Count::of(count * 1_000_000)));
+        }
+        for [before, after] in (0..8).map(|place| [place, place + 1]) {
+            let begin_nanos = stretch.snapshots[before].at_nanos;
+            let after = &mut stretch.snapshots[after];
+            after.events = vec![EventCounts {
+                begin_nanos,
+                end_nanos: after.at_nanos,
+                done: after.done,
+                counts: [("sched:sched_switch".to_owned(), 2000), ("syscalls:read".to_owned(), 1000)].into(),
+            }];
         }
         for (count, snapshot) in (1u32..).zip(&mut stretch.snapshots) {
             let nanos = vec![Nanos::from_millis(u64::from(count))];
@@ -64,6 +77,12 @@ fn everything() -> Record {
         execution
     });
     let mut record = record(vec![watched(), watched()], executions.to_vec());
+    let event = |name: &str| Event { name: name.to_owned(), named: false, set: Reading::Taken(0) };
+    record.events = Some(Events {
+        events: vec![event("sched:sched_switch"), event("syscalls:*")],
+        nanos_per_count: Some(30.0),
+        ..Events::default()
+    });
     record.probes = ["context_switches", "dirty"].map(|name| Probe::parse(name).unwrap().descriptor).to_vec();
     record.meters = Meter::ALL.map(|meter| MeterStatus { meter, status: Reading::Taken("seen".into()) }).to_vec();
     record

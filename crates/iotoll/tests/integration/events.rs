@@ -1,0 +1,121 @@
+//! `--events`: counts per I/O whose truth is known, names that are refused, and what is left without the right.
+
+use super::iotoll::{Folder, number};
+use super::machine::{has, is_root, skip};
+use serde_json::Value;
+
+/// Why nothing was counted; `None` if something was, and a line if it cannot be here.
+#[track_caller]
+fn is_skipped(test: &str, finding: &Value) -> bool {
+    let reason = finding["phases"][0]["events_reason"].as_str();
+    let cannot = reason.filter(|reason| reason.contains("kernel"));
+    cannot.inspect(|reason| skip(test, reason)).is_some()
+}
+
+/// A system call that no other test makes often, one for each I/O of a job that submits one at a time.
+#[test]
+fn each_submission_is_one_system_call() {
+    const TEST: &str = "each_submission_is_one_system_call";
+    let folder = Folder::with_file("data", 4 << 20);
+    let job = "--ioengine=libaio --filename=data --rw=randread --bs=4k --time_based --runtime=1500ms --invalidate=0";
+    let words = format!("run --quiet --no-save --format json {job} --events syscalls:io_submit,sched");
+    let mut seen = Vec::new();
+    // Another test may do the same for a while.
+    for _ in 0..4 {
+        let finding = folder.iotoll(&words).run().json();
+        if is_skipped(TEST, &finding) {
+            return;
+        }
+        let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
+        let Some(calls) = events.get("syscalls:io_submit") else {
+            // Tests beside it make its rate step, or keep it from reading the background in time.
+            seen.push(finding["phases"][0]["events_reason"].to_string());
+            continue;
+        };
+        let value = number(&calls["value"]);
+        assert!(number(&calls["low"]) <= value && value <= number(&calls["high"]), "{calls}");
+        assert!(events.contains_key("sched:sched_switch"), "{events:?}");
+        assert!(!events.keys().any(|name| name.starts_with("syscalls:") && name != "syscalls:io_submit"), "{events:?}");
+        assert!(number(&finding["phases"][0]["events_counting_fraction"]) > 0.0);
+        seen.push(calls.to_string());
+        if (value - 1.0).abs() < 0.001 {
+            return;
+        }
+    }
+    panic!("never one for each I/O: {seen:?}");
+}
+
+/// The default events are in the record and on the sheet, unless the user chooses meters or wants none.
+#[test]
+fn the_default_events_are_counted_unless_the_user_wants_less() {
+    const TEST: &str = "the_default_events_are_counted_unless_the_user_wants_less";
+    let folder = Folder::with_file("data", 4 << 20);
+    let job = "--filename=data --rw=randread --bs=4k --direct=1 --time_based";
+    for less in ["--events none", "--meters thread"] {
+        let finding = folder.measured(&format!("run {job} --runtime=300ms {less}"));
+        assert_eq!(finding["events"], Value::Array(Vec::new()), "{less}");
+    }
+    let mut reasons = Vec::new();
+    for attempt in 0..4 {
+        let kept = format!("kept{attempt}");
+        let sheet = folder.iotoll(&format!("run --quiet --out {kept} {job} --runtime=1500ms")).run();
+        assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
+        let finding = folder.iotoll(&format!("report {kept} --format json")).run().json();
+        if is_skipped(TEST, &finding) {
+            return;
+        }
+        let events = finding["events"].as_array().unwrap();
+        let names: Vec<&str> = events.iter().filter_map(|event| event["name"].as_str()).collect();
+        assert!(names.contains(&"syscalls:*") && names.contains(&"sched:sched_switch"), "{names:?}");
+        if let Some(reason) = finding["phases"][0]["events_reason"].as_str() {
+            // Tests beside it make its rate step, or keep it from reading the background in time.
+            reasons.push(reason.to_owned());
+            continue;
+        }
+        assert!(sheet.stdout.contains("Events per I/O"), "{}", sheet.stdout);
+        let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
+        assert!(events.contains_key("syscalls:pread64") && events.contains_key("block:block_bio_queue"), "{events:?}");
+        let again = folder.iotoll(&format!("report {kept}")).run();
+        assert!(again.stdout.contains("Events per I/O"), "{}", again.stdout);
+        return;
+    }
+    panic!("never counted: {reasons:?}");
+}
+
+#[test]
+fn wrong_names_are_refused_with_the_nearest() {
+    let folder = Folder::new();
+    let job = "run --name=a --rw=write --filename=new --size=1m --events";
+    folder.iotoll(&format!("{job} shed")).run().refused(2, &["'shed'", "did you mean 'sched'?"]);
+    folder.iotoll(&format!("{job} sched_switch")).run().refused(2, &["did you mean 'sched:sched_switch'?"]);
+    folder.iotoll(&format!("{job} syscalls:pread46")).run().refused(2, &["did you mean 'syscalls:pread64'?"]);
+    if is_root() {
+        folder.iotoll(&format!("{job} sched:sched_wakin")).run().refused(2, &["did you mean 'sched:sched_waking'?"]);
+    }
+    folder.iotoll("cost --events block:,x -- touch new").run().refused(2, &["'block:' is no event"]);
+    assert!(folder.listing().is_empty(), "nothing was started");
+}
+
+#[test]
+fn without_the_right_the_rest_is_measured_and_one_line_says_why() {
+    const TEST: &str = "without_the_right_the_rest_is_measured_and_one_line_says_why";
+    if is_root() && !has("setpriv") {
+        return skip(TEST, "setpriv takes the right away, and is not here");
+    }
+    let folder = Folder::with_file("data", 4 << 20);
+    let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
+    let under = if is_root() { &less[..] } else { &[] };
+    let job = "run --quiet --no-save --format json --filename=data --rw=randread --time_based --runtime=500ms";
+    let of = |events: &str| folder.iotoll(&format!("{job} {events}")).under(under).run().json();
+    let told = |finding: &Value| {
+        let warnings = finding["warnings"].as_array().unwrap();
+        warnings.iter().filter(|it| it["message"].as_str().unwrap().contains("no events per I/O")).count()
+    };
+    let finding = of("--events net,syscalls");
+    assert_eq!((finding["events"].as_array().map(Vec::len), told(&finding)), (Some(0), 1), "{finding}");
+    let reason = finding["phases"][0]["events_reason"].as_str().unwrap();
+    assert!(reason.contains("CAP_BPF") || reason.contains("kernel"), "{reason}");
+    assert!(number(&finding["phases"][0]["iops"]) > 0.0);
+    // Those that nobody asked for are left out without a word; the accounts have the same reason.
+    assert_eq!(told(&of("")), 0);
+}

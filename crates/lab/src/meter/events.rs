@@ -1,0 +1,326 @@
+//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system call).
+//!
+//! The programs are attached before the first count of such a window and detached after its last. Between two counts iotoll does nothing
+//! but wait, so that what it does to read, save and show is in none of them. I/Os are read together with the counts.
+
+mod named;
+
+use super::Work;
+use crate::error::Result;
+use crate::event_counters::{Counters, Counts};
+use model::events::{ALL, Event, Events, SYSTEM_CALLS, Wanted};
+use model::reading::Reading;
+use model::record::{Done, EventCounts, Mode};
+use model::unit::Nanos;
+use named::{Calls, Names, call_name};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::os::unix::process::parent_id;
+use std::time::Instant;
+use sys::clock::monotonic_nanos;
+
+/// Tracepoints that are counted in the same windows.
+const MOST_AT_ONCE: usize = 32;
+
+/// What is counted, or why nothing is.
+pub(super) struct EventMeter {
+    sets: Vec<Set>,
+    status: Events,
+    /// The set whose programs are attached.
+    attached: Option<usize>,
+    window: Window,
+}
+
+/// Events that are counted in the same windows.
+struct Set {
+    counters: Counters,
+    /// The full names of its tracepoints.
+    tracepoints: Vec<String>,
+    calls: Calls,
+}
+
+/// The present window.
+#[derive(Default)]
+struct Window {
+    last: Option<Look>,
+    /// What the kernel had left out before.
+    left_out: Vec<u64>,
+    counted: Vec<EventCounts>,
+}
+
+/// Counts at an instant, and the work until then.
+struct Look {
+    at_nanos: Nanos,
+    counts: Counts,
+    done: Option<Done>,
+}
+
+impl EventMeter {
+    /// Loads the programs of what is wanted, and shows what can be counted here. `asked` says whether the user named it.
+    ///
+    /// # Errors
+    /// Refused, when a name is none of this machine's.
+    pub(super) fn open(wanted: &[Wanted], asked: bool) -> Result<Self> {
+        let names = named::resolve(wanted)?;
+        let mut status = Events { asked, ..Events::default() };
+        let sets = Self::sets(names, &mut status).unwrap_or_else(|error| {
+            status = Events { asked, reason: Some(error.to_string()), ..Events::default() };
+            Vec::new()
+        });
+        Ok(Self { sets, status, attached: None, window: Window::default() })
+    }
+
+    fn sets(names: Names, status: &mut Events) -> std::result::Result<Vec<Set>, sys::bpf::Error> {
+        status.nanos_per_count = Some(nanos_per_count()?);
+        let Names { tracepoints, mut calls, unavailable } = names;
+        status.events.extend(unavailable.into_iter().map(|(name, reason)| Event {
+            name,
+            named: true,
+            set: Reading::Unavailable(reason),
+        }));
+        let mut sets: Vec<Set> = Vec::new();
+        let of_calls_alone: &[named::Named] = &[];
+        let chunks = tracepoints.chunks(MOST_AT_ONCE);
+        let chunks = chunks.chain((tracepoints.is_empty() && calls != Calls::None).then_some(of_calls_alone));
+        for (set, chunk) in (0u8..).zip(chunks) {
+            // System calls are counted in the first windows.
+            let calls = std::mem::replace(&mut calls, Calls::None);
+            let raw: Vec<&str> = chunk.iter().map(|tracepoint| tracepoint.name.as_str()).collect();
+            let mut counters = Counters::load(&raw, calls != Calls::None)?;
+            let missing = counters.attach()?;
+            counters.detach();
+            for (index, tracepoint) in chunk.iter().enumerate() {
+                let reason = missing.iter().find(|(other, _)| *other == index);
+                let set = reason.map_or(Reading::Taken(set), |(_, reason)| Reading::Unavailable(reason.clone()));
+                status.events.push(Event { name: tracepoint.full_name(), named: tracepoint.named, set });
+            }
+            let of_call = |(name, named): (&str, bool)| Event {
+                name: format!("{SYSTEM_CALLS}:{name}"),
+                named,
+                set: Reading::Taken(set),
+            };
+            match &calls {
+                Calls::None => {}
+                Calls::All => status.events.push(of_call((ALL, false))),
+                Calls::Only(names) => status.events.extend(names.iter().map(|name| of_call((name, true)))),
+            }
+            let tracepoints = chunk.iter().map(named::Named::full_name).collect();
+            sets.push(Set { counters, tracepoints, calls });
+        }
+        Ok(sets)
+    }
+
+    /// What is counted.
+    pub(super) fn status(&self) -> &Events {
+        &self.status
+    }
+
+    /// The modes of the windows that it needs.
+    pub(super) fn modes(&self) -> impl Iterator<Item = Mode> {
+        (0u8..).zip(&self.sets).map(|(set, _)| Mode::Events(set))
+    }
+
+    /// Before a snapshot that is followed by time in this mode. Ends the window before.
+    pub(super) fn before(&mut self, next: Mode) -> Vec<EventCounts> {
+        let counted = self.end();
+        let next = match next {
+            Mode::Events(set) => Some(usize::from(set)).filter(|set| *set < self.sets.len()),
+            Mode::Quiet | Mode::Alone(_) | Mode::Gap => None,
+        };
+        if next != self.attached {
+            self.sets.iter_mut().for_each(|set| set.counters.detach());
+            // Where it fails, the window has no counts.
+            let attached =
+                next.filter(|next| self.sets.get_mut(*next).is_some_and(|set| set.counters.attach().is_ok()));
+            self.attached = attached;
+        }
+        counted
+    }
+
+    /// Begins to count, if programs are attached.
+    pub(super) fn begin(&mut self, work: &dyn Work) {
+        self.window = Window::default();
+        if let Some(set) = self.attached.and_then(|set| self.sets.get(set))
+            && let Ok(left_out) = set.counters.left_out()
+        {
+            self.window = Window { left_out, last: Some(Look::now(set, work)), counted: Vec::new() };
+        }
+    }
+
+    /// Notes what happened since the last time.
+    pub(super) fn note(&mut self, work: &dyn Work) {
+        let Some(set) = self.attached.and_then(|set| self.sets.get(set)) else { return };
+        let Some(last) = self.window.last.take() else { return };
+        let now = Look::now(set, work);
+        self.window.counted.push(EventCounts {
+            begin_nanos: last.at_nanos,
+            end_nanos: now.at_nanos,
+            done: last.done.zip(now.done).map(|(before, after)| Done {
+                ios: after.ios.saturating_sub(before.ios),
+                bytes: after.bytes.since(before.bytes),
+            }),
+            counts: set.named(&now.counts.since(&last.counts)),
+        });
+        self.window.last = Some(now);
+    }
+
+    /// What was counted in the window that ends.
+    fn end(&mut self) -> Vec<EventCounts> {
+        let Window { last, left_out: before, mut counted } = std::mem::take(&mut self.window);
+        let set = self.attached.and_then(|set| self.sets.get(set)).filter(|_| last.is_some());
+        let Some((set, last)) = set.zip(counted.last_mut()) else { return Vec::new() };
+        // Counts from which some are missing are none.
+        let Ok(after) = set.counters.left_out() else { return Vec::new() };
+        for ((name, after), before) in set.tracepoints.iter().zip(after).zip(before) {
+            let left_out = after.saturating_sub(before);
+            if left_out > 0 {
+                let count = last.counts.entry(name.clone()).or_default();
+                *count = count.saturating_add(left_out);
+            }
+        }
+        counted
+    }
+}
+
+impl Look {
+    fn now(set: &Set, work: &dyn Work) -> Self {
+        Self { at_nanos: Nanos(monotonic_nanos()), counts: set.counters.read(), done: work.done() }
+    }
+}
+
+impl Set {
+    /// Counts by the full names of their events, of those that happened.
+    fn named(&self, counts: &Counts) -> BTreeMap<String, u64> {
+        let tracepoints = self.tracepoints.iter().enumerate().map(|(index, name)| (name.clone(), counts.of(index)));
+        let mut named: BTreeMap<String, u64> = tracepoints.filter(|(_, count)| *count > 0).collect();
+        for (number, count) in counts.system_calls() {
+            let name = call_name(number);
+            if self.calls.has(&name) {
+                named.insert(format!("{SYSTEM_CALLS}:{name}"), count);
+            }
+        }
+        named
+    }
+}
+
+/// What a count adds to a system call, which is the most that one adds: it makes the way into the kernel longer, too.
+fn nanos_per_count() -> std::result::Result<f64, sys::bpf::Error> {
+    let mut counters = Counters::load(&[], true)?;
+    let without = nanos_per_call();
+    counters.attach()?;
+    let with = nanos_per_call();
+    counters.detach();
+    Ok((with - without).max(0.0))
+}
+
+/// The shortest time of a system call that does nothing: what runs beside it makes it longer.
+fn nanos_per_call() -> f64 {
+    const BATCHES: u32 = 20;
+    const CALLS: u32 = 200;
+    let batch = |_| {
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            black_box(parent_id());
+        }
+        begun.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::NoWork;
+    use crate::skipping::note_skipped;
+    use std::cell::Cell;
+
+    /// A load whose I/Os are system calls.
+    struct Caller(Cell<u64>);
+
+    impl Work for Caller {
+        fn done(&self) -> Option<Done> {
+            Some(Done { ios: self.0.get(), ..Done::default() })
+        }
+        fn thread_nanos(&self) -> Option<Nanos> {
+            None
+        }
+    }
+
+    impl Caller {
+        fn call(&self, times: u64) {
+            (0..times).for_each(|_| {
+                black_box(parent_id());
+            });
+            self.0.set(self.0.get() + times);
+        }
+    }
+
+    fn open(test: &str, wanted: &str) -> Option<EventMeter> {
+        let meter = EventMeter::open(&Wanted::parse_list(wanted).unwrap(), true).unwrap();
+        match &meter.status.reason {
+            Some(reason) => {
+                note_skipped(test, reason);
+                None
+            }
+            None => Some(meter),
+        }
+    }
+
+    #[test]
+    fn counts_stand_beside_the_work_of_the_same_time() {
+        let Some(mut meter) = open("events: counts beside the work", "sched:sched_switch,syscalls:getppid") else {
+            return;
+        };
+        let work = Caller(Cell::new(100));
+        assert_eq!(meter.modes().collect::<Vec<_>>(), [Mode::Events(0)]);
+        assert!(meter.before(Mode::Events(0)).is_empty());
+        work.call(50);
+        meter.begin(&work);
+        for _ in 0..3 {
+            work.call(1000);
+            meter.note(&work);
+        }
+        work.call(50);
+        let counted = meter.before(Mode::Gap);
+        assert_eq!(counted.len(), 3);
+        for counts in &counted {
+            assert_eq!(counts.done.unwrap().ios, 1000);
+            let calls = counts.counts["syscalls:getppid"];
+            assert!((1000..1200).contains(&calls), "{counts:?}");
+            assert!(counts.counts.keys().all(|name| name == "sched:sched_switch" || name == "syscalls:getppid"));
+            assert!(counts.begin_nanos < counts.end_nanos);
+        }
+        // Detached, nothing is counted.
+        meter.begin(&NoWork);
+        meter.note(&NoWork);
+        assert!(meter.before(Mode::Quiet).is_empty());
+    }
+
+    #[test]
+    fn many_events_are_counted_in_turn() {
+        let Some(meter) = open("events: many are counted in turn", "sched,timer,mm,block,net,io_uring,syscalls") else {
+            return;
+        };
+        assert!(meter.modes().count() > 1);
+        let set = |name: &str| meter.status.events.iter().find(|event| event.name == name).unwrap().set.clone();
+        assert_eq!((set("syscalls:*"), set("sched:sched_switch")), (Reading::Taken(0), Reading::Taken(0)));
+        let sets: Vec<u8> = meter.status.events.iter().filter_map(|event| event.set.taken()).copied().collect();
+        assert_eq!(usize::from(*sets.iter().max().unwrap()) + 1, meter.modes().count());
+        assert!(meter.status.nanos_per_count.unwrap() < 10_000.0);
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_has_a_reason() {
+        let known =
+            Wanted::Tracepoint { subsystem: "nfs".to_owned(), name: "nfs_initiate_nothing".to_owned(), named: false };
+        // As a tracepoint of a group that another version of the kernel has.
+        let meter = EventMeter::open(&[known], false).unwrap();
+        match &meter.status.reason {
+            Some(reason) => note_skipped("events: what the kernel lacks", reason),
+            None => {
+                let reason = meter.status.events[0].set.reason().unwrap();
+                assert!(reason.contains("no raw tracepoint nfs_initiate_nothing"), "{reason}");
+            }
+        }
+    }
+}

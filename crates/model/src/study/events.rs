@@ -1,0 +1,151 @@
+//! Events per I/O: counts in the windows of their own, net of their rates without the load.
+
+use super::background::rate;
+use super::per_work::{Per, per_work};
+use super::windows::Window;
+use crate::events::{ALL, Event, EventFinding, Events, SYSTEM_CALLS, meaning};
+use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Stretch};
+use crate::stats::Estimate;
+use crate::study::background::Rate;
+use crate::unit::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Counting slows a load by less than this: what a count adds is measured at the costliest event.
+const MOST_SLOWED: f64 = 0.5;
+
+/// The events of a phase.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub per_io: BTreeMap<String, Estimate>,
+    /// Part of the time in their windows that counting took at most.
+    pub counting_fraction: Option<f64>,
+    /// Why there are none although they were to be counted.
+    pub reason: Option<String>,
+}
+
+/// What was to be counted.
+pub(super) fn asked(events: Option<&Events>) -> Vec<EventFinding> {
+    let finding = |event: &Event| EventFinding {
+        name: event.name.clone(),
+        meaning: meaning(&event.name).to_owned(),
+        named: event.named,
+        reason: event.set.reason().map(str::to_owned),
+    };
+    events.into_iter().flat_map(|events| &events.events).map(finding).collect()
+}
+
+/// What happened for an I/O of a phase.
+pub(super) fn study(record: &Record, executions: &[Execution]) -> Counted {
+    let Some(events) = &record.events else { return Counted::default() };
+    let without = |reason: &str| Counted { reason: Some(reason.to_owned()), ..Counted::default() };
+    if let Some(reason) = &events.reason {
+        return without(reason);
+    }
+    let sets: BTreeSet<u8> = events.events.iter().filter_map(|event| event.set.taken()).copied().collect();
+    let mut found = Counted::default();
+    let (mut counting, mut passed, mut windows) = (0.0, 0.0, 0);
+    for set in sets {
+        let of_set = Set { set, events, record, executions };
+        let (nanos, length) = (of_set.nanos_of_counting(), of_set.seconds() * 1e9);
+        (counting, passed) = (counting + nanos, passed + length);
+        windows += usize::from(length > 0.0);
+        // At most: if each count delayed the load.
+        let slowed = if length > 0.0 { (nanos / length).min(MOST_SLOWED) } else { 0.0 };
+        for name in of_set.names() {
+            if let Some(estimate) = of_set.per_io(&name, slowed) {
+                found.per_io.insert(name, estimate);
+            }
+        }
+    }
+    found.counting_fraction = (passed > 0.0).then(|| counting / passed);
+    found.reason = match (found.per_io.is_empty(), windows) {
+        (false, _) => None,
+        (true, 0) => Some("the run was too short for a window of theirs; run longer".to_owned()),
+        (true, _) if record.background.is_empty() => Some("the number of I/Os is unknown".to_owned()),
+        (true, _) => Some(
+            "the number of I/Os is unknown, or the background was too short for a window of theirs; use a longer --background"
+                .to_owned(),
+        ),
+    };
+    found
+}
+
+/// Events that were counted in the same windows.
+struct Set<'a> {
+    set: u8,
+    events: &'a Events,
+    record: &'a Record,
+    executions: &'a [Execution],
+}
+
+impl Set<'_> {
+    /// Its tracepoints, and the system calls that happened.
+    fn names(&self) -> BTreeSet<String> {
+        let counted = self.events.events.iter().filter(|event| event.set.taken() == Some(&self.set));
+        let (calls, prefix) = (format!("{SYSTEM_CALLS}:{ALL}"), format!("{SYSTEM_CALLS}:"));
+        let (all_calls, named): (Vec<&Event>, Vec<&Event>) = counted.partition(|event| event.name == calls);
+        let mut names: BTreeSet<String> = named.into_iter().map(|event| event.name.clone()).collect();
+        if !all_calls.is_empty() {
+            let happened = self.all().flat_map(|counts| counts.counts.keys());
+            names.extend(happened.filter(|name| name.starts_with(&prefix)).cloned());
+        }
+        names
+    }
+
+    /// Counts while the load ran.
+    fn all(&self) -> impl Iterator<Item = &EventCounts> {
+        self.executions.iter().flat_map(|it| counts_in(&it.stretch, self.set, it.io_interval))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.all().map(|counts| counts.end_nanos.since(counts.begin_nanos).seconds()).sum()
+    }
+
+    fn nanos_of_counting(&self) -> f64 {
+        let counts: f64 = self.all().flat_map(|counts| counts.counts.values()).map(|count| *count as f64).sum();
+        counts * self.events.nanos_per_count.unwrap_or(0.0)
+    }
+
+    /// How often an event happens for an I/O. `slowed` is the part of its time that a load at most loses by being counted.
+    fn per_io(&self, name: &str, slowed: f64) -> Option<Estimate> {
+        let windows = |stretch: &Stretch, interval| -> Vec<Window> {
+            counts_in(stretch, self.set, interval).filter_map(|counts| window(counts, name)).collect()
+        };
+        let background = &self.record.background;
+        let rate = rate(background.iter().map(|stretch| windows(stretch, None)));
+        // If no background was measured, every figure is gross, and a caveat says so.
+        let rate = rate.or_else(|| background.is_empty().then(Rate::default))?;
+        let seen = |execution: &Execution| {
+            Some(windows(&execution.stretch, execution.io_interval)).filter(|windows| !windows.is_empty())
+        };
+        let net = per_work(self.executions, Per::Io, rate, seen)?.net;
+        // I/Os that are only counted in total give their mean rate, which a load that is slowed does not reach.
+        let live = self.all().all(|counts| counts.done.is_some());
+        let high = net.high.map(|high| if live { high } else { high / (1.0 - slowed) });
+        Some(Estimate { high: high.zip(net.high).map(|(wider, high)| wider.max(high)), ..net })
+    }
+}
+
+/// The counts of a set in a stretch, within an interval of I/O if there is one.
+fn counts_in(stretch: &Stretch, set: u8, interval: Option<IoInterval>) -> impl Iterator<Item = &EventCounts> {
+    let snapshots = &stretch.snapshots;
+    let ended =
+        snapshots.iter().zip(snapshots.iter().skip(1)).filter(move |(before, _)| before.mode == Mode::Events(set));
+    let inside = move |counts: &&EventCounts| {
+        interval.is_none_or(|it| counts.begin_nanos >= it.begin_nanos && counts.end_nanos <= it.end_nanos)
+    };
+    ended.flat_map(|(_, after)| &after.events).filter(inside)
+}
+
+/// One event as a window, whose capacity is its length.
+fn window(counts: &EventCounts, name: &str) -> Option<Window> {
+    let measured = counts.end_nanos.since(counts.begin_nanos);
+    (measured > Nanos(0)).then(|| Window {
+        begin: counts.begin_nanos,
+        end: counts.end_nanos,
+        measured,
+        cycles: counts.counts.get(name).map_or(0.0, |count| *count as f64),
+        capacity_seconds: measured.seconds(),
+        done: counts.done,
+    })
+}
