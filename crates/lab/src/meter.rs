@@ -151,11 +151,28 @@ impl Work for NoWork {
     }
 }
 
+/// The workload of a slice, which counts its work itself.
+struct OfSlice(Owners);
+
+impl Work for OfSlice {
+    fn done(&self) -> Option<Done> {
+        None
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+    fn owners(&self) -> Owners {
+        self.0.clone()
+    }
+}
+
 /// All meters of a measurement.
 pub struct MeterSet {
     readers: CpuReaders,
     once: Vec<Paced>,
     accounts: Option<Box<AccountWindows>>,
+    /// Slices keep accounts.
+    explains: bool,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -181,6 +198,15 @@ impl MeterSet {
         Self::open_where(selection, |meter| if meter.disturbs() { Err(NO_WINDOWS.to_owned()) } else { Ok(()) })
     }
 
+    /// The same for rounds of slices, some of which keep accounts.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn open_for_slices(selection: Selection) -> Result<Self> {
+        let fits = |meter: Meter| !meter.disturbs() || meter == Meter::Accounts;
+        Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })
+    }
+
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
         let cpus = Cpus::online()?;
         let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
@@ -202,7 +228,7 @@ impl MeterSet {
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, accounts, proc_stat, selection, statuses, probes })
+        Ok(Self { readers, once, accounts, explains: false, proc_stat, selection, statuses, probes })
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -239,10 +265,37 @@ impl MeterSet {
         self.read(mode, work, |meter| meter.is_due(mode, now))
     }
 
-    /// Reads every clock at one end of a slice of this length. Both ends must read the same clocks, so the decision
+    /// Whether slices can keep accounts.
+    pub fn can_explain(&self) -> bool {
+        self.accounts.is_some()
+    }
+
+    /// From now on, slices keep accounts, until [`MeterSet::stop_explaining`]. Returns whether they do.
+    pub fn explain(&mut self) -> bool {
+        self.explains = self.accounts.as_mut().is_some_and(|accounts| accounts.hold());
+        self.explains
+    }
+
+    /// From now on, slices keep no accounts.
+    pub fn stop_explaining(&mut self) {
+        self.explains = false;
+        self.accounts.iter_mut().for_each(|accounts| accounts.release());
+    }
+
+    /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
     /// depends on the length, not on the time since the last reading.
-    pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
-        let snapshot = self.read(Mode::Quiet, &NoWork, |meter| meter.fits(slice));
+    pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
+        let mode = if self.explains { Mode::Alone(Meter::Accounts) } else { Mode::Quiet };
+        self.boundary(mode, length, Owners::default())
+    }
+
+    /// The same at its end. `owners` tells the tasks of its workload.
+    pub fn end_slice(&mut self, length: Nanos, owners: Owners) -> Snapshot {
+        self.boundary(Mode::Quiet, length, owners)
+    }
+
+    fn boundary(&mut self, mode: Mode, length: Nanos, owners: Owners) -> Snapshot {
+        let snapshot = self.read(mode, &OfSlice(owners), |meter| meter.fits(length));
         self.once.iter_mut().for_each(Paced::begin_anew);
         snapshot
     }
@@ -253,14 +306,13 @@ impl MeterSet {
         let owners = self.accounts.as_ref().map(|_| work.owners()).unwrap_or_default();
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
         let at_nanos = Nanos(monotonic_nanos());
-        // Beside the instant at which the accounts are closed: reading them takes longer at one end of a window than at the other.
+        // Beside the instant at which the accounts are closed.
         let early = self.accounts.as_ref().map(|_| work.done());
-        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
+        self.accounts.iter_mut().for_each(|accounts| accounts.close(mode));
         let cpus = self.readers.read(mode);
         let done = early.unwrap_or_else(|| work.done());
         let mut clocks = ByMeter::default();
         let thread = work.thread_nanos().filter(|_| self.selection.allows(Meter::Thread));
-        clocks.set(Meter::Accounts, read.clocks);
         clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
         let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
         clocks.set(Meter::ProcStat, idle);
@@ -270,6 +322,8 @@ impl MeterSet {
         }
         let storage_read = work.storage_read();
         let probes = self.probes.read();
+        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
+        clocks.set(Meter::Accounts, read.clocks);
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
         Snapshot {
             mode,

@@ -14,6 +14,7 @@ pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
 pub mod experiment_kind;
+pub mod explained;
 pub mod finding;
 pub mod ftq;
 pub mod guest;

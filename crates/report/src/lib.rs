@@ -19,6 +19,7 @@ mod csv;
 mod doctor;
 pub mod document;
 mod experiment;
+mod explained;
 pub mod format;
 mod ftq;
 pub mod guest;
