@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Fewer rounds give no interval worth showing: t(0.975, 1) is 12.7.
 pub const FEWEST_ROUNDS: usize = 3;
 
+/// Accounts with such a part of the cost are told, whether they changed or not.
+const LARGE_SHARE: f64 = 0.1;
+
 /// What explaining rounds show of the whole cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -59,8 +62,27 @@ pub struct AccountChange {
     pub change_cycles_per_io: Estimate,
     /// Whether this interval excludes 0.
     pub detected: bool,
-    /// Whether the change is larger than the margin of the baseline's cost, although it is not detected.
+    /// Whether it is at least a tenth of the cost of both arms.
     pub large: bool,
+}
+
+/// An account of a packet. Sums of these are the whole cost in the explaining rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacketAccount {
+    /// Name of the account.
+    pub name: String,
+    /// What the CPUs did; `null` for the sum of small accounts.
+    pub kind: Option<AccountKind>,
+    /// The owner of a task; `null` for other kinds.
+    pub owner: Option<TaskOwner>,
+    /// Cycles per delivered packet, net of the background.
+    pub cycles_per_packet: Estimate,
+    /// Change of cycles per packet against the first point; `null` at the first point. Its interval holds together with those of all accounts
+    /// of all points (95 %).
+    pub change_cycles_per_packet: Option<Estimate>,
+    /// Whether this interval excludes 0.
+    pub detected: bool,
 }
 
 /// Cycles of each account and I/Os of every case, round by round.
@@ -251,11 +273,12 @@ impl Parts {
 
     /// The changes of all accounts, each with an interval of this confidence; first those that are detected, the largest first. The last is
     /// the sum of small accounts.
-    pub fn changes(&self, confidence: f64, margin: f64) -> Vec<AccountChange> {
-        let beyond = margin * of_baseline(&self.total).map_or(f64::INFINITY, |total| total.value.abs());
+    pub fn changes(&self, confidence: f64) -> Vec<AccountChange> {
+        let sum = |rounds: &[PairedRound]| Some((of_baseline(rounds)?, of_candidate(rounds)?));
+        let whole = sum(&self.total).map_or(f64::INFINITY, |(one, other)| one.value + other.value);
         let change = |row: &Row| {
             let found = difference(&row.rounds)?;
-            let detected = found.excludes_zero(confidence);
+            let (baseline, candidate) = sum(&row.rounds)?;
             let (name, kind, owner) = match &row.key {
                 Some(key) => (in_words(key), Some(key.0), key.1),
                 None => (SMALL.to_owned(), None, None),
@@ -264,11 +287,11 @@ impl Parts {
                 name,
                 kind,
                 owner,
-                baseline: of_baseline(&row.rounds)?,
-                candidate: of_candidate(&row.rounds)?,
+                baseline,
+                candidate,
                 change_cycles_per_io: found.estimate(confidence),
-                detected,
-                large: !detected && found.value.abs() > beyond,
+                detected: found.excludes_zero(confidence),
+                large: baseline.value + candidate.value >= LARGE_SHARE * whole,
             })
         };
         let mut changes: Vec<AccountChange> = self.rows.iter().filter_map(change).collect();
@@ -278,6 +301,24 @@ impl Parts {
             order(one).cmp(&order(other)).then(size(other).total_cmp(&size(one)))
         });
         changes
+    }
+
+    /// The accounts of the second case, the largest first, with their changes if the first is another one. The last is the sum of small accounts.
+    pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketAccount> {
+        let account = |change: AccountChange| PacketAccount {
+            name: change.name,
+            kind: change.kind,
+            owner: change.owner,
+            cycles_per_packet: change.candidate,
+            change_cycles_per_packet: Some(change.change_cycles_per_io).filter(|_| !is_first),
+            detected: change.detected && !is_first,
+        };
+        let mut accounts: Vec<PacketAccount> = self.changes(confidence).into_iter().map(account).collect();
+        accounts.sort_by(|one, other| {
+            let size = |account: &PacketAccount| account.cycles_per_packet.value;
+            one.kind.is_none().cmp(&other.kind.is_none()).then(size(other).total_cmp(&size(one)))
+        });
+        accounts
     }
 
     /// The whole cost and its change, beside its change without accounts.

@@ -14,43 +14,50 @@ use std::time::{Duration, Instant};
 const BUDGET_SHARE: u32 = 5;
 /// The time that they get, as a part of the time of the others: together with it, a fifth of the whole.
 const TIME_SHARE: u32 = BUDGET_SHARE - 1;
-/// Blocks of such a round, as a part of those of another one.
-const BLOCKS_SHARE: u32 = 4;
-/// More rounds narrow an interval little, and grow the record.
+/// As many rounds are wanted in that time at least: t(0.975, 11) is 2.2.
+const FEWEST_WANTED: f64 = 12.0;
+/// Blocks of such a round, as a part of those of another one, if that gives more than the fewest rounds and not more than the most: more
+/// rounds narrow an interval more than longer ones.
+const BLOCKS_SHARE: f64 = 4.0;
+/// More rounds narrow an interval little.
 const MOST_ROUNDS: usize = 40;
 
-/// How such a round is cut, and its part of the length of another round; `None` if there are none.
-fn shortened(schedule: Schedule) -> Option<(Schedule, f64)> {
-    let part = |blocks: u32, fewer: u32| f64::from(fewer) / f64::from(blocks.max(1));
+/// How such a round is cut, and its expected length. `time` is for all of them; another round took `round`. `None` if there are none.
+fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
+    let fewer = |blocks: u32| {
+        let blocks = f64::from(blocks);
+        let of = |rounds: f64| blocks * time.div_duration_f64(round.max(Duration::from_millis(1))) / rounds;
+        let wanted = of(FEWEST_WANTED).min((blocks / BLOCKS_SHARE).ceil()).max(of(MOST_ROUNDS as f64));
+        wanted.clamp(1.0, blocks.max(1.0)) as u32
+    };
+    let length = |blocks: u32, fewer: u32| round.mul_f64(f64::from(fewer) / f64::from(blocks.max(1)));
     match schedule {
         Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
-            let fewer = blocks.div_ceil(BLOCKS_SHARE);
-            Some((Schedule::Slices { slice_nanos, warm_up_nanos, blocks: fewer }, part(blocks, fewer)))
+            let (all, blocks) = (blocks, fewer(blocks));
+            Some((Schedule::Slices { slice_nanos, warm_up_nanos, blocks }, length(all, blocks)))
         }
         Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu } => {
-            let fewer = blocks.div_ceil(BLOCKS_SHARE);
-            let cut = Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks: fewer, one_cpu };
-            Some((cut, part(blocks, fewer)))
+            let (all, blocks) = (blocks, fewer(blocks));
+            Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu }, length(all, blocks)))
         }
-        Schedule::WholeRounds { .. } => Some((schedule, 1.0)),
+        Schedule::WholeRounds { .. } => Some((schedule, round)),
         // An execution has no ends at which its accounts and its I/Os are read together; a boot measures one arm.
         Schedule::Executions | Schedule::Boots => None,
     }
 }
 
 impl RoundRunner<'_> {
-    /// Such rounds, and the expected length of one beside another round that took this long; `None` if there are none.
-    fn explaining(&self, schedule: Schedule, round: Duration) -> Option<(Schedule, Duration)> {
-        let (schedule, part) = shortened(schedule)?;
+    /// Such rounds; `None` if there are none.
+    fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
         let explains = self.meters.can_explain() && self.experiment.boots.is_none();
-        explains.then(|| (schedule, round.mul_f64(part)))
+        shortened(schedule, time, round).filter(|_| explains)
     }
 
     /// The part of the budget that is kept for them, if the fewest fit into it.
     pub(super) fn reserve(&self, schedule: Schedule, budget: Duration, round: Duration) -> Duration {
         let reserve = budget / BUDGET_SHARE;
         let fits = |(_, length): (Schedule, Duration)| length.mul_f64(FEWEST_ROUNDS as f64) <= reserve;
-        if self.explaining(schedule, round).is_some_and(fits) { reserve } else { Duration::ZERO }
+        if self.explaining(schedule, reserve, round).is_some_and(fits) { reserve } else { Duration::ZERO }
     }
 
     /// Measures them, after others that took this long. Returns how the whole measurement ended.
@@ -62,8 +69,8 @@ impl RoundRunner<'_> {
         observer: Observer,
     ) -> Outcome {
         let round = took.div_f64(record.rounds.len().max(1) as f64);
-        let Some((schedule, mut length)) = self.explaining(schedule, round) else { return Outcome::Completed };
         let (time, begun) = (took / TIME_SHARE, Instant::now());
+        let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // The fewest may take twice that time: a comparison that ended early is still explained.
         if length.mul_f64(FEWEST_ROUNDS as f64) > time * 2 {
             return Outcome::Completed;
@@ -102,12 +109,19 @@ mod tests {
     use model::unit::Nanos;
 
     #[test]
-    fn explaining_rounds_have_a_quarter_of_the_blocks_and_the_same_slices() {
+    fn explaining_rounds_have_fewer_of_the_same_blocks() {
         let slices = |blocks| Schedule::Slices { slice_nanos: Nanos(10), warm_up_nanos: Nanos(2), blocks };
-        assert_eq!(shortened(slices(30)), Some((slices(8), 8.0 / 30.0)));
-        assert_eq!(shortened(slices(1)), Some((slices(1), 1.0)));
+        let seconds = Duration::from_secs_f64;
+        let cut = |blocks, time| shortened(slices(blocks), seconds(time), seconds(1.0)).unwrap();
+        // Twelve rounds in 2.4 s, of a fifth of the blocks.
+        assert_eq!(cut(30, 2.4), (slices(6), seconds(0.2)));
+        assert_eq!(cut(30, 10.0), (slices(8), seconds(8.0 / 30.0)), "more rounds rather than longer ones");
+        assert_eq!(cut(30, 24.0), (slices(18), seconds(18.0 / 30.0)), "but not too many");
+        assert_eq!(cut(30, 0.1), (slices(1), seconds(1.0 / 30.0)));
+        assert_eq!(cut(1, 2.4), (slices(1), seconds(1.0)));
         let whole = Schedule::WholeRounds { slice_nanos: Nanos(10) };
-        assert_eq!(shortened(whole), Some((whole, 1.0)));
-        assert_eq!([Schedule::Executions, Schedule::Boots].map(shortened), [None, None]);
+        let of = |schedule| shortened(schedule, seconds(2.4), seconds(1.0));
+        assert_eq!(of(whole), Some((whole, seconds(1.0))));
+        assert_eq!([Schedule::Executions, Schedule::Boots].map(of), [None, None]);
     }
 }

@@ -248,6 +248,9 @@ impl Family<'_> {
         if kernel {
             return TaskOwner::Kernel;
         }
+        if process == self.us && self.owners.servers.contains(&thread) {
+            return TaskOwner::Peer;
+        }
         if process == self.us {
             // The kernel's workers of our io_uring engines are threads of this process.
             let worker = self.owners.workers.contains(&thread) || name.starts_with("iou-");

@@ -4,6 +4,7 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
+use crate::explained::{ExplainedFinding, PacketAccount};
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
@@ -113,6 +114,12 @@ pub struct PointFinding {
     /// Change against the stored measurement, if it has this point.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since_stored: Option<SinceStored>,
+    /// The cost in the explaining rounds, an I/O being a delivered packet, and its change against the first point; `null` without such rounds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub explained: Option<ExplainedFinding>,
+    /// The accounts of a packet, the largest first; the last is the sum of small ones.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub accounts: Vec<PacketAccount>,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
 }

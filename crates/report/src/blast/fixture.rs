@@ -55,6 +55,8 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
         context_switches_per_packet: Some(estimate(0.31, 0.2)),
         probes_per_packet: probes.map(|(name, value)| (name.to_owned(), Some(estimate(value, 0.01)))).into(),
         since_stored: None,
+        explained: None,
+        accounts: Vec::new(),
         packets: Packets { sent: total + dropped, delivered: total, drops, reordered: Some(0), ..Packets::default() },
     }
 }

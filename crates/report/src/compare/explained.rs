@@ -36,10 +36,11 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
     blocks
 }
 
-/// The accounts that are shown.
-fn shown(finding: &CompareFinding, cell: &CellFinding) -> impl Iterator<Item = &AccountChange> {
+/// The accounts that are shown: those that changed, and beside them the large ones that did not.
+fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
     let most = if contents::is_sweep(finding) { MOST_OF_CELL } else { MOST };
-    cell.accounts.iter().filter(|account| account.detected || account.large).take(most)
+    let any = cell.accounts.iter().any(|account| account.detected);
+    cell.accounts.iter().filter(move |account| account.detected || account.large).take(if any { most } else { 0 })
 }
 
 /// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".

@@ -43,7 +43,7 @@ pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> 
         let undisturbed = undisturbed.and_then(|rounds| difference(&rounds));
         Cost {
             explained: parts.whole(undisturbed, explaining.known_by_name()),
-            accounts: parts.changes(family.confidence, header.experiment.rules.margin),
+            accounts: parts.changes(family.confidence),
         }
     };
     Explained { family: Some(family), costs: parts.iter().zip(pairs).map(cost).collect() }
