@@ -78,6 +78,8 @@ pub struct PacketAccount {
     pub owner: Option<TaskOwner>,
     /// Cycles per delivered packet, net of the background.
     pub cycles_per_packet: Estimate,
+    /// Its part of the cost in these rounds.
+    pub share: f64,
     /// Change of cycles per packet against the first point; `null` at the first point. Its interval holds together with those of all accounts
     /// of all points (95 %).
     pub change_cycles_per_packet: Option<Estimate>,
@@ -305,11 +307,13 @@ impl Parts {
 
     /// The accounts of the second case, the largest first, with their changes if the first is another one. The last is the sum of small accounts.
     pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketAccount> {
+        let whole = of_candidate(&self.total).map_or(f64::NAN, |whole| whole.value);
         let account = |change: AccountChange| PacketAccount {
             name: change.name,
             kind: change.kind,
             owner: change.owner,
             cycles_per_packet: change.candidate,
+            share: change.candidate.value / whole,
             change_cycles_per_packet: Some(change.change_cycles_per_io).filter(|_| !is_first),
             detected: change.detected && !is_first,
         };
@@ -330,7 +334,9 @@ impl Parts {
             candidate: of_candidate(&self.total)?,
             change_cycles_per_io: change.estimate(CONFIDENCE),
             undisturbed_change_cycles_per_io: undisturbed.map(|undisturbed| undisturbed.estimate(CONFIDENCE)),
-            differs: undisturbed.and_then(|undisturbed| change.contradicts(&undisturbed, CONFIDENCE)) == Some(true),
+            // A cost by level and one by name differ anyway.
+            differs: !known_by_name
+                && undisturbed.and_then(|undisturbed| change.contradicts(&undisturbed, CONFIDENCE)) == Some(true),
             known_by_name,
         })
     }

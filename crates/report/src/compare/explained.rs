@@ -83,7 +83,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
     let drawn = Span::of_most(&ranges, 0.0).map(|span| DrawnScale { span, margin: None });
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.push(Column::rows("account"));
-    columns.extend([contents::baseline(finding), arm].map(|arm| Column::number(arm).spare(1)));
+    columns.extend([Column::number(contents::baseline(finding)).spare(2), Column::number(arm).spare(1)]);
     columns.extend([Column::number(format!("{}/IO", changes.unit)), Column::text("interval")]);
     columns.extend(doubtful.then(|| Column::text("detected")));
     columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
