@@ -43,6 +43,10 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
 /// Longest time that packets are waited for after the last was sent.
 const LONGEST_DRAIN: Duration = Duration::from_secs(30);
+/// Rounds that keep accounts: an interval needs many rather than long ones.
+const EXPLAINING_ROUNDS: u32 = 8;
+/// Shortest slice of them.
+const SHORTEST_EXPLAINING: Duration = Duration::from_millis(50);
 /// Packets are over if none arrived for this time.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -270,12 +274,13 @@ impl Measurement<'_> {
 
     /// After so many rounds, shorter ones whose slices keep accounts. Returns what ended them early.
     fn explain(&mut self, rounds: usize, explaining: &mut Vec<RoundRecord>) -> Result<()> {
-        // As long as a quarter of the others together.
-        let (slice, wanted) = (self.plan.slice.duration() / 2, (rounds / 2).max(FEWEST_ROUNDS));
+        // In all as long as a quarter of the others.
+        let measured = self.plan.slice.duration().mul_f64(rounds as f64);
+        let slice = (measured / (4 * EXPLAINING_ROUNDS)).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
         if rounds < FEWEST_ROUNDS {
             return Ok(());
         }
-        while explaining.len() < wanted && self.meters.explain() {
+        while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain() {
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };

@@ -8,7 +8,7 @@ use crate::account::named::{
 };
 use crate::account::{AccountKind, Accounts, BUSY_OTHERS, TaskOwner};
 use crate::experiment::WorkCounter;
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterStatus};
 use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceRecord, cycles};
@@ -85,6 +85,12 @@ pub struct PacketAccount {
     pub change_cycles_per_packet: Option<Estimate>,
     /// Whether this interval excludes 0.
     pub detected: bool,
+}
+
+/// Why accounts cannot be kept although nobody chose other meters, and what would mend it; `None` if they can.
+pub(crate) fn reason(meters: &[MeterStatus]) -> Option<String> {
+    let meter = meters.iter().find(|status| status.meter == Meter::Accounts)?;
+    meter.status.reason().filter(|reason| !reason.starts_with("not chosen")).map(str::to_owned)
 }
 
 /// Cycles of each account and I/Os of every case, round by round.

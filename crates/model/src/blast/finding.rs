@@ -51,6 +51,9 @@ pub struct BlastFinding {
     pub background_fraction: Option<f64>,
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
+    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
+    #[serde(default)]
+    pub unexplained: Option<String>,
     /// Servers that iotoll started for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub services: Vec<Service>,

@@ -5,7 +5,7 @@ use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
-use crate::explained::{ExplainedFinding, Explaining, PacketAccount, Parts};
+use crate::explained::{self, ExplainedFinding, Explaining, PacketAccount, Parts};
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -97,6 +97,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_fraction: sums.background_fraction(),
         points: found.collect(),
+        unexplained: explained::reason(&header.meters).filter(|_| record.explaining.is_empty()),
         published: header.plan.published.clone(),
         services: header.services.clone(),
         usl: scaling(record, &sums, cpus),

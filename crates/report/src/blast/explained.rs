@@ -20,7 +20,10 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     let sentences = points.iter().skip(1).filter_map(|point| sentence(finding, point)).filter(|_| few);
     let sentences = Block::new("", Body::Notes).with(sentences.collect());
     let block = Block::new("Where the cycles of a packet go", Body::Table(table(&points))).with(notes(&points));
-    vec![sentences, if few { block } else { block.of(Audience::PAGE) }]
+    let why = finding.unexplained.as_ref();
+    let why = why.map(|why| remark(format!("not divided into accounts: {why}")));
+    let why = Block::new("", Body::Notes).with(why.into_iter().collect());
+    vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
 }
 
 /// "gso, 1 submitter: of −12.3 [−12.5, −12.1] kcycles per packet against sendto, 1 submitter: −9.0 […] the workload's own threads".

@@ -86,6 +86,7 @@ pub fn one() -> BlastFinding {
         meter: Some("timer_list".to_owned()),
         background_fraction: Some(0.008),
         points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
+        unexplained: None,
         published: Vec::new(),
         services: Vec::new(),
         usl: BTreeMap::new(),
@@ -258,6 +259,7 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
         kpps: text.to_owned(),
         source: text.to_owned(),
     }];
+    finding.unexplained = Some(text.to_owned());
     finding.receiver.address = text.to_owned();
     finding.command_line = vec![text.to_owned()];
     finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, text)];

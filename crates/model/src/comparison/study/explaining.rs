@@ -4,9 +4,9 @@ use super::View;
 use crate::comparison::finding::FamilyFinding;
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
-use crate::explained::{AccountChange, ExplainedFinding, Explaining, Parts};
+use crate::explained::{self, AccountChange, ExplainedFinding, Explaining, Parts};
 use crate::measured::Rounds;
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterStatus};
 use crate::stats::{confidence_of_each, difference};
 
 /// The costs of all comparisons, divided into accounts.
@@ -55,15 +55,15 @@ pub(super) fn reason(record: View) -> Option<String> {
     if !record.explaining.is_empty() || record.end.is_none() {
         return None;
     }
-    let meter = header.meters.iter().find(|status| status.meter == Meter::Accounts)?;
-    match (meter.status.reason(), header.schedule) {
-        (Some(reason), _) => (!reason.starts_with("not chosen")).then(|| reason.to_owned()),
-        (None, Schedule::Executions) => Some(
+    let by_schedule = || match header.schedule {
+        Schedule::Executions => Some(
             "whole executions are not divided; iotoll cost shows the accounts of each command, and commands in slices are divided \
-             here (--slices)"
-                .to_owned(),
+             here (--slices)",
         ),
-        (None, Schedule::Boots) => Some("each boot measures one arm, so no round has the accounts of both".to_owned()),
-        (None, Schedule::Slices { .. } | Schedule::WholeRounds { .. } | Schedule::SlicedCommands { .. }) => None,
-    }
+        Schedule::Boots => Some("each boot measures one arm, so no round has the accounts of both"),
+        Schedule::Slices { .. } | Schedule::WholeRounds { .. } | Schedule::SlicedCommands { .. } => None,
+    };
+    let can = |status: &MeterStatus| status.meter == Meter::Accounts && status.status.taken().is_some();
+    let by_schedule = by_schedule().filter(|_| header.meters.iter().any(can)).map(str::to_owned);
+    explained::reason(&header.meters).or(by_schedule)
 }
