@@ -40,7 +40,7 @@ const FEW: usize = 3;
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
-    sections.push(Section::new("", explained::blocks(finding)));
+    sections.push(Section::on_page("Where the change is", explained::blocks(finding)));
     sections.push(along(finding));
     sections.push(Section::new("", probes::blocks(finding)));
     sections.extend(section::sections(finding));
