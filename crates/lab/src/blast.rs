@@ -105,7 +105,7 @@ fn measure(
 ) -> Result<(BlastRecord, End)> {
     use sys::schedule::{Class, set_class};
     let begun = Instant::now();
-    let meters = session.meters_of_slices()?;
+    let meters = session.meters_of_rounds()?;
     let receiving = Receiving::open(plan, settings.target)?;
     session.calibration.wait(CALIBRATION);
     let header = Header {

@@ -136,7 +136,7 @@ fn measure(
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_requested()
     })?;
-    let meters = session.meters_of_slices()?;
+    let meters = session.meters_of_rounds()?;
     let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
@@ -180,7 +180,8 @@ fn measure(
     let (mut outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
     if outcome == Outcome::Completed {
         let took = begun.elapsed().saturating_sub(runner.cache.spent());
-        outcome = runner.explain(schedule, &mut record, took, observer);
+        let budget = Duration::from_secs_f64(experiment.rules.budget_seconds);
+        outcome = runner.explain(schedule, &mut record, (took, budget), observer);
     }
     let warnings = std::mem::take(&mut runner.warnings);
     let mut end = End { outcome, reason, tsc_hertz: session.clock().0, canaries: canary::run(), warnings };

@@ -171,8 +171,8 @@ pub struct MeterSet {
     readers: CpuReaders,
     once: Vec<Paced>,
     accounts: Option<Box<AccountWindows>>,
-    /// Slices keep accounts.
-    explains: bool,
+    /// Whether a round keeps accounts all the time; `None` without rounds.
+    explains: Option<bool>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -190,21 +190,15 @@ impl MeterSet {
         Self::open_where(selection, |_| Ok(()))
     }
 
-    /// The same for measurements without windows of their own for meters that disturb.
+    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts ([`MeterSet::explain`]).
     ///
     /// # Errors
     /// Likewise.
-    pub fn open_undisturbed(selection: Selection) -> Result<Self> {
-        Self::open_where(selection, |meter| if meter.disturbs() { Err(NO_WINDOWS.to_owned()) } else { Ok(()) })
-    }
-
-    /// The same for rounds of slices, some of which keep accounts.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub fn open_for_slices(selection: Selection) -> Result<Self> {
+    pub fn open_for_rounds(selection: Selection) -> Result<Self> {
         let fits = |meter: Meter| !meter.disturbs() || meter == Meter::Accounts;
-        Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })
+        let meters =
+            Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })?;
+        Ok(Self { explains: Some(false), ..meters })
     }
 
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
@@ -228,7 +222,7 @@ impl MeterSet {
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, accounts, explains: false, proc_stat, selection, statuses, probes })
+        Ok(Self { readers, once, accounts, explains: None, proc_stat, selection, statuses, probes })
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -247,6 +241,11 @@ impl MeterSet {
 
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
+        match self.explains {
+            Some(true) => return Windows { quiet: false, disturbing: vec![Mode::Alone(Meter::Accounts)] },
+            Some(false) => return Windows { quiet: true, disturbing: Vec::new() },
+            None => {}
+        }
         let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
         let disturbing: Vec<Mode> = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter)).collect();
         let quiet = Meter::ALL.into_iter().any(|meter| self.selection.allows(meter) && !meter.disturbs());
@@ -265,27 +264,28 @@ impl MeterSet {
         self.read(mode, work, |meter| meter.is_due(mode, now))
     }
 
-    /// Whether slices can keep accounts.
+    /// Whether accounts can be kept.
     pub fn can_explain(&self) -> bool {
         self.accounts.is_some()
     }
 
-    /// From now on, slices keep accounts, until [`MeterSet::stop_explaining`]. Returns whether they do.
+    /// From now on, slices and executions keep accounts all the time, until [`MeterSet::stop_explaining`]. Returns whether they do.
     pub fn explain(&mut self) -> bool {
-        self.explains = self.accounts.as_mut().is_some_and(|accounts| accounts.hold());
-        self.explains
+        let explains = self.accounts.as_mut().is_some_and(|accounts| accounts.hold());
+        self.explains = Some(explains);
+        explains
     }
 
-    /// From now on, slices keep no accounts.
+    /// From now on, they keep none.
     pub fn stop_explaining(&mut self) {
-        self.explains = false;
+        self.explains = Some(false);
         self.accounts.iter_mut().for_each(|accounts| accounts.release());
     }
 
     /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
     /// depends on the length, not on the time since the last reading.
     pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
-        let mode = if self.explains { Mode::Alone(Meter::Accounts) } else { Mode::Quiet };
+        let mode = if self.explains == Some(true) { Mode::Alone(Meter::Accounts) } else { Mode::Quiet };
         self.boundary(mode, length, Owners::default())
     }
 

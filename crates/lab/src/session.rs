@@ -171,13 +171,13 @@ impl<'a> Session<'a> {
         Ok(MeterSet::open(self.settings.meters.clone())?.beside(probes))
     }
 
-    /// The same, for rounds of slices.
+    /// The same, for rounds.
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn meters_of_slices(&self) -> Result<MeterSet> {
+    pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        Ok(MeterSet::open_for_slices(self.settings.meters.clone())?.beside(probes))
+        Ok(MeterSet::open_for_rounds(self.settings.meters.clone())?.beside(probes))
     }
 
     /// Runs prepare, with the values of this point of a sweep.

@@ -1,4 +1,4 @@
-//! Whose a cost is, from explaining rounds: rounds of slices that keep exact accounts.
+//! Whose a cost is, from explaining rounds: rounds of slices or executions that keep exact accounts.
 //!
 //! The programs that keep accounts add time to each switch and interrupt, so these rounds are not among those of the answer: they only say how
 //! its cost, and its change, divide into accounts. In them an account's cost is its CPU time, net of its rate in the slices without a load.
@@ -9,12 +9,13 @@ use crate::account::named::{
 use crate::account::{AccountKind, Accounts, BUSY_OTHERS, TaskOwner};
 use crate::experiment::WorkCounter;
 use crate::meter::{Meter, MeterStatus};
-use crate::record::{Host, Mode};
+use crate::record::{Execution, Host, Mode, Snapshot};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceRecord, cycles};
+use crate::slice::{RoundRecord, SliceReading, SliceRecord};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Difference, Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
-use crate::study::Context;
+use crate::study::io_time::io_seconds;
+use crate::study::{Context, windows};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,10 +124,43 @@ struct Charged {
     slices: usize,
 }
 
-/// The accounts of a slice, if it kept them.
-fn kept(slice: &SliceRecord) -> Option<&Accounts> {
-    let (before, after) = slice.reading.ends()?;
-    after.accounts.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Accounts))
+/// A time that kept accounts.
+struct Kept<'a> {
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+    accounts: &'a Accounts,
+}
+
+/// The times of a slice that kept accounts: all of it, or the windows of an execution in its time of I/O.
+fn kept(slice: &SliceRecord) -> Vec<Kept<'_>> {
+    match &slice.reading {
+        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
+            window(before, after).into_iter().collect()
+        }
+        SliceReading::Execution(Execution { stretch, io_interval, .. }) => {
+            let snapshots = &stretch.snapshots;
+            let windows = snapshots.iter().zip(snapshots.iter().skip(1));
+            let windows = windows.filter_map(|(before, after)| window(before, after));
+            let inside = |kept: &Kept| {
+                io_interval.is_none_or(|interval| {
+                    kept.before.at_nanos >= interval.begin_nanos && kept.after.at_nanos <= interval.end_nanos
+                })
+            };
+            windows.filter(inside).collect()
+        }
+    }
+}
+
+fn window<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Option<Kept<'a>> {
+    let accounts = after.accounts.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Accounts))?;
+    Some(Kept { before, after, accounts })
+}
+
+/// How often a slice is as long as its times with accounts: 1, but for an execution, whose I/Os are those of its whole time of I/O.
+fn times_kept(slice: &SliceRecord, kept: &[Kept]) -> f64 {
+    let SliceReading::Execution(execution) = &slice.reading else { return 1.0 };
+    let seconds = |kept: &Kept| kept.after.at_nanos.since(kept.before.at_nanos).seconds();
+    io_seconds(execution) / kept.iter().map(seconds).sum::<f64>()
 }
 
 impl Explaining {
@@ -141,13 +175,13 @@ impl Explaining {
         let context = Context::of(host);
         // A slice in which the programs missed something counts neither with its time nor with its I/Os.
         let with_accounts = |round: &RoundRecord| {
-            let slices = round.slices.iter().filter(|slice| kept(slice).is_some()).cloned().collect();
+            let slices = round.slices.iter().filter(|slice| !kept(slice).is_empty()).cloned().collect();
             RoundRecord { slices, ..round.clone() }
         };
         let rounds: Vec<RoundRecord> = rounds.iter().map(with_accounts).collect();
         let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
         let of_the_load = || rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
-        let peers: BTreeSet<String> = of_the_load().filter_map(kept).flat_map(peers).collect();
+        let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.accounts)).collect();
         // Idle clocks and accounts disagree on idle entry; cycles of cores are not a time.
         let meter = meter.filter(|meter| !meter.disturbs() && meter.counts_time());
         let charged = |round: &RoundRecord| -> Option<(Vec<Charged>, Charged)> {
@@ -222,17 +256,25 @@ impl Charged {
         context: &Context,
     ) -> Self {
         let mut sum = Self { metered: meter.map(|_| (0.0, 0.0)), ..Self::default() };
-        for (slice, accounts) in slices.filter_map(|slice| Some((slice, kept(slice)?))) {
-            for (key, spent) in by_account(accounts) {
-                let key = as_peer(&key, peers).unwrap_or(key);
-                if key.1 == Some(TaskOwner::Other) {
-                    sum.others += spent.time;
-                }
-                sum.accounts.entry(key).or_default().time += spent.time;
+        for slice in slices {
+            let kept = kept(slice);
+            let times = times_kept(slice, &kept);
+            if kept.is_empty() || !times.is_finite() {
+                continue;
             }
-            sum.passed += accounts.passed_nanos.as_f64();
-            let read = meter.and_then(|meter| cycles(slice, meter, context));
-            sum.metered = sum.metered.zip(read).map(|(sum, read)| (sum.0 + read.0, sum.1 + read.1));
+            for Kept { before, after, accounts } in kept {
+                for (key, spent) in by_account(accounts) {
+                    let key = as_peer(&key, peers).unwrap_or(key);
+                    if key.1 == Some(TaskOwner::Other) {
+                        sum.others += spent.time * times;
+                    }
+                    sum.accounts.entry(key).or_default().time += spent.time * times;
+                }
+                sum.passed += accounts.passed_nanos.as_f64() * times;
+                let read = meter.and_then(|meter| windows::window(before, after, meter, context));
+                let read = read.map(|window| (window.cycles * times, window.capacity_seconds * times));
+                sum.metered = sum.metered.zip(read).map(|(sum, read)| (sum.0 + read.0, sum.1 + read.1));
+            }
             sum.slices += 1;
         }
         sum

@@ -8,7 +8,6 @@ mod readings;
 pub(crate) mod rounds;
 
 pub(crate) use command::{counts, is_uncounted};
-pub(crate) use cycles::cycles;
 
 use crate::histogram::Histogram;
 use crate::injected::Injected;

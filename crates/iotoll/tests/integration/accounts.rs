@@ -154,3 +154,22 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver() {
     let own = points[1]["accounts"].as_array().unwrap().iter().find(|account| account["owner"] == "workload").unwrap();
     assert!(number(&own["change_cycles_per_packet"]["value"]) < 0.0, "{own}");
 }
+
+/// Not even between the windows of an execution.
+#[test]
+fn only_explaining_rounds_keep_accounts() {
+    let folder = Folder::new();
+    let words = "compare --quiet --out kept --format json --budget 6s --slices off";
+    let commands = ["--baseline-cmd", "dd if=/dev/zero of=/dev/null count=100000", "--candidate-cmd"];
+    let iotoll = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word));
+    let finding = iotoll.word("dd if=/dev/zero of=/dev/null count=200000").run().json();
+    if compared("only_explaining_rounds_keep_accounts", &finding).is_none() {
+        return;
+    }
+    let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+    let lines = |name: &str| text.lines().filter(|line| line.starts_with(&format!("{{\"{name}\""))).collect::<Vec<_>>();
+    let keeps = |line: &&str| line.contains("\"alone\":\"accounts\"");
+    let (rounds, explaining) = (lines("round"), lines("explaining"));
+    assert!(!rounds.iter().any(keeps) && rounds.len() >= 2, "{} rounds", rounds.len());
+    assert!(explaining.iter().all(keeps) && explaining.len() >= 3, "{} explaining rounds", explaining.len());
+}

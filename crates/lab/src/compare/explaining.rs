@@ -1,4 +1,4 @@
-//! Explaining rounds: after the answer is precise enough, further rounds of the same slices keep exact accounts.
+//! Explaining rounds: after the answer is precise enough, further rounds of the same slices or executions keep exact accounts.
 //!
 //! They come last, so that the machine is in the state that the answer describes, and so that their number follows from the time that the
 //! answer took. They are shorter than the others: an interval needs many rounds rather than long ones.
@@ -40,10 +40,15 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
             let (all, blocks) = (blocks, fewer(blocks));
             Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu }, length(all, blocks)))
         }
-        Schedule::WholeRounds { .. } => Some((schedule, round)),
-        // An execution has no ends at which its accounts and its I/Os are read together; a boot measures one arm.
-        Schedule::Executions | Schedule::Boots => None,
+        Schedule::WholeRounds { .. } | Schedule::Executions => Some((schedule, round)),
+        // A boot measures one arm.
+        Schedule::Boots => None,
     }
+}
+
+/// The time of the fewest rounds of this length.
+fn fewest(length: Duration) -> Duration {
+    length.mul_f64(FEWEST_ROUNDS as f64)
 }
 
 impl RoundRunner<'_> {
@@ -53,26 +58,27 @@ impl RoundRunner<'_> {
         shortened(schedule, time, round).filter(|_| explains)
     }
 
-    /// The part of the budget that is kept for them, if the fewest fit into it.
+    /// The part of the budget that is kept for them; 0 if the fewest need more than a quarter of it.
     pub(super) fn reserve(&self, schedule: Schedule, budget: Duration, round: Duration) -> Duration {
         let reserve = budget / BUDGET_SHARE;
-        let fits = |(_, length): (Schedule, Duration)| length.mul_f64(FEWEST_ROUNDS as f64) <= reserve;
-        if self.explaining(schedule, reserve, round).is_some_and(fits) { reserve } else { Duration::ZERO }
+        let explaining = self.explaining(schedule, reserve, round);
+        let needed = explaining.map(|(_, length)| fewest(length)).filter(|needed| *needed <= budget / TIME_SHARE);
+        needed.map_or(Duration::ZERO, |needed| needed.max(reserve))
     }
 
-    /// Measures them, after others that took this long. Returns how the whole measurement ended.
+    /// Measures them, after others that took this long of a budget. Returns how the whole measurement ended.
     pub(super) fn explain(
         &mut self,
         schedule: Schedule,
         record: &mut CompareRecord,
-        took: Duration,
+        (took, budget): (Duration, Duration),
         observer: Observer,
     ) -> Outcome {
         let round = took.div_f64(record.rounds.len().max(1) as f64);
         let (time, begun) = (took / TIME_SHARE, Instant::now());
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
-        // The fewest may take twice that time: a comparison that ended early is still explained.
-        if length.mul_f64(FEWEST_ROUNDS as f64) > time * 2 {
+        // A comparison that ended early has time left for the fewest.
+        if fewest(length) > time.max(budget.saturating_sub(took)) {
             return Outcome::Completed;
         }
         loop {
@@ -121,7 +127,9 @@ mod tests {
         assert_eq!(cut(1, 2.4), (slices(1), seconds(1.0)));
         let whole = Schedule::WholeRounds { slice_nanos: Nanos(10) };
         let of = |schedule| shortened(schedule, seconds(2.4), seconds(1.0));
-        assert_eq!(of(whole), Some((whole, seconds(1.0))));
-        assert_eq!([Schedule::Executions, Schedule::Boots].map(of), [None, None]);
+        for schedule in [whole, Schedule::Executions] {
+            assert_eq!(of(schedule), Some((schedule, seconds(1.0))));
+        }
+        assert_eq!(of(Schedule::Boots), None);
     }
 }

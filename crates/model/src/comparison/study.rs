@@ -347,7 +347,7 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let ended = match record.explaining.len() {
         0 => ended,
         rounds => {
-            format!("{ended}; {rounds} further rounds of the same slices kept accounts, and are not in the answer")
+            format!("{ended}; {rounds} further rounds kept accounts, and are not in the answer")
         }
     };
     let rounds = match record.rounds.len() {

@@ -8,7 +8,7 @@ use crate::study::windows::{Window, window, windows};
 
 /// Cycles of the whole machine in a slice (including stolen ones for short slices), and the available seconds of CPU
 /// time.
-pub(crate) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
             let window = window(before, after, meter, context)?;

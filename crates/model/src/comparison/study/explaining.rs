@@ -55,15 +55,8 @@ pub(super) fn reason(record: View) -> Option<String> {
     if !record.explaining.is_empty() || record.end.is_none() {
         return None;
     }
-    let by_schedule = || match header.schedule {
-        Schedule::Executions => Some(
-            "whole executions are not divided; iotoll cost shows the accounts of each command, and commands in slices are divided \
-             here (--slices)",
-        ),
-        Schedule::Boots => Some("each boot measures one arm, so no round has the accounts of both"),
-        Schedule::Slices { .. } | Schedule::WholeRounds { .. } | Schedule::SlicedCommands { .. } => None,
-    };
     let can = |status: &MeterStatus| status.meter == Meter::Accounts && status.status.taken().is_some();
-    let by_schedule = by_schedule().filter(|_| header.meters.iter().any(can)).map(str::to_owned);
-    explained::reason(&header.meters).or(by_schedule)
+    let of_boots = header.schedule == Schedule::Boots && header.meters.iter().any(can);
+    let of_boots = of_boots.then(|| "each boot measures one arm, so no round has the accounts of both".to_owned());
+    explained::reason(&header.meters).or(of_boots)
 }
