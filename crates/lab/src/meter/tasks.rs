@@ -147,7 +147,7 @@ mod tests {
             let _ = stopped.recv();
         });
         let id = receive.recv().unwrap();
-        let owners = Owners { workers: [id].into(), command: None };
+        let owners = Owners { workers: [id].into(), ..Owners::default() };
         let times = TaskScan::now().since(&before, &owners);
         drop(stop);
         thread.unwrap().join().unwrap();
