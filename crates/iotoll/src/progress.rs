@@ -143,6 +143,9 @@ fn describe_look(look: &Look) -> String {
 fn describe_stage(stage: &Stage) -> String {
     match stage {
         Stage::Preparing(progress) => describe(progress),
+        Stage::Explaining { rounds, elapsed, of: time } => {
+            format!("explaining round {rounds}, {}", of(*elapsed, Some(*time)))
+        }
         Stage::Measuring { rounds, elapsed, budget, standing } => {
             let so_far = format!("round {rounds}, {}", of(*elapsed, Some(*budget)));
             let Some(standing) = standing else { return so_far };

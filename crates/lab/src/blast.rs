@@ -14,7 +14,7 @@ pub use receiver::serve;
 pub use target::{Allowed, resolve};
 
 use crate::error::{Error, Result};
-use crate::meter::MeterSet;
+use crate::meter::{MeterSet, Owners};
 use crate::progress;
 use crate::session::{self, Session, outcome_of};
 use crate::workload::shuffler::Shuffler;
@@ -25,11 +25,13 @@ use model::blast::record::{Counted, Delivery, End, Header, Receiver, Round, add}
 use model::blast::{BlastPlan, BlastRecord};
 use model::envelope::Kind;
 use model::experiment::Cell;
+use model::explained::FEWEST_ROUNDS;
 use model::record::Outcome;
 use model::slice::{RoundRecord, SliceReading, SliceRecord, SliceWork};
 use model::unit::{Bytes, Nanos};
 use receiver::{CountingReceiver, Counts};
 use remote::RemoteReceiver;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use submitters::Submitters;
@@ -41,6 +43,10 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
 /// Longest time that packets are waited for after the last was sent.
 const LONGEST_DRAIN: Duration = Duration::from_secs(30);
+/// Rounds that keep accounts: an interval needs many rather than long ones.
+const EXPLAINING_ROUNDS: u32 = 8;
+/// Shortest slice of them.
+const SHORTEST_EXPLAINING: Duration = Duration::from_millis(50);
 /// Packets are over if none arrived for this time.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -99,7 +105,7 @@ fn measure(
 ) -> Result<(BlastRecord, End)> {
     use sys::schedule::{Class, set_class};
     let begun = Instant::now();
-    let meters = session.undisturbed_meters()?;
+    let meters = session.meters_of_rounds()?;
     let receiving = Receiving::open(plan, settings.target)?;
     session.calibration.wait(CALIBRATION);
     let header = Header {
@@ -118,7 +124,11 @@ fn measure(
     let real_time = set_class(Class::RealTime).is_ok();
     let mut measurement =
         Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
-    let (rounds, outcome) = measurement.rounds();
+    let (rounds, mut outcome) = measurement.rounds();
+    let mut explaining = Vec::new();
+    if outcome.is_ok() {
+        outcome = measurement.explain(rounds.len(), &mut explaining);
+    }
     if real_time {
         // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
@@ -136,7 +146,7 @@ fn measure(
     };
     let nanos = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let end = End { outcome, tsc_hertz: session.clock().0, nanos, warnings: Vec::new() };
-    Ok((BlastRecord { header, rounds, end: None }, end))
+    Ok((BlastRecord { header, rounds, explaining, end: None }, end))
 }
 
 /// Refuses CPUs on which this process may not run. Returns how many it may use.
@@ -202,6 +212,15 @@ impl Receiving {
         }
     }
 
+    /// The receiver's thread, if it is one of this process.
+    fn owners(&self) -> Owners {
+        let servers = match self {
+            Self::Own(receiver) => BTreeSet::from([receiver.thread()]),
+            Self::Remote(_) => BTreeSet::new(),
+        };
+        Owners { servers, ..Owners::default() }
+    }
+
     fn about(&self) -> Receiver {
         let (same_machine, same_network, receive_buffer) = match self {
             Self::Own(receiver) => (true, true, receiver.receive_buffer()),
@@ -223,6 +242,10 @@ impl Receiving {
     }
 }
 
+fn in_nanos(length: Duration) -> Nanos {
+    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+}
+
 struct Measurement<'a> {
     plan: &'a BlastPlan,
     session: &'a Session<'a>,
@@ -237,7 +260,7 @@ impl Measurement<'_> {
     fn rounds(&mut self) -> (Vec<Round>, Result<()>) {
         let mut rounds = Vec::new();
         while rounds.len() < self.plan.rounds as usize {
-            match self.round(rounds.len()) {
+            match self.round(rounds.len(), self.plan.slice.duration()) {
                 Ok(Some(round)) => match self.session.settings.saver.append_unsynced("round", &round) {
                     Ok(()) => rounds.push(round),
                     Err(error) => return (rounds, Err(error)),
@@ -249,8 +272,26 @@ impl Measurement<'_> {
         (rounds, Ok(()))
     }
 
-    /// One round; `None` if it was interrupted.
-    fn round(&mut self, number: usize) -> Result<Option<Round>> {
+    /// After so many rounds, shorter ones whose slices keep accounts. Returns what ended them early.
+    fn explain(&mut self, rounds: usize, explaining: &mut Vec<RoundRecord>) -> Result<()> {
+        // In all as long as a quarter of the others.
+        let measured = self.plan.slice.duration().mul_f64(rounds as f64);
+        let slice = (measured / (4 * EXPLAINING_ROUNDS)).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
+        if rounds < FEWEST_ROUNDS {
+            return Ok(());
+        }
+        while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain() {
+            let round = self.round(rounds, slice);
+            self.meters.stop_explaining();
+            let Some(Round { slices, .. }) = round? else { break };
+            self.session.settings.saver.append_unsynced("explaining", &slices)?;
+            explaining.push(slices);
+        }
+        Ok(())
+    }
+
+    /// One round with slices of this length; `None` if it was interrupted.
+    fn round(&mut self, number: usize, length: Duration) -> Result<Option<Round>> {
         if self.session.interrupted() {
             return Ok(None);
         }
@@ -260,9 +301,9 @@ impl Measurement<'_> {
         let (mut slices, mut deliveries) = (Vec::new(), Vec::new());
         for turn in self.shuffler.shuffled((0..points.len()).map(Some).chain([None])) {
             let measured = match turn.and_then(|place| Some((place, *points.get(place)?))) {
-                None => self.background().map(|slice| (slice, None)),
+                None => self.background(length).map(|slice| (slice, None)),
                 Some((place, point)) => {
-                    let (slice, delivery) = self.slice(place, point)?;
+                    let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
                         let rounds = u32::try_from(number).unwrap_or(u32::MAX);
@@ -281,27 +322,28 @@ impl Measurement<'_> {
     }
 
     /// The machine without packets; `None` if it was interrupted.
-    fn background(&mut self) -> Option<SliceRecord> {
-        let length = (self.plan.slice.duration() / 2).max(SHORTEST_BACKGROUND);
-        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+    fn background(&mut self, slice: Duration) -> Option<SliceRecord> {
+        let length = (slice / 2).max(SHORTEST_BACKGROUND);
+        let nanos = in_nanos(length);
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
-        let before = Box::new(self.meters.boundary(nanos));
+        let before = Box::new(self.meters.begin_slice(nanos));
         self.session.settings.interruption.sleep(length);
-        let after = Box::new(self.meters.boundary(nanos));
+        let after = Box::new(self.meters.end_slice(nanos, self.receiving.owners()));
         let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
         (!self.session.interrupted()).then_some(SliceRecord { case: None, reading })
     }
 
     /// A slice of a point, and what became of all its packets.
-    fn slice(&mut self, place: usize, point: Point) -> Result<(SliceRecord, Delivery)> {
+    fn slice(&mut self, place: usize, point: Point, length: Duration) -> Result<(SliceRecord, Delivery)> {
         let (drops, counts) = (self.receiving.drops()?, self.receiving.begin()?);
         let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
-        let before = Box::new(self.meters.boundary(self.plan.slice));
+        let before = Box::new(self.meters.begin_slice(in_nanos(length)));
         let first = Instantaneous::read(&mut self.receiving, &submitters)?;
-        self.session.settings.interruption.sleep(self.plan.slice.duration());
-        let after = Box::new(self.meters.boundary(self.plan.slice));
+        self.session.settings.interruption.sleep(length);
+        let owners = Owners { workers: submitters.threads(), ..self.receiving.owners() };
+        let after = Box::new(self.meters.end_slice(in_nanos(length), owners));
         let last = Instantaneous::read(&mut self.receiving, &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;

@@ -8,6 +8,7 @@ mod cache;
 mod catch_up;
 mod counter_by_bytes;
 mod executions;
+mod explaining;
 mod neighbours;
 mod one_cpu;
 mod protocol;
@@ -84,6 +85,8 @@ pub enum Stage<'a> {
         /// The comparison that is furthest from its precision.
         standing: Option<Standing>,
     },
+    /// After the last of these, a round was completed that says where the difference is.
+    Explaining { rounds: usize, elapsed: Duration, of: Duration },
 }
 
 /// Receives the progress of an experiment.
@@ -133,7 +136,7 @@ fn measure(
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_requested()
     })?;
-    let meters = session.undisturbed_meters()?;
+    let meters = session.meters_of_rounds()?;
     let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
@@ -172,8 +175,14 @@ fn measure(
         work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
     };
     settings.session.saver.begin(&header.envelope, &header)?;
-    let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
-    let (outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
+    let mut record = CompareRecord { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
+    let begun = Instant::now();
+    let (mut outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
+    if outcome == Outcome::Completed {
+        let took = begun.elapsed().saturating_sub(runner.cache.spent());
+        let budget = Duration::from_secs_f64(experiment.rules.budget_seconds);
+        outcome = runner.explain(schedule, &mut record, (took, budget), observer);
+    }
     let warnings = std::mem::take(&mut runner.warnings);
     let mut end = End { outcome, reason, tsc_hertz: session.clock().0, canaries: canary::run(), warnings };
     // Switch off what is still on, and report it if that fails.
@@ -261,10 +270,8 @@ impl RoundRunner<'_> {
             let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
             starts.push(begun.elapsed().saturating_sub(self.cache.spent()));
             let before = begun.elapsed();
-            let begin_nanos = Nanos(monotonic_nanos());
-            let measured = warmed.and_then(|()| self.round(schedule));
-            let Measured { slices, latencies, commands, cpu } = match measured {
-                Ok(Some(measured)) => measured,
+            let round = match warmed.and_then(|()| self.recorded(schedule)) {
+                Ok(Some(round)) => round,
                 Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
                     return Ok((Outcome::Interrupted, "interrupted".to_owned()));
                 }
@@ -273,8 +280,6 @@ impl RoundRunner<'_> {
                 Err(error) if record.rounds.is_empty() => return Err(error),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
-            let end_nanos = Nanos(monotonic_nanos());
-            let round = RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu };
             progress.add(&round);
             let kept = self.settings.session.saver.append("round", &round);
             record.rounds.push(round);
@@ -290,11 +295,21 @@ impl RoundRunner<'_> {
             let charged = elapsed.saturating_sub(self.cache.spent());
             // Rounds of an earlier regime do not count; but the wait for the last regime is limited.
             let warm_up = starts.get(progress.before()).copied().unwrap_or_default().min(budget);
-            // Another round of this length would exceed the budget.
-            if rounds >= FEWEST_ROUNDS && charged - warm_up + (elapsed - before).mul_f64(0.5) > budget {
+            let round = elapsed - before;
+            // Another round of this length would exceed the budget, of which explaining rounds need a part.
+            let available = budget.saturating_sub(self.reserve(schedule, budget, round));
+            if rounds >= FEWEST_ROUNDS && charged - warm_up + round.mul_f64(0.5) > available {
                 return Ok((Outcome::Completed, format!("budget of {:.0} s", budget.as_secs_f64())));
             }
         }
+    }
+
+    /// Measures one round, with its times; `None` if it was interrupted.
+    fn recorded(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
+        let begin_nanos = Nanos(monotonic_nanos());
+        let Some(Measured { slices, latencies, commands, cpu }) = self.round(schedule)? else { return Ok(None) };
+        let end_nanos = Nanos(monotonic_nanos());
+        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu }))
     }
 
     /// Measures one round; `None` if it was interrupted.
@@ -319,9 +334,9 @@ impl RoundRunner<'_> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
-        let before = Box::new(self.meters.boundary(nanos));
+        let before = Box::new(self.meters.begin_slice(nanos));
         std::thread::sleep(length);
-        let after = Box::new(self.meters.boundary(nanos));
+        let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
         let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
     }

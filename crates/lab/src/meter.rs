@@ -157,6 +157,21 @@ impl Work for NoWork {
     }
 }
 
+/// The workload of a slice, which counts its work itself.
+struct OfSlice(Owners);
+
+impl Work for OfSlice {
+    fn done(&self) -> Option<Done> {
+        None
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+    fn owners(&self) -> Owners {
+        self.0.clone()
+    }
+}
+
 /// All meters of a measurement.
 pub struct MeterSet {
     readers: CpuReaders,
@@ -164,6 +179,8 @@ pub struct MeterSet {
     accounts: Option<Box<AccountWindows>>,
     sampler: Option<Box<Sampling>>,
     events: Option<EventMeter>,
+    /// Whether a round keeps accounts all the time; `None` without rounds.
+    explains: Option<bool>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -181,12 +198,15 @@ impl MeterSet {
         Self::open_where(selection, |_| Ok(()))
     }
 
-    /// The same for measurements without windows of their own for meters that disturb.
+    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts ([`MeterSet::explain`]).
     ///
     /// # Errors
     /// Likewise.
-    pub fn open_undisturbed(selection: Selection) -> Result<Self> {
-        Self::open_where(selection, |meter| if meter.disturbs() { Err(NO_WINDOWS.to_owned()) } else { Ok(()) })
+    pub fn open_for_rounds(selection: Selection) -> Result<Self> {
+        let fits = |meter: Meter| !meter.disturbs() || meter == Meter::Accounts;
+        let meters =
+            Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })?;
+        Ok(Self { explains: Some(false), ..meters })
     }
 
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
@@ -211,7 +231,18 @@ impl MeterSet {
         }
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
-        Ok(Self { readers, once, accounts, sampler, events: None, proc_stat, selection, statuses, probes })
+        Ok(Self {
+            readers,
+            once,
+            accounts,
+            sampler,
+            events: None,
+            explains: None,
+            proc_stat,
+            selection,
+            statuses,
+            probes,
+        })
     }
 
     /// The same, with events that are counted in windows of their own: those that the user asks for, or where the meters are not chosen,
@@ -247,6 +278,11 @@ impl MeterSet {
 
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
+        match self.explains {
+            Some(true) => return Windows { quiet: false, disturbing: vec![Mode::Alone(Meter::Accounts)] },
+            Some(false) => return Windows { quiet: true, disturbing: Vec::new() },
+            None => {}
+        }
         let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
         let meters = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter));
         let disturbing: Vec<Mode> = meters.chain(self.events.iter().flat_map(EventMeter::modes)).collect();
@@ -276,10 +312,38 @@ impl MeterSet {
         self.events.iter_mut().for_each(|events| events.note(work));
     }
 
-    /// Reads every clock at one end of a slice of this length. Both ends must read the same clocks, so the decision
+    /// Whether accounts can be kept.
+    pub fn can_explain(&self) -> bool {
+        self.accounts.is_some()
+    }
+
+    /// From now on, slices and executions keep accounts all the time, until [`MeterSet::stop_explaining`]. Returns whether they do.
+    pub fn explain(&mut self) -> bool {
+        let explains = self.accounts.as_mut().is_some_and(|accounts| accounts.hold());
+        self.explains = Some(explains);
+        explains
+    }
+
+    /// From now on, they keep none.
+    pub fn stop_explaining(&mut self) {
+        self.explains = Some(false);
+        self.accounts.iter_mut().for_each(|accounts| accounts.release());
+    }
+
+    /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
     /// depends on the length, not on the time since the last reading.
-    pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
-        let snapshot = self.read(Mode::Quiet, &NoWork, |meter| meter.fits(slice));
+    pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
+        let mode = if self.explains == Some(true) { Mode::Alone(Meter::Accounts) } else { Mode::Quiet };
+        self.boundary(mode, length, Owners::default())
+    }
+
+    /// The same at its end. `owners` tells the tasks of its workload.
+    pub fn end_slice(&mut self, length: Nanos, owners: Owners) -> Snapshot {
+        self.boundary(Mode::Quiet, length, owners)
+    }
+
+    fn boundary(&mut self, mode: Mode, length: Nanos, owners: Owners) -> Snapshot {
+        let snapshot = self.read(mode, &OfSlice(owners), |meter| meter.fits(length));
         self.once.iter_mut().for_each(Paced::begin_anew);
         snapshot
     }
@@ -292,14 +356,13 @@ impl MeterSet {
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
         let events = self.events.as_mut().map(|events| events.before(mode)).unwrap_or_default();
         let at_nanos = Nanos(monotonic_nanos());
-        // Beside the instant at which the accounts are closed: reading them takes longer at one end of a window than at the other.
+        // Beside the instant at which the accounts are closed.
         let early = self.accounts.as_ref().map(|_| work.done());
-        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
+        self.accounts.iter_mut().for_each(|accounts| accounts.close(mode));
         let cpus = self.readers.read(mode);
         let done = early.unwrap_or_else(|| work.done());
         let mut clocks = ByMeter::default();
         let thread = work.thread_nanos().filter(|_| self.selection.allows(Meter::Thread));
-        clocks.set(Meter::Accounts, read.clocks);
         clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
         let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
         clocks.set(Meter::ProcStat, idle);
@@ -309,6 +372,8 @@ impl MeterSet {
         }
         let storage_read = work.storage_read();
         let probes = self.probes.read();
+        let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
+        clocks.set(Meter::Accounts, read.clocks);
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
         // Last, because naming what was sampled takes longest.
         let none = Relations::default();

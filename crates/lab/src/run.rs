@@ -100,7 +100,7 @@ fn measure_phase(
         before,
         after: files.look(),
     });
-    let owners = Owners { workers: subject.pool.thread_ids(), command: None };
+    let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let (jobs, failure) = subject.pool.join();
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
@@ -153,7 +153,7 @@ impl Work for Running<'_> {
         own_storage_read()
     }
     fn owners(&self) -> Owners {
-        Owners { workers: self.pool.thread_ids(), command: None }
+        Owners { workers: self.pool.thread_ids(), ..Owners::default() }
     }
 }
 

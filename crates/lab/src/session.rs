@@ -174,13 +174,13 @@ impl<'a> Session<'a> {
         MeterSet::open(self.settings.meters.clone())?.beside(probes).counting(self.settings.events.as_deref())
     }
 
-    /// The same, for what has no windows of its own for meters that disturb.
+    /// The same, for rounds.
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn undisturbed_meters(&self) -> Result<MeterSet> {
+    pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        Ok(MeterSet::open_undisturbed(self.settings.meters.clone())?.beside(probes))
+        Ok(MeterSet::open_for_rounds(self.settings.meters.clone())?.beside(probes))
     }
 
     /// Runs prepare, with the values of this point of a sweep.

@@ -1,5 +1,7 @@
 //! Who CPU time is charged to: tasks that were read before and after, and exact accounts.
 
+pub(crate) mod named;
+
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 

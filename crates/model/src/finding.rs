@@ -194,12 +194,15 @@ pub struct PhaseFinding {
     #[serde(default)]
     pub cycles_per_io_by_name: Option<Estimate>,
     /// Whether `cycles_per_io` and the figures that follow from it are those by name: where other processes use more than 5 % of the
-    /// machine.
+    /// machine beside the load, or before and after it.
     #[serde(default)]
     pub known_by_name: bool,
     /// Part of the machine's time that other processes used while the load ran, 0 to 1; `null` without exact accounts.
     #[serde(default)]
     pub others_busy_fraction: Option<f64>,
+    /// The same before and after the load.
+    #[serde(default)]
+    pub others_busy_fraction_before: Option<f64>,
     /// Cycles of the background per I/O: gross − net.
     pub cycles_per_io_background: Option<f64>,
     /// Basis of the interval, in words, or why there is none.

@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod events;
 pub mod experiment;
 pub mod experiment_kind;
+pub mod explained;
 pub mod finding;
 pub mod ftq;
 pub mod guest;

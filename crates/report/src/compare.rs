@@ -10,6 +10,7 @@ mod contents;
 mod csv_rows;
 mod curves;
 mod environment;
+mod explained;
 mod figures;
 mod notes;
 mod probes;
@@ -38,7 +39,9 @@ const FEW: usize = 3;
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
-    let mut sections = vec![Section::new("", vec![glance]), changes(finding), along(finding)];
+    let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
+    sections.push(Section::on_page("Where the change is", explained::blocks(finding)));
+    sections.push(along(finding));
     sections.push(Section::new("", probes::blocks(finding)));
     sections.extend(section::sections(finding));
     sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));

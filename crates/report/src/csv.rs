@@ -53,7 +53,9 @@ mod tests {
             let rows = read(&csv(&document(&finding)));
             let values =
                 |probe: &ProbeComparison| [probe.per_io, probe.per_second, probe.mean].into_iter().flatten().count();
-            let of_cell = |cell: &CellFinding| cell.metrics.len() + cell.probes.iter().map(values).sum::<usize>();
+            let of_cell = |cell: &CellFinding| {
+                cell.metrics.len() + cell.probes.iter().map(values).sum::<usize>() + cell.accounts.len()
+            };
             let expected: usize = finding.cells.iter().map(of_cell).sum();
             assert_eq!(rows.len(), expected + 1, "{name}");
         }
@@ -68,6 +70,11 @@ mod tests {
         assert_eq!((field(&rows, 1, "rw"), field(&rows, 1, "bs")), ("randread", "4k"));
         assert_eq!(field(&rows, 1, "metric"), "cycles_per_io");
         assert_eq!(field(&rows, 1, "change").parse::<f64>().unwrap(), cycles.change.unwrap());
+        let explained = fixture::explained();
+        let rows = read(&csv(&document(&explained)));
+        let row = rows.iter().position(|row| row.contains(&"account softirq net_rx".to_owned())).unwrap();
+        let of = |column| field(&rows, row, column).to_owned();
+        assert_eq!(["change", "difference", "difference_low", "detected"].map(of), ["", "-9", "-13", "true"]);
         let rows = read(&csv(&document(&fixture::unmeasured())));
         let row = rows.iter().position(|row| row.contains(&"latency_p999".to_owned())).unwrap();
         assert_eq!(field(&rows, row, "change"), "");

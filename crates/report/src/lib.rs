@@ -19,6 +19,7 @@ mod csv;
 mod doctor;
 pub mod document;
 mod experiment;
+mod explained;
 mod flame_graph;
 pub mod format;
 mod ftq;

@@ -3,6 +3,7 @@
 pub mod change_points;
 pub mod common_shift;
 pub mod crossover;
+pub mod difference;
 pub mod estimate;
 pub mod evidence;
 pub mod histogram;
@@ -31,6 +32,7 @@ pub mod verdict;
 pub use change_points::{Change, change_points};
 pub use common_shift::{CommonShift, common_shift};
 pub use crossover::{Crossover, SweepPoint, Winner, crossover};
+pub use difference::{Difference, difference};
 pub use estimate::Estimate;
 pub use evidence::Evidence;
 pub use holm::holm;

@@ -1,7 +1,8 @@
 //! Exact accounts: planted loads are charged where they belong, and nothing stays in the kernel.
 
-use super::iotoll::{Folder, number};
+use super::iotoll::{Folder, eventually, number};
 use super::machine::{skip, skip_without_idle_time};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// The accounts of the first phase; `None` where they cannot be kept, or nothing was idle.
@@ -63,4 +64,112 @@ fn children_that_end_at_once_are_the_commands() {
     // Other tests may start programs too.
     let of = |owner: &str| share(&accounts, |account| account["owner"] == owner);
     assert!(of("workload") > 0.3, "{accounts:?}");
+}
+
+/// The accounts of the only cell; `None` where they cannot be kept.
+#[track_caller]
+fn compared(test: &str, finding: &Value) -> Option<Vec<Value>> {
+    if let Some(reason) = finding["unexplained"].as_str() {
+        skip(test, reason);
+        return None;
+    }
+    Some(finding["cells"][0]["accounts"].as_array().unwrap().clone())
+}
+
+const COMPARE: &str = "compare --quiet --format json --rw=randread --bs=4k --size=4m";
+
+/// Busy work in the submitting thread.
+#[test]
+fn a_planted_difference_belongs_to_the_own_threads() {
+    let folder = Folder::new();
+    let words = format!("{COMPARE} --no-save --budget 8s --baseline inject_ns=0 --candidate inject_ns=2000");
+    let finding = folder.iotoll(&words).run().json();
+    let Some(accounts) = compared("a_planted_difference_belongs_to_the_own_threads", &finding) else { return };
+    let cycles = 2000.0 * number(&finding["environment"]["host"]["tsc_hertz"]) / 1e9;
+    let own = &accounts[0];
+    let change = &own["change_cycles_per_io"];
+    assert_eq!((own["name"].as_str(), own["detected"].as_bool()), (Some("the workload's own threads"), Some(true)));
+    assert!((0.7..1.6).contains(&(number(&change["value"]) / cycles)), "{change} beside {cycles}");
+    assert!(number(&change["low"]) <= number(&change["value"]) && number(&change["value"]) <= number(&change["high"]));
+    for other in accounts.iter().skip(1).filter(|other| other["detected"] == true) {
+        assert!(number(&other["change_cycles_per_io"]["value"]).abs() < 0.3 * cycles, "{other}");
+    }
+    let explained = &finding["cells"][0]["explained"];
+    let sum: f64 = accounts.iter().map(|account| number(&account["change_cycles_per_io"]["value"])).sum();
+    assert!((sum - number(&explained["change_cycles_per_io"]["value"])).abs() < 1e-3 * cycles, "{sum} {explained}");
+    assert!(number(&explained["rounds"]) >= 3.0, "{explained}");
+    // Of other meters nobody asked for accounts.
+    let without = folder.iotoll(&words).word_list("--meters idle").run().json();
+    assert!(without["cells"][0]["accounts"].as_array().unwrap().is_empty() && without["unexplained"].is_null());
+}
+
+/// Killed while accounts are kept: the record has every round, and another measurement can keep accounts.
+#[test]
+fn a_kill_in_an_explaining_round_keeps_the_answer() {
+    const TEST: &str = "a_kill_in_an_explaining_round_keeps_the_answer";
+    let folder = Folder::new();
+    let start = || folder.iotoll(&format!("{COMPARE} --out kept --budget 8s --aa")).start();
+    let mut running = start();
+    let lines = |name: &str| {
+        let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with(&format!("{{\"{name}\""))).count()
+    };
+    assert!(eventually(|| running.ended() || folder.exists("kept/record.jsonl") && lines("explaining") >= 3));
+    if lines("explaining") == 0 {
+        let finding = running.wait().json();
+        assert!(compared(TEST, &finding).is_none(), "{finding}");
+        return;
+    }
+    running.signal(Signal::KILL);
+    running.wait();
+    let (rounds, explaining) = (lines("round"), lines("explaining"));
+    let ended = folder.iotoll("report kept --format json").run();
+    let finding = ended.json();
+    assert_eq!(number(&finding["rounds"]) as usize, rounds, "{finding}");
+    assert_eq!(number(&finding["cells"][0]["explained"]["rounds"]) as usize, explaining, "{finding}");
+    assert!(finding["outcome"]["failed"].as_str().is_some_and(|why| why.contains("cut off")), "{}", finding["outcome"]);
+}
+
+/// Packets over loopback: the sender, the softirq that delivers, and the receiver.
+#[test]
+fn a_packet_is_divided_between_sender_softirq_and_receiver() {
+    let folder = Folder::new();
+    let words = "blast --quiet --no-save --format json --duration 3s --rounds 6 --method sendto,gso";
+    let finding = folder.iotoll(words).run().json();
+    let points = finding["points"].as_array().unwrap();
+    let Some(accounts) = points[0]["accounts"].as_array() else {
+        let reason = finding["unexplained"].as_str().unwrap();
+        return skip("a_packet_is_divided_between_sender_softirq_and_receiver", reason);
+    };
+    let of = |fits: &dyn Fn(&Value) -> bool| share(accounts, fits);
+    assert!((of(&|_| true) - 1.0).abs() < 1e-6, "{accounts:?}");
+    for part in [
+        of(&|account| account["owner"] == "workload"),
+        of(&|account| account["name"] == "softirq net_rx"),
+        of(&|account| account["owner"] == "peer"),
+    ] {
+        assert!(part > 0.02, "{accounts:?}");
+    }
+    // A batch in one call costs the sender less.
+    let own = points[1]["accounts"].as_array().unwrap().iter().find(|account| account["owner"] == "workload").unwrap();
+    assert!(number(&own["change_cycles_per_packet"]["value"]) < 0.0, "{own}");
+}
+
+/// Not even between the windows of an execution.
+#[test]
+fn only_explaining_rounds_keep_accounts() {
+    let folder = Folder::new();
+    let words = "compare --quiet --out kept --format json --budget 6s --slices off";
+    let commands = ["--baseline-cmd", "dd if=/dev/zero of=/dev/null count=100000", "--candidate-cmd"];
+    let iotoll = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word));
+    let finding = iotoll.word("dd if=/dev/zero of=/dev/null count=200000").run().json();
+    if compared("only_explaining_rounds_keep_accounts", &finding).is_none() {
+        return;
+    }
+    let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+    let lines = |name: &str| text.lines().filter(|line| line.starts_with(&format!("{{\"{name}\""))).collect::<Vec<_>>();
+    let keeps = |line: &&str| line.contains("\"alone\":\"accounts\"");
+    let (rounds, explaining) = (lines("round"), lines("explaining"));
+    assert!(!rounds.iter().any(keeps) && rounds.len() >= 2, "{} rounds", rounds.len());
+    assert!(explaining.iter().all(keeps) && explaining.len() >= 3, "{} explaining rounds", explaining.len());
 }

@@ -7,7 +7,7 @@ use model::blast::plan::ORDERED_PAYLOAD;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::datagrams::{Arrived, ManyReceiver};
@@ -40,6 +40,8 @@ struct Live {
     reordered: AtomicU64,
     /// Counts the executions that others began.
     executions: AtomicU64,
+    /// Id of the thread; 0 before it begins.
+    thread: AtomicU32,
 }
 
 /// A receiver in this process.
@@ -71,6 +73,7 @@ impl CountingReceiver {
             }
             // A shared table of files costs each call two atomic operations.
             let _ = sys::process::unshare_descriptors();
+            counts.thread.store(sys::schedule::thread_id().unsigned_abs(), Ordering::Relaxed);
             receive(&own, &counts, &ended);
         });
         let thread = thread.map_err(|error| Error::instrument("starting the receiver's thread", error))?;
@@ -79,6 +82,11 @@ impl CountingReceiver {
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Id of its thread, once it has begun.
+    pub fn thread(&self) -> u32 {
+        self.live.thread.load(Ordering::Relaxed)
     }
 
     /// New submitters begin. Their ports may be those of earlier ones, whose numbers are forgotten.

@@ -7,7 +7,7 @@ use model::blast::plan::{BlastPlan, Method, Point};
 use model::blast::record::Counted;
 use model::unit::Nanos;
 use nbd::transmit_queue::Queueing;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,8 @@ pub(super) struct Submitters {
     start: Arc<Gate>,
     stop: Arc<AtomicBool>,
     live: Vec<Arc<Live>>,
-    clocks: Arc<Mutex<Vec<ThreadClock>>>,
+    /// Ids and clocks of the threads.
+    clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
     threads: Vec<JoinHandle<BTreeMap<i32, u64>>>,
     /// The thread that drains a ring.
     task: Option<JoinHandle<BTreeMap<i32, u64>>>,
@@ -133,7 +134,8 @@ impl Submitters {
             let _ = cpu.map(|cpu| sys::schedule::pin_to(&[cpu]));
             // A shared table of files costs each call two atomic operations.
             let _ = sys::process::unshare_descriptors();
-            clocks.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::of_caller());
+            let own = (sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller());
+            clocks.lock().unwrap_or_else(PoisonError::into_inner).push(own);
             start.pass();
             work()
         });
@@ -154,7 +156,13 @@ impl Submitters {
     /// CPU time of the submitters so far.
     pub fn thread_nanos(&self) -> Nanos {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        clocks.iter().filter_map(|clock| clock.nanos().ok().map(Nanos)).sum()
+        clocks.iter().filter_map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
+    }
+
+    /// Ids of the threads, of which all have begun.
+    pub fn threads(&self) -> BTreeSet<u32> {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.iter().map(|(thread, _)| *thread).collect()
     }
 
     /// Ends them. Returns the packets that the kernel accepted, and those that it refused, by reason.

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// When the meters cannot be opened.
 pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     let calibration = Calibration::begin();
-    let meters = MeterSet::open_undisturbed(settings.session.meters.clone())?;
+    let meters = MeterSet::open_for_rounds(settings.session.meters.clone())?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let storage = host::storage::of_experiment(&experiment);

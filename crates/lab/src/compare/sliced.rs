@@ -8,6 +8,7 @@ use super::work_counter::{Source, counted};
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
+use crate::meter::Owners;
 use model::comparison::record::{Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
@@ -323,10 +324,10 @@ impl RoundRunner<'_> {
         std::thread::sleep(guard);
         // The counter before the clocks at both ends, so that both cover the same length.
         let first = command.read(source);
-        let before = Box::new(self.meters.boundary(nanos));
+        let before = Box::new(self.meters.begin_slice(nanos));
         self.sleep(slice);
         let last = command.read(source);
-        let after = Box::new(self.meters.boundary(nanos));
+        let after = Box::new(self.meters.end_slice(nanos, command.owners()));
         command.freeze(Some(source))?;
         if let Some(history) = history {
             history.add(missed, [woke, first, last]);
@@ -344,10 +345,10 @@ impl RoundRunner<'_> {
         let Some(command) = command else { return self.alone(length, Tasks::Unread) };
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         command.read(source);
-        let before = Box::new(self.meters.boundary(nanos));
+        let before = Box::new(self.meters.begin_slice(nanos));
         self.sleep(length);
         command.read(source);
-        let after = Box::new(self.meters.boundary(nanos));
+        let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
         let work = SliceWork::default();
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work, tasks: None } }
     }

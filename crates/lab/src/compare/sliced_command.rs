@@ -5,6 +5,7 @@ use super::work_counter::{Everything, Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, OutputParser, Prepared, last_line, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
+use crate::meter::Owners;
 use crate::network_namespace;
 use crate::placing::pinned;
 use crate::shell::short;
@@ -125,6 +126,11 @@ impl<'a> SlicedCommand<'a> {
     /// The cases that it runs for.
     pub fn cases(&self) -> &[usize] {
         &self.cases
+    }
+
+    /// The tasks that are the workload.
+    pub fn owners(&self) -> Owners {
+        Owners { command: Some(self.child.id()), ..Owners::default() }
     }
 
     /// Time since it was started.

@@ -159,11 +159,11 @@ impl RoundRunner<'_> {
         self.cache.before_slice(case)?;
         let read_before = worker_process.storage_read();
         self.neighbours.before(case);
-        let before = Box::new(self.meters.boundary(nanos));
+        let before = Box::new(self.meters.begin_slice(nanos));
         worker_process.go(true);
         self.sleep(length);
         worker_process.halt()?;
-        let mut after = Box::new(self.meters.boundary(nanos));
+        let mut after = Box::new(self.meters.end_slice(nanos, worker_process.owners()));
         after.whereabouts = self.neighbours.after(case, worker_process);
         let storage_read = worker_process.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..worker_process.work() };

@@ -3,6 +3,7 @@
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
+use crate::meter::Owners;
 use crate::page_cache::storage_read_of;
 use crate::wait_limit::WaitLimit;
 use model::comparison::record::SliceWork;
@@ -96,6 +97,11 @@ impl WorkerProcess {
 
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// The tasks that are the workload.
+    pub fn owners(&self) -> Owners {
+        Owners { command: Some(self.child.id()), ..Owners::default() }
     }
 
     /// The work of all threads in the last slice.

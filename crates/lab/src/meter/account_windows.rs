@@ -1,7 +1,8 @@
 //! The accounts as a meter: attached for windows of their own, because the programs add time to each switch and interrupt.
 //!
 //! They are attached before the first reading of such a window, and detached after its last, so that neither is in it. Attaching takes
-//! some milliseconds, in which the load runs on; the time before the window is a gap anyway.
+//! some milliseconds, in which the load runs on; the time before the window is a gap anyway. Rounds of slices hold them from before the
+//! first slice until after the last.
 
 use super::accounts::{AccountTimes, Accounts, InterruptUse, SoftirqUse, Use, WakeUps, Waker};
 use super::tasks::Owners;
@@ -19,19 +20,26 @@ const KEPT: Mode = Mode::Alone(Meter::Accounts);
 /// Accounts, and what they had when the latest window began.
 pub(super) struct AccountWindows {
     accounts: Accounts,
+    /// They stay attached between windows.
+    held: bool,
     open: Option<AccountTimes>,
+    /// When they were closed last, if they were.
+    closed: Option<Nanos>,
     /// Busy time in all windows so far, at the end of the latest.
     clock: Clocks,
-    /// What is known of the present load, or of the machine without one.
-    load: Load,
+    /// What is known of each load that takes turns, and of the machine without one.
+    loads: HashMap<LoadKey, Load>,
+    /// The present one.
+    load: LoadKey,
     relations: Relations,
 }
+
+/// Tells loads apart: whether one runs, and the process of a command.
+type LoadKey = (bool, Option<u32>);
 
 /// What is known since a load began, or ended.
 #[derive(Default)]
 struct Load {
-    /// Whether it is one.
-    runs: bool,
     /// Time of other processes, and the time that passed, in nanoseconds.
     others: f64,
     passed: f64,
@@ -76,9 +84,12 @@ impl AccountWindows {
         accounts.detach();
         Ok(Self {
             accounts,
+            held: false,
             open: None,
+            closed: None,
             clock: Clocks::default(),
-            load: Load::default(),
+            loads: HashMap::new(),
+            load: LoadKey::default(),
             relations: Relations::default(),
         })
     }
@@ -87,24 +98,41 @@ impl AccountWindows {
         &self.relations
     }
 
+    /// Keeps them attached from now on, also between windows. Returns whether they are.
+    pub(super) fn hold(&mut self) -> bool {
+        self.held = self.accounts.attach().is_ok();
+        self.loads.clear();
+        self.held
+    }
+
+    /// Detaches them.
+    pub(super) fn release(&mut self) {
+        (self.held, self.open, self.closed) = (false, None, None);
+        self.accounts.detach();
+    }
+
     /// Before a snapshot that is followed by time in this mode.
     pub(super) fn before(&mut self, next: Mode) {
-        if next == KEPT && self.open.is_none() {
+        if next == KEPT && self.open.is_none() && !self.held {
             // Where it fails, the window has no accounts.
             let _ = self.accounts.attach();
         }
     }
 
-    /// At a snapshot.
+    /// At a snapshot, beside the readings of other clocks.
+    pub(super) fn close(&mut self, next: Mode) {
+        let is_end = self.open.is_some() || next == KEPT;
+        self.closed = (is_end && self.accounts.close().is_ok()).then(|| Nanos(monotonic_nanos()));
+    }
+
+    /// After these readings: it takes longer, and more so at the end of a window.
     pub(super) fn read(&mut self, next: Mode, owners: &Owners) -> AccountReading {
         let begun = self.open.take();
-        if begun.is_none() && next != KEPT {
-            return AccountReading::default();
-        }
-        let now = Nanos(monotonic_nanos());
+        let Some(now) = self.closed.take() else { return AccountReading::default() };
+        let Ok(times) = self.accounts.read() else { return AccountReading::default() };
         // A window in which the programs missed something has no accounts.
-        let read = self.accounts.read().ok().filter(|times| times.left_out == 0 && times.forks_lost == 0);
-        let Some(times) = read else { return AccountReading::default() };
+        let missed = |times: &AccountTimes| (times.left_out, times.forks_lost);
+        let begun = begun.filter(|begun| missed(begun) == missed(&times));
         let mut reading = AccountReading::default();
         if let Some(begun) = &begun {
             let found = self.since(&times, begun, owners);
@@ -114,8 +142,9 @@ impl AccountWindows {
             let before = self.clock.nanos.first().copied().unwrap_or_default();
             self.clock.at_nanos += Nanos(found.passed_nanos.0 / cpus);
             self.clock.nanos = vec![before + busy];
-            self.load.others += found.others_part() * found.passed_nanos.as_f64();
-            self.load.passed += found.passed_nanos.as_f64();
+            let load = self.loads.entry(self.load).or_default();
+            load.others += found.others_part() * found.passed_nanos.as_f64();
+            load.passed += found.passed_nanos.as_f64();
             reading.accounts = Some(Box::new(found));
         } else {
             // The instant of the first reading; later ones follow by the time that passed on the CPUs.
@@ -128,12 +157,12 @@ impl AccountWindows {
 
     /// Whether the cost will be that of the load by its name, which only these windows give.
     pub(super) fn are_needed(&self) -> bool {
-        self.load.others > BUSY_OTHERS * self.load.passed
+        self.loads.get(&self.load).is_some_and(|load| load.others > BUSY_OTHERS * load.passed)
     }
 
     /// After a snapshot.
     pub(super) fn after(&mut self) {
-        if self.open.is_none() {
+        if self.open.is_none() && !self.held {
             self.accounts.detach();
         }
     }
@@ -149,13 +178,20 @@ impl AccountWindows {
             }
         };
         let runs = !owners.workers.is_empty() || owners.command.is_some();
-        if runs != self.load.runs {
-            self.load = Load { runs, ..Load::default() };
+        let load = (runs, owners.command);
+        if self.load != load && !self.held {
+            // Loads that follow one another.
+            self.loads.clear();
         }
-        self.load.add_wakes(now, before);
+        self.load = load;
+        let known = self.loads.entry(load).or_default();
+        known.add_wakes(now, before);
         let us = self.accounts.own_process();
         let mut family = Family { us, parents: &now.parents, owners, peers: BTreeSet::new() };
-        family.find_peers(now, &self.load);
+        // Without a workload nobody works for it.
+        if runs {
+            family.find_peers(now, known);
+        }
         let of_task = |nanos| Use { nanos, count: 0 };
         let earlier: HashMap<(u32, u32), Use> =
             before.tasks.iter().map(|task| ((task.process, task.thread), of_task(task.nanos))).collect();
@@ -228,6 +264,9 @@ impl Family<'_> {
         if kernel {
             return TaskOwner::Kernel;
         }
+        if process == self.us && self.owners.servers.contains(&thread) {
+            return TaskOwner::Peer;
+        }
         if process == self.us {
             // The kernel's workers of our io_uring engines are threads of this process.
             let worker = self.owners.workers.contains(&thread) || name.starts_with("iou-");
@@ -242,10 +281,6 @@ impl Family<'_> {
 
     /// Finds the processes that the workload wakes, and those that they wake.
     fn find_peers(&mut self, now: &AccountTimes, load: &Load) {
-        // Without a workload nobody works for it.
-        if !load.runs {
-            return;
-        }
         let mut woken: BTreeMap<u32, Vec<(Waker, u64)>> = BTreeMap::new();
         for (&(waker, process), &count) in &load.wakes {
             woken.entry(process).or_default().push((waker, count));

@@ -32,6 +32,8 @@ const FORKS: u32 = 16_384;
 /// Pairs of a waker and a process between two readings; what finds no room is not counted.
 const WAKERS: u32 = 16_384;
 
+const NOT_ATTACHED: &str = "the accounts are not attached";
+
 /// Names of softirqs, in the order of linux/interrupt.h.
 pub const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
@@ -88,6 +90,8 @@ struct Attached {
     cpus: Vec<u32>,
     /// The bank that is written.
     bank: usize,
+    /// The one that was closed last, if it was not read since.
+    closed: Option<usize>,
     totals: Totals,
     /// What the kernel had left out before.
     left_out_before: u64,
@@ -239,18 +243,36 @@ impl Accounts {
         let cpus = sys::schedule::online_cpus().map_err(listing)?;
         // The bank before the start has only counts of events while the programs were attached one by one.
         let (before, bank) = (0, 1);
-        self.close(&cpus, bank)?;
+        self.close_into(&cpus, bank)?;
         self.words_of(before).for_each(|words| words.iter().for_each(|word| word.store(0, Ordering::Relaxed)));
-        Ok(Attached { _links: links, cpus, bank, totals: Totals::default(), left_out_before })
+        Ok(Attached { _links: links, cpus, bank, closed: None, totals: Totals::default(), left_out_before })
     }
 
-    /// Ends the accounts at this instant on each CPU, and reads them.
+    /// Ends the accounts at this instant on each CPU: a matter of microseconds. Reading them may wait.
     ///
     /// # Errors
     /// When the programs are not attached, or a CPU is offline now; they are detached then.
-    pub fn read(&mut self) -> Result<AccountTimes, String> {
+    pub fn close(&mut self) -> Result<(), String> {
         let Some(mut attached) = self.attached.take() else {
-            return Err("the accounts are not attached".to_owned());
+            return Err(NOT_ATTACHED.to_owned());
+        };
+        let (closed, next) = (attached.bank, 1 - attached.bank);
+        self.close_into(&attached.cpus, next).map_err(|error| error.to_string())?;
+        (attached.bank, attached.closed) = (next, Some(closed));
+        self.attached = Some(attached);
+        Ok(())
+    }
+
+    /// Reads the accounts as they were when they were closed; closes them if they were not.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn read(&mut self) -> Result<AccountTimes, String> {
+        if self.attached.as_ref().is_none_or(|attached| attached.closed.is_none()) {
+            self.close()?;
+        }
+        let Some(mut attached) = self.attached.take() else {
+            return Err(NOT_ATTACHED.to_owned());
         };
         let times = self.read_attached(&mut attached).map_err(|error| error.to_string())?;
         self.attached = Some(attached);
@@ -263,15 +285,13 @@ impl Accounts {
     }
 
     /// On each CPU, the next time goes to `bank`.
-    fn close(&self, cpus: &[u32], bank: usize) -> Result<(), Error> {
+    fn close_into(&self, cpus: &[u32], bank: usize) -> Result<(), Error> {
         let offset = if bank == 0 { 0 } else { u64::from(self.layout.bank().unsigned_abs()) };
         cpus.iter().try_for_each(|cpu| self.programs.close.run_on(*cpu, &[offset]))
     }
 
     fn read_attached(&mut self, attached: &mut Attached) -> Result<AccountTimes, Error> {
-        let (closed, next) = (attached.bank, 1 - attached.bank);
-        self.close(&attached.cpus, next)?;
-        attached.bank = next;
+        let closed = attached.closed.take().unwrap_or(1 - attached.bank);
         let totals = &mut attached.totals;
         totals.close(closed, self.accounts(closed));
         totals.add_tasks(closed, &self.maps.tasks.drain()?);

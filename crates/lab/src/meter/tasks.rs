@@ -17,6 +17,8 @@ use sys::clock::{monotonic_nanos, process_nanos};
 pub struct Owners {
     /// Ids of the workload's threads in this process.
     pub workers: BTreeSet<u32>,
+    /// Ids of threads in this process that serve it: a receiver of packets.
+    pub servers: BTreeSet<u32>,
     /// A measured command, whose descendants are the workload too.
     pub command: Option<u32>,
 }
@@ -145,7 +147,7 @@ mod tests {
             let _ = stopped.recv();
         });
         let id = receive.recv().unwrap();
-        let owners = Owners { workers: [id].into(), command: None };
+        let owners = Owners { workers: [id].into(), ..Owners::default() };
         let times = TaskScan::now().since(&before, &owners);
         drop(stop);
         thread.unwrap().join().unwrap();

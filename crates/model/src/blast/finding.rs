@@ -4,6 +4,7 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
+use crate::explained::{ExplainedFinding, PacketAccount};
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
@@ -50,6 +51,9 @@ pub struct BlastFinding {
     pub background_fraction: Option<f64>,
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
+    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
+    #[serde(default)]
+    pub unexplained: Option<String>,
     /// Servers that iotoll started for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub services: Vec<Service>,
@@ -113,6 +117,12 @@ pub struct PointFinding {
     /// Change against the stored measurement, if it has this point.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since_stored: Option<SinceStored>,
+    /// The cost in the explaining rounds, an I/O being a delivered packet, and its change against the first point; `null` without such rounds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub explained: Option<ExplainedFinding>,
+    /// The accounts of a packet, the largest first; the last is the sum of small ones.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub accounts: Vec<PacketAccount>,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
 }

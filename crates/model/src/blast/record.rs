@@ -17,6 +17,8 @@ pub struct BlastRecord {
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<Round>,
+    /// Explaining rounds, after all others: their slices keep exact accounts, which disturbs them. Nothing but the accounts uses them.
+    pub explaining: Vec<RoundRecord>,
     /// How it ended; `None` if it was cut off.
     pub end: Option<End>,
 }

@@ -5,6 +5,7 @@ use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
+use crate::explained::{self, ExplainedFinding, Explaining, PacketAccount, Parts};
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -12,7 +13,9 @@ use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
+use crate::stats::{
+    Estimate, Neighbours, Pair, PairedRound, Resolution, confidence_of_each, difference, log_ratio, ratio_of_sums,
+};
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
 use crate::thousands;
@@ -74,7 +77,11 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         0 => header.allowed_cpus.map_or(host.cpus, |allowed| allowed.min(host.cpus)),
         several => several.min(host.cpus),
     };
-    let found = points.iter().enumerate().map(|(place, point)| point_finding(record, &sums, (place, point), cpus));
+    let mut costs = explain(record, &host, &sums).into_iter();
+    let found = points.iter().enumerate().map(|(place, point)| {
+        let (explained, accounts) = costs.next().unwrap_or_default();
+        PointFinding { explained, accounts, ..point_finding(record, &sums, (place, point), cpus) }
+    });
     let mut finding = BlastFinding {
         schema: SCHEMA.to_owned(),
         method_version: header.envelope.method_version,
@@ -90,6 +97,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_fraction: sums.background_fraction(),
         points: found.collect(),
+        unexplained: explained::reason(&header.meters).filter(|_| record.explaining.is_empty()),
         published: header.plan.published.clone(),
         services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
@@ -142,8 +150,25 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
         context_switches_per_packet: estimate(Metric::ContextSwitchesPerIo),
         probes_per_packet: probes(record, place),
         since_stored: None,
+        explained: None,
+        accounts: Vec::new(),
         packets,
     }
+}
+
+/// The cost of each point, divided into accounts, and its change against the first; empty without explaining rounds.
+fn explain(record: &BlastRecord, host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<PacketAccount>)> {
+    let rounds: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
+    let seen = (0..sums.cases()).all(|point| sums.never_idle(point).is_none());
+    let meter = sums.meter.filter(|_| seen);
+    let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, &rounds) else { return Vec::new() };
+    let parts: Vec<Parts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
+    let confidence = confidence_of_each(parts.iter().skip(1).map(Parts::count).sum());
+    let of = |(point, parts): (usize, &Parts)| {
+        let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point).and_then(|rounds| difference(&rounds));
+        (parts.whole(undisturbed, explaining.known_by_name()), parts.of_packets(confidence, point == 0))
+    };
+    parts.iter().enumerate().map(of).collect()
 }
 
 /// The candidate divided by the baseline.

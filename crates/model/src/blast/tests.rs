@@ -104,7 +104,7 @@ fn record() -> BlastRecord {
         services: Vec::new(),
     };
     let end = End { outcome: Outcome::Completed, tsc_hertz: CLOCK, nanos: Nanos(6 * SLICE), warnings: Vec::new() };
-    BlastRecord { header, rounds, end: Some(end) }
+    BlastRecord { header, rounds, explaining: Vec::new(), end: Some(end) }
 }
 
 fn near(found: f64, truth: f64) -> bool {

@@ -5,6 +5,7 @@
 
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
+use crate::explained::{AccountChange, ExplainedFinding};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -58,12 +59,18 @@ pub struct CompareFinding {
     /// versions.
     #[serde(default)]
     pub families: Option<Families>,
+    /// The changes of accounts of all cells, whose intervals hold together; `null` without explaining rounds.
+    #[serde(default)]
+    pub account_family: Option<FamilyFinding>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
     /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
     #[serde(default)]
     pub unseen_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
+    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
+    #[serde(default)]
+    pub unexplained: Option<String>,
     /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
     pub crossovers: Vec<CrossoverFinding>,
     /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
@@ -247,6 +254,12 @@ pub struct CellFinding {
     /// The probes (`--probe`); empty if none were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeComparison>,
+    /// The cost in the explaining rounds, whose accounts follow; `null` without such rounds.
+    #[serde(default)]
+    pub explained: Option<ExplainedFinding>,
+    /// Accounts in both arms: first those whose change is detected, the largest first; the last is the sum of small ones.
+    #[serde(default)]
+    pub accounts: Vec<AccountChange>,
 }
 
 /// A probe while either arm ran.

@@ -21,6 +21,9 @@ pub struct CompareRecord {
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<RoundRecord>,
+    /// Explaining rounds, after all others: their slices keep exact accounts, which disturbs them. Nothing but the accounts uses them.
+    #[serde(default)]
+    pub explaining: Vec<RoundRecord>,
     /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
     /// yet.
     #[serde(default)]

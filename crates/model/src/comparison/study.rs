@@ -2,6 +2,7 @@
 
 mod caveats;
 mod change;
+mod explaining;
 mod page_cache;
 mod placement;
 mod probes;
@@ -137,6 +138,7 @@ fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
 pub(crate) struct View<'a> {
     header: &'a Header,
     pub(crate) rounds: &'a [RoundRecord],
+    explaining: &'a [RoundRecord],
     /// Rounds before the first of these.
     skipped: usize,
     boots: &'a [BootRecord],
@@ -148,6 +150,7 @@ impl<'a> View<'a> {
         Self {
             header: &record.header,
             rounds: &record.rounds,
+            explaining: &record.explaining,
             skipped: 0,
             boots: &record.boots,
             end: record.end.as_ref(),
@@ -190,7 +193,10 @@ impl CompareFinding {
         self.lines.clear();
         self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        (self.families, self.unseen_fraction) = (None, None);
+        for cell in &mut self.cells {
+            (cell.explained, cell.accounts) = (None, Vec::new());
+        }
+        (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -213,10 +219,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
+    let explaining::Explained { family: account_family, costs } = explaining::explain(record, sums, &pairs);
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
-        .filter_map(|((baseline, candidate), found)| {
+        .zip(costs)
+        .filter_map(|(((baseline, candidate), found), explaining::Cost { explained, accounts })| {
             let case = experiment.cases.get(candidate)?;
             let family = |metric| if is_target(found, metric, &targets) { &families.targets } else { &families.others };
             let finding = |(metric, result): (&Metric, &Result<Found, String>)| {
@@ -229,6 +237,8 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, measured, baseline, candidate),
                 probes: probes::comparisons(record, sums, baseline, candidate),
+                explained,
+                accounts,
             })
         })
         .collect();
@@ -260,6 +270,8 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         limits: Vec::new(),
         targets,
         families: Some(families),
+        account_family,
+        unexplained: explaining::reason(record),
         unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
         cells,
         rules: experiment.rules.clone(),
@@ -331,6 +343,12 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let ended = match warm_up.rounds {
         0 => ended.to_owned(),
         rounds => format!("{ended}; {rounds} more at the beginning were discarded as warm-up"),
+    };
+    let ended = match record.explaining.len() {
+        0 => ended,
+        rounds => {
+            format!("{ended}; {rounds} further rounds kept accounts, and are not in the answer")
+        }
     };
     let rounds = match record.rounds.len() {
         1 => "1 round".to_owned(),

@@ -5,6 +5,7 @@ use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, Quantity};
+use crate::slice::RoundRecord;
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use serde::Deserialize;
@@ -16,6 +17,8 @@ pub enum Line {
     /// What is known before the first packet.
     Header(Box<Header>),
     Round(Box<Round>),
+    /// An explaining round.
+    Explaining(RoundRecord),
     End(Box<End>),
 }
 
@@ -33,11 +36,12 @@ impl Recorded for BlastRecord {
             _ => return Err(misplaced(0, "is not the header of a blast of packets")),
         };
         header.envelope = envelope;
-        let mut record = Self { header, rounds: Vec::new(), end: None };
+        let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None };
         for (line, number) in lines.zip(1..) {
             match line {
                 Line::Round(_) if record.end.is_some() => return Err(misplaced(number, "is a round after the end")),
                 Line::Round(round) => record.rounds.push(*round),
+                Line::Explaining(round) => record.explaining.push(round),
                 Line::End(end) => record.end = Some(*end),
                 Line::Header(_) => return Err(misplaced(number, "is a second header")),
             }

@@ -19,6 +19,8 @@ pub enum Line {
     /// What is known before the first round.
     Header(Box<Header>),
     Round(RoundRecord),
+    /// An explaining round. A version that does not know them does not take it for one of the answer.
+    Explaining(RoundRecord),
     /// A complete boot of an arm.
     Boot(Box<BootLine<BootRecord, RoundRecord>>),
     /// How the experiment ended.
@@ -47,12 +49,13 @@ impl Recorded for CompareRecord {
             _ => return Err(misplaced(0, "is not the header of a comparison")),
         };
         header.envelope = envelope;
-        let mut record = Self { header, rounds: Vec::new(), boots: Vec::new(), end: None };
+        let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
         // Boots of the current, incomplete round.
         let mut booted = Vec::new();
         for (line, number) in lines.zip(1..) {
             match line {
                 Line::Round(round) => record.rounds.push(round),
+                Line::Explaining(round) => record.explaining.push(round),
                 Line::Boot(line) => {
                     let BootLine { boot, round } = *line;
                     record.boots.push(boot);

@@ -3,19 +3,16 @@
 
 mod exact;
 
-pub(super) use exact::{ByAccount, Total, account_in_words, largest_others, of_the_load, others_part, rates};
+pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates};
 
 use super::Context;
 use super::background::BackgroundRates;
 use super::io_time::{own_growth, own_in_interval};
-use super::windows::SOAKER;
+use crate::account::named::{LEAST_SHARE, SOAKER, label};
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
-
-/// Smaller accounts are combined, because they are noise compared with the rest.
-const LEAST_SHARE: f64 = 0.01;
 
 /// An account of which nothing but its cost is known.
 const NOT_EXACT: AccountFinding = AccountFinding {
@@ -135,21 +132,4 @@ fn by_tasks(
     let rest = net - charged;
     other("no task: interrupts, idle entry and exit, ended tasks", rest);
     accounts
-}
-
-/// Ends the name of a process that is not the workload's.
-const OTHER_PROCESS: &str = " (another process)";
-
-/// Workers of one pool are one account: `kworker/u4:2-flush` and `kworker/0:1` only differ in numbers.
-fn label(owner: TaskOwner, name: &str) -> String {
-    match (owner, name.split_once('/')) {
-        (TaskOwner::Kernel, Some((pool, _))) => pool.to_owned(),
-        (TaskOwner::Iotoll, _) => "iotoll's own meters".to_owned(),
-        // The kernel's name of a worker for requests of io_uring that would block.
-        (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
-        (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
-        (TaskOwner::Other, _) => format!("{name}{OTHER_PROCESS}"),
-        (TaskOwner::Peer, _) => format!("{name} (woken by the workload)"),
-        _ => name.to_owned(),
-    }
 }

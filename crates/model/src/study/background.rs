@@ -1,9 +1,10 @@
 //! The background as a rate, which is subtracted from each meter's figures.
 
 use super::Context;
-use super::accounts::{self, ByAccount};
+use super::accounts;
 use super::caveats::NEVER_IDLE;
 use super::windows::{Window, grouped, windows};
+use crate::account::named::ByAccount;
 use crate::finding::{Background, BackgroundTask};
 use crate::record::{Meter, Mode, Snapshot, Stretch, TaskOwner};
 use crate::stats::estimate::half_width;

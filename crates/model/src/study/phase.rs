@@ -8,6 +8,7 @@ use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
 use super::{events, page_cache, placement, probes, regimes, series, symbols};
 use crate::account::BUSY_OTHERS;
+use crate::account::named::others_of;
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
@@ -93,9 +94,11 @@ pub(super) fn study(
     let others = accounts::others_part(executions);
     // Without their rates before and after, what serves everybody would be charged to the load.
     let by_name = others.filter(|_| rates.accounts().is_some()).map(|_| Costs::by_name(executions, rates, context));
-    // On a quiet machine all windows give the narrower interval; on a busy one, what others do would be in it.
-    let named =
-        by_name.filter(|named| (others > Some(BUSY_OTHERS) || headline.is_none()) && named.per_second.is_some());
+    // On a quiet machine all windows give the narrower interval; on a busy one, what others do would be in it, or in the level that is
+    // subtracted from it.
+    let others_before = rates.accounts().map(others_of);
+    let busy = [others, others_before].into_iter().flatten().any(|part| part > BUSY_OTHERS);
+    let named = by_name.filter(|named| (busy || headline.is_none()) && named.per_second.is_some());
     let Costs { per_io, per_byte, per_second } = named.unwrap_or(by_level);
     let headline = headline.map(|(meter, _)| meter);
     // Without a meter of the whole machine, only the own threads have an interval.
@@ -134,6 +137,7 @@ pub(super) fn study(
         cycles_per_io_by_level: by_level.per_io.map(|cost| cost.net),
         cycles_per_io_by_name: by_name.and_then(|named| named.per_io).map(|cost| cost.net),
         others_busy_fraction: others,
+        others_busy_fraction_before: others_before,
         known_by_name: named.is_some(),
         cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
         cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),

@@ -1,6 +1,6 @@
 //! Cycles per I/O by function: the part of an account's samples that are in it, times the account.
 
-use super::accounts::account_in_words;
+use crate::account::named::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{

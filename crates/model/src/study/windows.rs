@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::io_time::own_growth;
+use crate::account::named::SOAKER;
 use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
 use crate::meter::{Counts, Meter, ReadAt};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
@@ -10,8 +11,6 @@ use crate::unit::Nanos;
 /// Maximum number of groups of windows for an interval: neighbouring windows are not independent, groups of them nearly
 /// are.
 const GROUPS: usize = 20;
-/// Prefix of the names of the soaker's threads.
-pub(super) const SOAKER: &str = "iotoll-soak";
 
 /// A meter's measurement between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -27,6 +27,12 @@ pub(super) fn table(finding: &BlastFinding) -> Table {
         for (probe, per_packet) in &point.probes_per_packet {
             line("probe_per_packet", probe, "", *per_packet);
         }
+        for account in &point.accounts {
+            line("account_cycles_per_packet", &account.name, "cycles", Some(account.cycles_per_packet));
+            if let Some(change) = account.change_cycles_per_packet {
+                line("account_change_cycles_per_packet", &account.name, "cycles", Some(change));
+            }
+        }
         let packets = &point.packets;
         for (metric, count) in [
             ("packets_sent", packets.sent as f64),

@@ -4,6 +4,7 @@ use crate::cost::fixture::host;
 use model::blast::finding::*;
 use model::blast::plan::{Method, PublishedPackets};
 use model::blast::record::{Counted, Receiver};
+use model::explained::{ExplainedFinding, PacketAccount};
 use model::record::{Host, Outcome};
 use model::scaling::ScalabilityFinding;
 use model::stats::Estimate;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<(&'static str, BlastFinding)> {
         ("curve", curve()),
         ("queues", queues()),
         ("lossy", lossy()),
+        ("explained", explained()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31mパケ|ット</script><b>\n\u{7}")),
         ("hostile_numbers", hostile(-1e300, "名")),
@@ -55,6 +57,8 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
         context_switches_per_packet: Some(estimate(0.31, 0.2)),
         probes_per_packet: probes.map(|(name, value)| (name.to_owned(), Some(estimate(value, 0.01)))).into(),
         since_stored: None,
+        explained: None,
+        accounts: Vec::new(),
         packets: Packets { sent: total + dropped, delivered: total, drops, reordered: Some(0), ..Packets::default() },
     }
 }
@@ -82,6 +86,7 @@ pub fn one() -> BlastFinding {
         meter: Some("timer_list".to_owned()),
         background_fraction: Some(0.008),
         points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
+        unexplained: None,
         published: Vec::new(),
         services: Vec::new(),
         usl: BTreeMap::new(),
@@ -177,6 +182,53 @@ pub fn lossy() -> BlastFinding {
     finding
 }
 
+/// Two methods whose packets are divided into accounts.
+pub fn explained() -> BlastFinding {
+    use model::account::{AccountKind, TaskOwner};
+    let mut finding = methods();
+    finding.points.truncate(2);
+    let account = |name: &str, kind: Option<AccountKind>, owner: Option<TaskOwner>, cycles: f64| PacketAccount {
+        name: name.to_owned(),
+        kind,
+        owner,
+        cycles_per_packet: estimate(cycles, 0.02),
+        share: cycles / 16_700.0,
+        change_cycles_per_packet: None,
+        detected: false,
+    };
+    let (own, peer) = (Some(TaskOwner::Workload), Some(TaskOwner::Peer));
+    let accounts = [
+        account("the workload's own threads", Some(AccountKind::Task), own, 9800.0),
+        account("softirq net_rx", Some(AccountKind::Softirq), None, 4100.0),
+        account("receiver (woken by the workload)", Some(AccountKind::Task), peer, 2700.0),
+        account("others, each below 1 %", None, None, 100.0),
+    ];
+    for (point, share) in finding.points.iter_mut().zip([1.0, 0.87]) {
+        let times =
+            |all: Estimate, factor: f64| Estimate { value: all.value * factor, ..estimate(all.value * factor, 0.02) };
+        let whole = estimate(16_700.0, 0.01);
+        let change = estimate(16_700.0 * (share - 1.0), 0.1);
+        point.explained = Some(ExplainedFinding {
+            rounds: 5,
+            baseline: whole,
+            candidate: times(whole, share),
+            change_cycles_per_io: change,
+            undisturbed_change_cycles_per_io: Some(change),
+            differs: false,
+            known_by_name: false,
+        });
+        point.accounts = accounts.to_vec();
+        for account in point.accounts.iter_mut().filter(|_| share < 1.0) {
+            let change = account.cycles_per_packet.value * (share - 1.0);
+            account.cycles_per_packet = times(account.cycles_per_packet, share);
+            account.change_cycles_per_packet =
+                Some(Estimate { value: change, low: Some(change - 90.0), high: Some(change + 90.0) });
+            account.detected = change.abs() > 90.0;
+        }
+    }
+    finding
+}
+
 /// Interrupted before the end of the first round.
 pub fn empty() -> BlastFinding {
     BlastFinding { rounds: 0, points: Vec::new(), meter: None, background_fraction: None, ..one() }
@@ -184,13 +236,18 @@ pub fn empty() -> BlastFinding {
 
 /// A number and a text in all places that may hold anything.
 pub fn hostile(number: f64, text: &str) -> BlastFinding {
-    let mut finding = methods();
+    let mut finding = explained();
     let wrong = Estimate { value: number, low: Some(-number), high: None };
     finding.limits = crate::limits::hostile(number, text);
     for point in &mut finding.points {
         (point.sent_per_second, point.errors_per_second, point.delivered) = (number, -number, wrong);
         (point.delivered_ratio, point.cycles_per_packet, point.cycles_ratio) = (Some(wrong), Some(wrong), Some(wrong));
         point.sent_ratio = Some(wrong);
+        for account in &mut point.accounts {
+            account.name = text.to_owned();
+            (account.cycles_per_packet, account.change_cycles_per_packet, account.detected) =
+                (wrong, Some(wrong), true);
+        }
         point.probes_per_packet = [(text.to_owned(), Some(wrong))].into();
         point.packets.drops = vec![counted(text, u64::MAX)];
         point.packets.unaccounted = i64::MIN;
@@ -202,6 +259,7 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
         kpps: text.to_owned(),
         source: text.to_owned(),
     }];
+    finding.unexplained = Some(text.to_owned());
     finding.receiver.address = text.to_owned();
     finding.command_line = vec![text.to_owned()];
     finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, text)];

@@ -26,6 +26,7 @@ fn blasts_as_they_are_read() {
     insta::assert_snapshot!("methods_at_120", terminal(&fixture::methods(), 120));
     insta::assert_snapshot!("curve_at_100", terminal(&fixture::curve(), 100));
     insta::assert_snapshot!("lossy_at_80", terminal(&fixture::lossy(), 80));
+    insta::assert_snapshot!("explained_at_100", terminal(&fixture::explained(), 100));
     insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), 80));
     insta::assert_snapshot!("lossy_as_a_mail", Format::Mail.render(&fixture::lossy(), Ink::Plain, 72));
 }

@@ -5,9 +5,10 @@ use crate::document::{Cell, Column, Table};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{BothArms, CellFinding, MetricFinding, ProbeComparison};
 use model::experiment::Metric;
+use model::explained::AccountChange;
 
 /// The columns after those of the axes.
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 31] = [
     "arm",
     "metric",
     "unit",
@@ -36,6 +37,9 @@ const COLUMNS: [&str; 28] = [
     "total_change",
     "total_low",
     "total_high",
+    "difference",
+    "difference_low",
+    "difference_high",
 ];
 
 pub fn table(finding: &CompareFinding) -> Table {
@@ -55,6 +59,10 @@ pub fn table(finding: &CompareFinding) -> Table {
                 table.row(values.chain(of_probe(finding, cell, probe, (value, arms))).collect());
             }
         }
+        for account in &cell.accounts {
+            let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
+            table.row(values.chain(of_account(finding, cell, account)).collect());
+        }
     }
     table
 }
@@ -64,7 +72,7 @@ fn axis_column(axis: &str) -> String {
     if COLUMNS.contains(&axis) { format!("axis_{axis}") } else { axis.to_owned() }
 }
 
-fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &MetricFinding) -> [Cell; 28] {
+fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &MetricFinding) -> [Cell; 31] {
     let number = Cell::number;
     let verdict = serde_json::to_value(found.verdict).ok();
     let verdict = verdict.as_ref().and_then(|verdict| verdict.as_str()).unwrap_or_default().to_owned();
@@ -100,6 +108,9 @@ fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &
         number(total.map(|total| total.change)),
         number(total.and_then(|total| total.low)),
         number(total.and_then(|total| total.high)),
+        number(None),
+        number(None),
+        number(None),
     ]
 }
 
@@ -111,7 +122,7 @@ fn of_probe(
     (value, arms): (&str, BothArms),
 ) -> impl Iterator<Item = Cell> {
     let change = arms.change;
-    let known = [
+    some_columns([
         ("arm", Cell::from(&cell.arm)),
         ("metric", Cell::from(format!("probe {} {value}", probe.name))),
         ("unit", Cell::from(&probe.unit)),
@@ -122,7 +133,29 @@ fn of_probe(
         ("high", Cell::number(change.map(|change| change.high))),
         ("rounds", Cell::from(finding.rounds.to_string())),
         ("seed", Cell::from(finding.seed.to_string())),
-    ];
+    ])
+}
+
+/// An account, whose change is a difference of cycles.
+fn of_account(finding: &CompareFinding, cell: &CellFinding, account: &AccountChange) -> impl Iterator<Item = Cell> {
+    let change = account.change_cycles_per_io;
+    some_columns([
+        ("arm", Cell::from(&cell.arm)),
+        ("metric", Cell::from(format!("account {}", account.name))),
+        ("unit", Cell::from(Metric::CyclesPerIo.unit())),
+        ("baseline", Cell::number(Some(account.baseline.value))),
+        ("candidate", Cell::number(Some(account.candidate.value))),
+        ("detected", Cell::from(account.detected.to_string())),
+        ("rounds", Cell::from(cell.explained.map_or_else(String::new, |explained| explained.rounds.to_string()))),
+        ("seed", Cell::from(finding.seed.to_string())),
+        ("difference", Cell::number(Some(change.value))),
+        ("difference_low", Cell::number(change.low)),
+        ("difference_high", Cell::number(change.high)),
+    ])
+}
+
+/// A row in which the other columns are empty.
+fn some_columns<const N: usize>(known: [(&'static str, Cell); N]) -> impl Iterator<Item = Cell> {
     let of = move |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, cell)| cell.clone());
     COLUMNS.into_iter().map(move |name| of(name).unwrap_or_else(|| Cell::from("")))
 }

@@ -1,12 +1,14 @@
 //! Typical comparisons, for the tests of every format.
 
 mod booted;
+mod explained;
 mod probes;
 mod reads;
 mod slices;
 mod stored;
 
 pub use booted::booted;
+pub use explained::{explained, explained_sweep};
 pub use probes::probed;
 use slices::slices;
 pub use stored::{stored, stored_sweep};
@@ -40,6 +42,8 @@ pub fn all() -> Vec<(&'static str, CompareFinding)> {
         ("stored_sweep", stored_sweep()),
         ("booted", booted()),
         ("probed", probed()),
+        ("explained", explained()),
+        ("explained_sweep", explained_sweep()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|<b>\n書き\u{7}")),
         ("hostile_numbers", hostile(1e300, "名")),
@@ -310,6 +314,8 @@ pub fn empty() -> CompareFinding {
             targets: FamilyFinding { comparisons: 2, confidence: 0.975 },
             others: FamilyFinding { comparisons: 8, confidence: 0.99375 },
         }),
+        account_family: None,
+        unexplained: None,
         unseen_fraction: Some(0.0499),
         schema: SCHEMA.to_owned(),
         method_version: 1,
@@ -406,6 +412,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         cell.arm = text.to_owned();
         cell.cell = [(text.to_owned(), text.to_owned()), ("bs".to_owned(), "2".to_owned())].into();
         cell.probes = probes::hostile(number, text);
+        (cell.explained, cell.accounts) = explained::hostile(number, text);
         cell.shift =
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
@@ -455,6 +462,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.environment.steal_fraction = Some(number);
     finding.environment.canaries = vec![canaries(number); 3];
     finding.environment.step = Some(EnvironmentStep { after_round: usize::MAX, change: number });
+    finding.unexplained = Some(text.repeat(9));
     finding.warnings = vec![Warning::new(Code::Unknown, text.repeat(30))];
     finding
 }
@@ -489,6 +497,8 @@ fn cell(arm: &str, values: &[(&str, &str)]) -> CellFinding {
         shift: Vec::new(),
         slices: Vec::new(),
         probes: Vec::new(),
+        explained: None,
+        accounts: Vec::new(),
     }
 }
 

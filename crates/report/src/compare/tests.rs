@@ -35,6 +35,8 @@ fn comparisons_as_they_are_read() {
     insta::assert_snapshot!("unmeasured_at_80", terminal(&fixture::unmeasured(), Ink::Plain, 80));
     insta::assert_snapshot!("three_arms_at_80", terminal(&fixture::three_arms(), Ink::Plain, 80));
     insta::assert_snapshot!("probed_at_80", terminal(&fixture::probed(), Ink::Plain, 80));
+    insta::assert_snapshot!("explained_at_80", terminal(&fixture::explained(), Ink::Plain, 80));
+    insta::assert_snapshot!("explained_sweep_at_100", terminal(&fixture::explained_sweep(), Ink::Plain, 100));
     insta::assert_snapshot!("booted_at_80", terminal(&fixture::booted(), Ink::Plain, 80));
     insta::assert_snapshot!("stored_at_80", terminal(&fixture::stored(), Ink::Plain, 80));
     insta::assert_snapshot!("stored_sweep_at_80", terminal(&fixture::stored_sweep(), Ink::Plain, 80));

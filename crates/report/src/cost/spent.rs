@@ -4,6 +4,7 @@
 use crate::document::{Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
 use crate::phrase::tied;
+use model::account::BUSY_OTHERS;
 use model::finding::{AccountFinding, PhaseFinding};
 use model::record::TaskOwner;
 
@@ -138,8 +139,13 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
 fn by_name(phase: &PhaseFinding) -> Option<Note> {
     let (net, others) = (phase.cycles_per_io?, phase.others_busy_fraction?);
     let scale = Scale::of(CYCLES, net);
-    let mut text =
-        format!("Other processes used {} of the machine; they are left out by their names.", number::percent(others));
+    let before = phase.others_busy_fraction_before.filter(|before| *before > BUSY_OTHERS && *before > others);
+    let before = before.map(|before| format!(", and {} before and after the load", number::percent(before)));
+    let mut text = format!(
+        "Other processes used {} of the machine{}; they are left out by their names.",
+        number::percent(others),
+        before.unwrap_or_default()
+    );
     if let Some(level) = phase.cycles_per_io_by_level {
         let ends = level.low.zip(level.high).map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
         text += &format!(

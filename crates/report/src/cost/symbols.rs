@@ -19,6 +19,15 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
     let Some(profile) = &phase.profile else {
         return missing(finding, phase).map(|block| Section::new("", vec![block]));
     };
+    if phase.symbols.is_empty() {
+        let text = format!(
+            "No functions: {} samples, but no net cost above 0 to divide among them",
+            number::count(profile.samples)
+        );
+        let note = Note::new(Tone::Notice, text);
+        let block = Block::new(format!("Functions{suffix}"), Body::Notes).with(vec![note]);
+        return Some(Section::new("", vec![block]));
+    }
     // Most functions are much smaller than the largest.
     let scale = Scale::of(CYCLES, phase.symbols.first()?.cycles_per_io.value / 10.0);
     let large = || phase.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);

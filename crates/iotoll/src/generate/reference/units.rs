@@ -87,7 +87,7 @@ const PARTS: [(&str, &str); 62] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 50] = [
+const KEYS: [(&str, &str, &str); 54] = [
     ("Level", "value", "unit of its series"),
     ("Point", "value", "unit of its series"),
     ("LimitFinding", "found", "its `unit`"),
@@ -109,6 +109,10 @@ const KEYS: [(&str, &str, &str); 50] = [
     ("MetricFinding", "change", "fraction"),
     ("AccountFinding", "low", "cycles per I/O"),
     ("AccountFinding", "high", "cycles per I/O"),
+    ("AccountChange", "baseline", "cycles per I/O"),
+    ("AccountChange", "candidate", "cycles per I/O"),
+    ("ExplainedFinding", "baseline", "cycles per I/O"),
+    ("ExplainedFinding", "candidate", "cycles per I/O"),
     ("MetricFinding", "low", "fraction"),
     ("MetricFinding", "high", "fraction"),
     ("MetricFinding", "mde80", "fraction"),

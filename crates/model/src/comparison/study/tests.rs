@@ -1,5 +1,6 @@
 //! The study of simulated records, whose truth is known.
 
+mod explaining;
 mod hostile;
 mod placement;
 mod regimes;
@@ -136,7 +137,7 @@ pub(in crate::comparison) fn record(
         canaries: canaries(),
         warnings: Vec::new(),
     };
-    CompareRecord { header, rounds, boots: Vec::new(), end: Some(end) }
+    CompareRecord { header, rounds, explaining: Vec::new(), boots: Vec::new(), end: Some(end) }
 }
 
 /// Small variations between rounds, some of them common to both arms.

@@ -4,8 +4,11 @@
 //! undisturbed windows. So an account is its part of all busy time in its windows, times the cost. What the machine does without the
 //! workload is taken off each account by itself.
 
-use super::{LEAST_SHARE, NOT_EXACT, OTHER_PROCESS, SOAKER, label};
-use crate::account::{Account, AccountKind, Accounts, TaskOwner};
+use super::NOT_EXACT;
+use crate::account::named::{
+    AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
+};
+use crate::account::{AccountKind, Accounts, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::meter::Meter;
 use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
@@ -15,19 +18,6 @@ use crate::study::background::{BackgroundRates, Rate};
 use crate::study::per_work::{Per, per_work};
 use crate::study::windows::{Window, done_between, window};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What is one account in a report.
-pub(in crate::study) type AccountKey = (AccountKind, Option<TaskOwner>, String);
-
-/// The time of an account in nanoseconds, and how often it began; both in a window, or per nanosecond that passes on a CPU.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::study) struct Spent {
-    time: f64,
-    count: f64,
-}
-
-/// Accounts that are not idle.
-pub(in crate::study) type ByAccount = BTreeMap<AccountKey, Spent>;
 
 /// A window that kept accounts.
 struct Kept<'a> {
@@ -51,19 +41,6 @@ fn windows_of(
     let snapshots = &stretch.snapshots;
     let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
     pairs.filter_map(move |(before, after)| Some((before, after, kept_in(before, after, interval)?)))
-}
-
-/// Sums by account. Soakers only use otherwise idle time.
-fn by_account(accounts: &Accounts) -> ByAccount {
-    let counts = |account: &&Account| account.kind != AccountKind::Idle && !account.name.starts_with(SOAKER);
-    let mut sums = ByAccount::new();
-    for account in accounts.accounts.iter().filter(counts) {
-        let name = account.owner.map_or_else(|| account.name.clone(), |owner| label(owner, &account.name));
-        let sum = sums.entry((account.kind, account.owner, name)).or_default();
-        sum.time += account.nanos.as_f64();
-        sum.count += account.count as f64;
-    }
-    sums
 }
 
 /// The rates of all accounts without the workload; `None` if none were kept.
@@ -94,25 +71,6 @@ fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates) -> Vec<Kept<'a>
         Kept { before, after, net }
     };
     windows_of(&execution.stretch, execution.io_interval).map(net).collect()
-}
-
-/// Names of the processes that the load wakes, as other processes are called.
-fn peers(accounts: &Accounts) -> BTreeSet<String> {
-    let peers = accounts.accounts.iter().filter(|account| account.owner == Some(TaskOwner::Peer));
-    peers.map(|account| label(TaskOwner::Other, &account.name)).collect()
-}
-
-/// The account of a peer that is another process without the load.
-fn as_peer((kind, owner, name): &AccountKey, peers: &BTreeSet<String>) -> Option<AccountKey> {
-    let is_peer = *owner == Some(TaskOwner::Other) && peers.contains(name);
-    let raw = name.strip_suffix(OTHER_PROCESS)?;
-    is_peer.then(|| (*kind, Some(TaskOwner::Peer), label(TaskOwner::Peer, raw)))
-}
-
-/// Whether an account belongs to the load by its name: its tasks and those that it wakes. What serves the load and others, the kernel's
-/// threads, softirqs, interrupts and idle entry, belongs to it as far as it exceeds its rate without the load.
-fn is_of_the_load((kind, owner, _): &AccountKey) -> bool {
-    *kind != AccountKind::Task || matches!(owner, Some(TaskOwner::Workload | TaskOwner::Peer | TaskOwner::Kernel))
 }
 
 impl Kept<'_> {
@@ -192,7 +150,7 @@ pub(super) fn study(
     // In these windows another meter that disturbs does not run, and cycles of cores are not a time.
     let reads = |meter: &Meter| !meter.disturbs() && meter.counts_time();
     let meter = total.meter.filter(|meter| !total.by_name && reads(meter));
-    let idle_entry: AccountKey = (AccountKind::IdleEntry, None, String::new());
+    let idle_entry = IDLE_ENTRY;
     let windows: Vec<Vec<Kept>> = executions.iter().map(|execution| net_of(execution, rates)).collect();
     let (mut parts, mut totals): (Vec<BTreeMap<&AccountKey, f64>>, Vec<f64>) = Default::default();
     for kept in windows.iter().flatten() {
@@ -248,7 +206,7 @@ pub(super) fn study(
         });
     }
     accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
-    let name = "others, each below 1 %".to_owned();
+    let name = SMALL.to_owned();
     accounts.push(AccountFinding { name, cycles_per_io: small * total.net, share: small, ..NOT_EXACT });
     Some(accounts)
 }
@@ -258,20 +216,4 @@ fn net_busy(kept: &Kept, meter: Meter, rates: &BackgroundRates, context: &Contex
     let window = window(kept.before, kept.after, meter, context)?;
     let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
     Some((window.cycles - rate * window.capacity_seconds) / context.clock.0 * 1e9)
-}
-
-/// How a report calls what a raw name of an account belongs to.
-pub(in crate::study) fn account_in_words(kind: AccountKind, owner: Option<TaskOwner>, name: &str) -> String {
-    let name = owner.map_or_else(|| name.to_owned(), |owner| label(owner, name));
-    in_words(&(kind, owner, name))
-}
-
-fn in_words((kind, _, name): &AccountKey) -> String {
-    match kind {
-        AccountKind::Task => name.clone(),
-        AccountKind::Softirq => format!("softirq {name}"),
-        AccountKind::Irq => format!("interrupt {name}"),
-        AccountKind::IdleEntry => "idle entry and exit".to_owned(),
-        AccountKind::Idle => "idle".to_owned(),
-    }
 }

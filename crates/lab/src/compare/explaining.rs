@@ -1,0 +1,135 @@
+//! Explaining rounds: after the answer is precise enough, further rounds of the same slices or executions keep exact accounts.
+//!
+//! They come last, so that the machine is in the state that the answer describes, and so that their number follows from the time that the
+//! answer took. They are shorter than the others: an interval needs many rounds rather than long ones.
+
+use super::{Observer, RoundRunner, Stage};
+use crate::session::outcome_of;
+use model::comparison::record::{CompareRecord, RoundRecord, Schedule};
+use model::explained::FEWEST_ROUNDS;
+use model::record::Outcome;
+use std::time::{Duration, Instant};
+
+/// Part of the budget that is kept for them.
+const BUDGET_SHARE: u32 = 5;
+/// The time that they get, as a part of the time of the others: together with it, a fifth of the whole.
+const TIME_SHARE: u32 = BUDGET_SHARE - 1;
+/// As many rounds are wanted in that time at least: t(0.975, 11) is 2.2.
+const FEWEST_WANTED: f64 = 12.0;
+/// Blocks of such a round, as a part of those of another one, if that gives more than the fewest rounds and not more than the most: more
+/// rounds narrow an interval more than longer ones.
+const BLOCKS_SHARE: f64 = 4.0;
+/// More rounds narrow an interval little.
+const MOST_ROUNDS: usize = 40;
+
+/// How such a round is cut, and its expected length. `time` is for all of them; another round took `round`. `None` if there are none.
+fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
+    let fewer = |blocks: u32| {
+        let blocks = f64::from(blocks);
+        let of = |rounds: f64| blocks * time.div_duration_f64(round.max(Duration::from_millis(1))) / rounds;
+        let wanted = of(FEWEST_WANTED).min((blocks / BLOCKS_SHARE).ceil()).max(of(MOST_ROUNDS as f64));
+        wanted.clamp(1.0, blocks.max(1.0)) as u32
+    };
+    let length = |blocks: u32, fewer: u32| round.mul_f64(f64::from(fewer) / f64::from(blocks.max(1)));
+    match schedule {
+        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
+            let (all, blocks) = (blocks, fewer(blocks));
+            Some((Schedule::Slices { slice_nanos, warm_up_nanos, blocks }, length(all, blocks)))
+        }
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu } => {
+            let (all, blocks) = (blocks, fewer(blocks));
+            Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu }, length(all, blocks)))
+        }
+        Schedule::WholeRounds { .. } | Schedule::Executions => Some((schedule, round)),
+        // A boot measures one arm.
+        Schedule::Boots => None,
+    }
+}
+
+/// The time of the fewest rounds of this length.
+fn fewest(length: Duration) -> Duration {
+    length.mul_f64(FEWEST_ROUNDS as f64)
+}
+
+impl RoundRunner<'_> {
+    /// Such rounds; `None` if there are none.
+    fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
+        let explains = self.meters.can_explain() && self.experiment.boots.is_none();
+        shortened(schedule, time, round).filter(|_| explains)
+    }
+
+    /// The part of the budget that is kept for them; 0 if the fewest need more than a quarter of it.
+    pub(super) fn reserve(&self, schedule: Schedule, budget: Duration, round: Duration) -> Duration {
+        let reserve = budget / BUDGET_SHARE;
+        let explaining = self.explaining(schedule, reserve, round);
+        let needed = explaining.map(|(_, length)| fewest(length)).filter(|needed| *needed <= budget / TIME_SHARE);
+        needed.map_or(Duration::ZERO, |needed| needed.max(reserve))
+    }
+
+    /// Measures them, after others that took this long of a budget. Returns how the whole measurement ended.
+    pub(super) fn explain(
+        &mut self,
+        schedule: Schedule,
+        record: &mut CompareRecord,
+        (took, budget): (Duration, Duration),
+        observer: Observer,
+    ) -> Outcome {
+        let round = took.div_f64(record.rounds.len().max(1) as f64);
+        let (time, begun) = (took / TIME_SHARE, Instant::now());
+        let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
+        // A comparison that ended early has time left for the fewest.
+        if fewest(length) > time.max(budget.saturating_sub(took)) {
+            return Outcome::Completed;
+        }
+        loop {
+            let (rounds, elapsed) = (record.explaining.len(), begun.elapsed());
+            let full = rounds >= FEWEST_ROUNDS && elapsed + length / 2 > time;
+            if full || rounds >= MOST_ROUNDS || !self.meters.explain() {
+                break;
+            }
+            let interruption = &self.settings.session.interruption;
+            let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
+            let measured = warmed.and_then(|()| self.recorded(schedule));
+            self.meters.stop_explaining();
+            let round = match measured {
+                // Nobody reads their latencies, which are most of a record.
+                Ok(Some(round)) => RoundRecord { latencies: Vec::new(), ..round },
+                Ok(None) => return Outcome::Interrupted,
+                Err(error) => return outcome_of(&error),
+            };
+            length = begun.elapsed() - elapsed;
+            let kept = self.settings.session.saver.append("explaining", &round);
+            record.explaining.push(round);
+            if let Err(error) = kept {
+                return Outcome::Failed(error.to_string());
+            }
+            observer(Stage::Explaining { rounds: rounds + 1, elapsed: begun.elapsed(), of: time });
+        }
+        Outcome::Completed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::unit::Nanos;
+
+    #[test]
+    fn explaining_rounds_have_fewer_of_the_same_blocks() {
+        let slices = |blocks| Schedule::Slices { slice_nanos: Nanos(10), warm_up_nanos: Nanos(2), blocks };
+        let seconds = Duration::from_secs_f64;
+        let cut = |blocks, time| shortened(slices(blocks), seconds(time), seconds(1.0)).unwrap();
+        // Twelve rounds in 2.4 s, of a fifth of the blocks.
+        assert_eq!(cut(30, 2.4), (slices(6), seconds(0.2)));
+        assert_eq!(cut(30, 10.0), (slices(8), seconds(8.0 / 30.0)), "more rounds rather than longer ones");
+        assert_eq!(cut(30, 24.0), (slices(18), seconds(18.0 / 30.0)), "but not too many");
+        assert_eq!(cut(30, 0.1), (slices(1), seconds(1.0 / 30.0)));
+        assert_eq!(cut(1, 2.4), (slices(1), seconds(1.0)));
+        let whole = Schedule::WholeRounds { slice_nanos: Nanos(10) };
+        let of = |schedule| shortened(schedule, seconds(2.4), seconds(1.0));
+        for schedule in [whole, Schedule::Executions] {
+            assert_eq!(of(schedule), Some((schedule, seconds(1.0))));
+        }
+        assert_eq!(of(Schedule::Boots), None);
+    }
+}

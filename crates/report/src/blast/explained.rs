@@ -1,0 +1,113 @@
+//! Whose the cycles of a packet are: the accounts of each point, and what changed against the first.
+
+use super::{name, remark, short_name};
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
+use crate::explained::{interval, scale, signed, whole};
+use crate::number::{self, CYCLES};
+use model::blast::BlastFinding;
+use model::blast::finding::PointFinding;
+use model::explained::PacketAccount;
+
+/// Of more points, only a page has the accounts.
+const FEW: usize = 4;
+/// Accounts named in a sentence.
+const NAMED: usize = 4;
+
+/// A sentence for each point but the first, and all accounts; empty without explaining rounds.
+pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
+    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.accounts.is_empty()).collect();
+    let few = points.len() <= FEW;
+    let sentences = points.iter().skip(1).filter_map(|point| sentence(finding, point)).filter(|_| few);
+    let sentences = Block::new("", Body::Notes).with(sentences.collect());
+    let block = Block::new("Where the cycles of a packet go", Body::Table(table(&points))).with(notes(&points));
+    let why = finding.unexplained.as_ref();
+    let why = why.map(|why| remark(format!("not divided into accounts: {why}")));
+    let why = Block::new("", Body::Notes).with(why.into_iter().collect());
+    vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
+}
+
+/// "gso, 1 submitter: of −12.3 [−12.5, −12.1] kcycles per packet against sendto, 1 submitter: −9.0 […] the workload's own threads".
+fn sentence(finding: &BlastFinding, point: &PointFinding) -> Option<Note> {
+    let change = point.explained?.change_cycles_per_io;
+    let first = finding.points.first()?;
+    let detected = point.accounts.iter().filter(|account| account.detected);
+    let mut parts: Vec<(&PacketAccount, model::stats::Estimate)> =
+        detected.filter_map(|account| Some((account, account.change_cycles_per_packet?))).collect();
+    parts.sort_by(|(_, one), (_, other)| other.value.abs().total_cmp(&one.value.abs()));
+    let scale = scale(parts.iter().map(|(_, change)| change.value).chain([change.value]));
+    let named = parts.iter().take(NAMED).map(|(account, change)| format!("{} {}", whole(scale, change), account.name));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = parts.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let text = format!(
+        "{}: of {} {} per packet against {}: {named}{more}.",
+        name(point),
+        whole(scale, &change),
+        scale.unit,
+        name(first)
+    );
+    (!parts.is_empty()).then(|| Note::new(Tone::Strong, text))
+}
+
+/// One row for each account of each point.
+fn table(points: &[&PointFinding]) -> Table {
+    let several = points.len() > 1;
+    let accounts = || points.iter().flat_map(|point| point.accounts.iter().map(move |account| (*point, account)));
+    let changes = accounts().filter_map(|(_, account)| account.change_cycles_per_packet);
+    let changes = scale(changes.map(|change| change.value));
+    let mut columns: Vec<Column> = several.then(|| Column::text("packets of")).into_iter().collect();
+    columns.push(Column::rows("account"));
+    columns.extend([Column::number("cycles/packet"), Column::number("±").spare(1), Column::number("share")]);
+    if several {
+        let head = format!("change, {}", changes.unit);
+        columns.extend([Column::number(head).spare(3), Column::text("interval").spare(2)]);
+    }
+    columns.push(Column::drawing(Draw::Bar));
+    let mut table = Table { keys: if several { 2 } else { 1 }, ..Table::new(columns) };
+    for (point, account) in accounts() {
+        let cost = account.cycles_per_packet;
+        let mut cells: Vec<Cell> = several.then(|| Cell::from(short_name(point))).into_iter().collect();
+        cells.push(Cell::from(&account.name));
+        cells.push(Cell::from(number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost))));
+        cells.push(Cell::new(Tone::Faint, number::plus_minus(cost.value, cost.low, cost.high)));
+        cells.push(Cell::from(number::percent(account.share)));
+        if several {
+            let change = account.change_cycles_per_packet;
+            let tone = match change.filter(|_| account.detected).map(|change| change.value > 0.0) {
+                Some(true) => Tone::Bad,
+                Some(false) => Tone::Own,
+                None => Tone::Faint,
+            };
+            let text = |of: &dyn Fn(model::stats::Estimate) -> String| change.map_or_else(String::new, of);
+            cells.push(Cell::new(tone, text(&|change| signed(changes, change.value))));
+            cells.push(Cell::new(Tone::Faint, text(&|change| interval(changes, &change))));
+        }
+        cells.push(Cell::drawn(Tone::Notice, Raw::Number(account.share)));
+        table.row(cells);
+    }
+    table
+}
+
+/// What the accounts come from.
+fn notes(points: &[&PointFinding]) -> Vec<Note> {
+    let Some(explained) = points.first().and_then(|point| point.explained) else { return Vec::new() };
+    let mut notes = vec![remark(format!(
+        "From {} shorter rounds that kept accounts, in which a packet costs more; no other figure is from them.{}",
+        explained.rounds,
+        if points.len() > 1 { " Changes are those against the first point." } else { "" }
+    ))];
+    if explained.known_by_name {
+        let text = "Other programs used much of the machine; they are left out by their names.";
+        notes.push(Note::new(Tone::Notice, text));
+    }
+    let differs = points.iter().filter(|point| point.explained.is_some_and(|explained| explained.differs));
+    let differs: Vec<String> = differs.map(|point| short_name(point)).collect();
+    if !differs.is_empty() {
+        let text = format!(
+            "Keeping accounts changes the cost against the first by more than chance: {}.",
+            model::elided_list::elided_list(&differs, ", ")
+        );
+        notes.push(Note::new(Tone::Notice, text));
+    }
+    notes
+}

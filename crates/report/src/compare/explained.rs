@@ -1,0 +1,154 @@
+//! Where a change of the cost is: a sentence and the accounts that changed.
+
+use super::contents;
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Span, Table, Tone};
+use crate::document::{Interval, Scale as DrawnScale};
+use crate::explained::{interval, scale, signed, whole};
+use crate::number::{self, CYCLES};
+use crate::phrase::tied;
+use model::comparison::CompareFinding;
+use model::comparison::finding::CellFinding;
+use model::explained::{AccountChange, ExplainedFinding};
+use model::stats::Estimate;
+
+/// Most accounts of a comparison, and of each cell of a sweep.
+const MOST: usize = 10;
+const MOST_OF_CELL: usize = 3;
+/// Accounts named in the sentence.
+const NAMED: usize = 4;
+
+/// The blocks of all arms; empty without explaining rounds.
+pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for arm in contents::candidates(finding) {
+        let cells: Vec<&CellFinding> =
+            contents::cells(finding, arm).into_iter().filter(|cell| cell.explained.is_some()).collect();
+        let few = cells.len() <= super::FEW;
+        let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
+        blocks.push(Block::new("", Body::Notes).with(sentences.collect()));
+        let block =
+            Block::new("Where the change is", Body::Table(table(finding, arm, &cells))).with(notes(finding, &cells));
+        blocks.push(if few { block } else { block.of(Audience::PAGE) });
+    }
+    let why = finding.unexplained.as_ref();
+    let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
+    blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
+    blocks
+}
+
+/// The accounts that are shown: those that changed, and beside them the large ones that did not.
+fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
+    let most = if contents::is_sweep(finding) { MOST_OF_CELL } else { MOST };
+    let any = cell.accounts.iter().any(|account| account.detected);
+    cell.accounts.iter().filter(move |account| account.detected || account.large).take(if any { most } else { 0 })
+}
+
+/// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".
+fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
+    let explained = cell.explained?;
+    let several = contents::candidates(finding).len() > 1;
+    let point = contents::point(finding, &cell.cell);
+    let place = [Some(cell.arm.as_str()).filter(|_| several), Some(point.as_str())];
+    let place: Vec<&str> = place.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) };
+    let change = explained.change_cycles_per_io;
+    let detected: Vec<&AccountChange> = cell.accounts.iter().filter(|account| account.detected).collect();
+    if detected.is_empty() {
+        let text = format!("{place}No account's change is detected in {} rounds that kept accounts.", explained.rounds);
+        return Some(Note::new(Tone::Faint, text));
+    }
+    let changes = detected.iter().map(|account| account.change_cycles_per_io.value);
+    let scale = scale(changes.chain([change.value]));
+    let named = detected.iter().take(NAMED);
+    let named = named.map(|account| format!("{} {}", whole(scale, &account.change_cycles_per_io), account.name));
+    let more = detected.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let text = format!(
+        "{place}Of {} {} per I/O: {}{more}.",
+        whole(scale, &change),
+        scale.unit,
+        named.collect::<Vec<_>>().join(", ")
+    );
+    Some(Note::new(Tone::Strong, text))
+}
+
+/// One row for each account that is shown.
+fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
+    let axes = contents::axes(finding);
+    let rows: Vec<(&CellFinding, &AccountChange)> =
+        cells.iter().flat_map(|cell| shown(finding, cell).map(move |account| (*cell, account))).collect();
+    let changes = scale(rows.iter().map(|(_, account)| account.change_cycles_per_io.value));
+    let doubtful = rows.iter().any(|(_, account)| !account.detected);
+    let ranges: Vec<(f64, f64)> = rows.iter().filter_map(|(_, account)| range(&account.change_cycles_per_io)).collect();
+    let drawn = Span::of_most(&ranges, 0.0).map(|span| DrawnScale { span, margin: None });
+    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
+    columns.push(Column::rows("account"));
+    columns.extend([Column::number(contents::baseline(finding)).spare(2), Column::number(arm).spare(1)]);
+    columns.extend([Column::number(format!("{}/IO", changes.unit)), Column::text("interval")]);
+    columns.extend(doubtful.then(|| Column::text("detected")));
+    columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
+    let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
+    for (cell, account) in rows {
+        let change = account.change_cycles_per_io;
+        let tone = match (account.detected, change.value > 0.0) {
+            (true, true) => Tone::Bad,
+            (true, false) => Tone::Own,
+            (false, _) => Tone::Plain,
+        };
+        let mut cells: Vec<Cell> =
+            axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default())).collect();
+        cells.push(Cell::from(&account.name));
+        let cost = |cost: Estimate| number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost));
+        cells.extend([account.baseline, account.candidate].map(|arm| Cell::from(cost(arm))));
+        cells.extend([Cell::new(tone, signed(changes, change.value)), Cell::from(interval(changes, &change))]);
+        cells.extend(doubtful.then(|| Cell::from(if account.detected { "yes" } else { "no" })));
+        let ends = change.low.zip(change.high);
+        cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(Interval { value: change.value, ends }))));
+        table.row(cells);
+    }
+    table
+}
+
+/// From the lowest to the highest of an estimate and its ends.
+fn range(estimate: &Estimate) -> Option<(f64, f64)> {
+    let ends = [Some(estimate.value), estimate.low, estimate.high].into_iter().flatten();
+    ends.filter(|end| end.is_finite())
+        .map(|end| (end, end))
+        .reduce(|(low, high), (end, _)| (low.min(end), high.max(end)))
+}
+
+/// What the accounts come from, and whether they explain the change of the answer.
+fn notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> {
+    let Some(first) = cells.first().and_then(|cell| cell.explained) else { return Vec::new() };
+    let mut notes: Vec<Note> = cells.iter().filter_map(|cell| disagreement(finding, cell, &cell.explained?)).collect();
+    if cells.iter().any(|cell| cell.explained.is_some_and(|explained| explained.known_by_name)) {
+        let text = "Other programs used much of the machine; they are left out by their names.";
+        notes.push(Note::new(Tone::Notice, text));
+    }
+    let tested = finding.account_family.map_or(0, |family| family.comparisons);
+    if cells.iter().any(|cell| shown(finding, cell).next().is_some()) {
+        let text = format!(
+            "From {} rounds that kept accounts, none of which is in the answer; the intervals of the changes of all {tested} accounts hold together \
+             ({} each).",
+            first.rounds,
+            tied(&finding.account_family.map_or_else(String::new, |family| number::confidence(family.confidence)))
+        );
+        notes.push(Note::new(Tone::Faint, text));
+    }
+    notes
+}
+
+/// Keeping accounts may disturb one arm more than the other.
+fn disagreement(finding: &CompareFinding, cell: &CellFinding, explained: &ExplainedFinding) -> Option<Note> {
+    let undisturbed = explained.undisturbed_change_cycles_per_io.filter(|_| explained.differs)?;
+    let scale = scale([explained.change_cycles_per_io.value, undisturbed.value].into_iter());
+    let point = contents::point(finding, &cell.cell);
+    let place = if point.is_empty() { point } else { format!("{}: ", tied(&point)) };
+    let text = format!(
+        "{place}The accounts divide a change of {}, but without accounts it is {} {} per I/O: keeping them disturbs the arms unequally.",
+        whole(scale, &explained.change_cycles_per_io),
+        whole(scale, &undisturbed),
+        scale.unit
+    );
+    Some(Note::new(Tone::Notice, text))
+}

@@ -1,0 +1,42 @@
+//! Changes of cycles, with their signs: what explaining rounds found.
+
+use crate::number::{CYCLES, MISSING, Scale};
+use crate::phrase::tied;
+use model::stats::Estimate;
+
+/// The unit of changes: that in which the largest of them has three digits.
+pub(crate) fn scale(changes: impl Iterator<Item = f64>) -> Scale {
+    Scale::of(CYCLES, changes.map(f64::abs).filter(|change| change.is_finite()).fold(0.0, f64::max))
+}
+
+/// "+160".
+pub(crate) fn signed(scale: Scale, value: f64) -> String {
+    let text = scale.cell(value);
+    if value > 0.0 && !text.starts_with(['<', '>']) && text != MISSING { format!("+{text}") } else { text }
+}
+
+/// "[150, 170]", or that there is none.
+pub(crate) fn interval(scale: Scale, change: &Estimate) -> String {
+    change.low.zip(change.high).map_or_else(|| MISSING.to_owned(), |(low, high)| scale.interval(low, high))
+}
+
+/// "+160 [150, 170]".
+pub(crate) fn whole(scale: Scale, change: &Estimate) -> String {
+    tied(&format!("{} {}", signed(scale, change.value), interval(scale, change)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_sign_and_its_interval() {
+        let change = |value: f64| Estimate { value, low: Some(value - 10.0), high: Some(value + 10.0) };
+        let scale = scale([182.0, -9.0, f64::NAN].into_iter());
+        let text = |value| whole(scale, &change(value)).replace('\u{a0}', " ");
+        assert_eq!(text(160.0), "+160 [150, 170]");
+        assert_eq!(text(-9.0), "-9 [-19, 1]");
+        assert_eq!(text(0.0), "0 [-10, 10]");
+        assert_eq!(whole(scale, &Estimate::bare(f64::NAN)), format!("{MISSING}\u{a0}{MISSING}"));
+    }
+}
