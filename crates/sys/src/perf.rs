@@ -1,11 +1,11 @@
-//! perf events of one CPU: hardware cycles, and samples of what runs on a CPU that is not idle.
+//! perf events of one CPU: hardware counters, and samples of what runs on a CPU that is not idle.
 //!
 //! Every event belongs to a CPU, not to a task: iotoll charges the whole machine, including interrupts, kernel threads,
 //! and servers. The kernel allows that only to root, to processes with CAP_PERFMON, or with `perf_event_paranoid` below
 //! 1; an event that cannot be opened reports the reason and a fix ([`why_unavailable`]).
 
 mod cpu_clock_sampler;
-mod cycle_counter;
+mod hardware_counter;
 mod ring;
 mod sample_record;
 mod task_tracepoint;
@@ -13,7 +13,7 @@ mod tracepoint;
 mod tracepoint_counter;
 
 pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
-pub use cycle_counter::CycleCounter;
+pub use hardware_counter::{Hardware, HardwareCounter};
 pub use sample_record::Counts;
 pub use task_tracepoint::TaskTracepoint;
 pub use tracepoint::available_tracepoints;
@@ -46,7 +46,6 @@ const _: () = assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE as usize);
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
-const HARDWARE_CPU_CYCLES: u64 = 0;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
 const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_missing_cpu_is_reported_as_such() {
-        let error = CycleCounter::open_cpu(u32::MAX).err().map(|error| error.to_string());
+        let error = HardwareCounter::open_cpu(u32::MAX, Hardware::Cycles).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("there is no such CPU, or it is offline"));
     }
 }
