@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// The subsystem of system calls, which are counted by name: `syscalls:pread64`.
 pub const SYSTEM_CALLS: &str = "syscalls";
+/// The subsystem of counters of the hardware: `hw:instructions`.
+pub const HARDWARE: &str = "hw";
 /// Instead of the name of an event: all of its subsystem.
 pub const ALL: &str = "*";
 /// The group that is counted unless others are named.
@@ -21,6 +23,7 @@ pub const DEFAULT: &str = "default";
 /// One or several events that the user names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
+    /// A tracepoint, or a counter of the hardware.
     Tracepoint {
         subsystem: String,
         name: String,
@@ -72,6 +75,11 @@ impl Wanted {
         Ok(vec![match (subsystem.as_str(), name.as_str()) {
             (SYSTEM_CALLS, ALL) => Self::SystemCalls,
             (SYSTEM_CALLS, call) => Self::SystemCall(call.strip_prefix("sys_enter_").unwrap_or(call).to_owned()),
+            (HARDWARE, ALL) => return Ok(Self::group(HARDWARE).unwrap_or_default()),
+            (HARDWARE, counter) if !is_hardware(counter) => {
+                let names: Vec<String> = hardware().map(Tracepoint::full_name).collect();
+                return Err(unknown(word, names.iter().map(String::as_str)));
+            }
             (_, ALL) => Self::Subsystem(subsystem),
             _ => Self::Tracepoint { subsystem, name, named: true },
         }])
@@ -100,6 +108,14 @@ impl Wanted {
     }
 }
 
+fn hardware() -> impl Iterator<Item = &'static Tracepoint> {
+    TRACEPOINTS.iter().filter(|counter| counter.subsystem == HARDWARE)
+}
+
+fn is_hardware(name: &str) -> bool {
+    hardware().any(|counter| counter.name == name)
+}
+
 /// How to mend a word that is no group.
 fn mend(word: &str) -> String {
     let same_name = TRACEPOINTS.iter().find(|tracepoint| tracepoint.name == word);
@@ -117,7 +133,7 @@ fn mend(word: &str) -> String {
 /// Why a name is none of those that the machine has.
 pub fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(name, names).map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-    format!("--events: this kernel has no event '{name}'{near}")
+    format!("there is no event '{name}' here{near}")
 }
 
 impl Tracepoint {
@@ -205,6 +221,7 @@ mod tests {
         let both = Wanted::parse_list("block,block:block_rq_issue").unwrap();
         let named = both.iter().filter(|wanted| matches!(wanted, Wanted::Tracepoint { named: true, .. })).count();
         assert_eq!(named, 1, "the user named it");
+        assert_eq!(names("hw:*"), names("hw"));
         assert_eq!(names("default").last().unwrap(), "syscalls:*");
         assert_eq!(names("default").len(), Wanted::by_default().len());
     }
@@ -219,6 +236,7 @@ mod tests {
             ("sched:", "expected SUBSYSTEM:NAME"),
             ("sched:sched_*", "expected SUBSYSTEM:NAME"),
             ("../x:y", "expected SUBSYSTEM:NAME"),
+            ("hw:instruction", "did you mean 'hw:instructions'?"),
         ] {
             let wrong = Wanted::parse_list(text).unwrap_err();
             assert!(wrong.contains(told), "{text}: {wrong}");

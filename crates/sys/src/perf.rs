@@ -1,10 +1,10 @@
-//! perf events of one CPU: hardware cycles, and samples of what runs.
+//! perf events of one CPU: hardware counters, and samples of what runs.
 //!
 //! Every event belongs to a CPU, not to a task: iotoll charges the whole machine, including interrupts, kernel threads,
 //! and servers. The kernel allows that only to root, to processes with CAP_PERFMON, or with `perf_event_paranoid` below
 //! 1; an event that cannot be opened reports the reason and a fix ([`why_unavailable`]).
 
-mod cycle_counter;
+mod hardware_counter;
 mod ring;
 mod sample_record;
 mod stack_sampler;
@@ -12,7 +12,7 @@ mod task_tracepoint;
 mod tracepoint;
 mod tracepoint_counter;
 
-pub use cycle_counter::CycleCounter;
+pub use hardware_counter::{Hardware, HardwareCounter};
 pub use sample_record::{Mapped, Sample, SampleEvent, UserRegisters};
 pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
 pub use task_tracepoint::TaskTracepoint;
@@ -51,7 +51,6 @@ const _: () = assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE as usize);
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
-const HARDWARE_CPU_CYCLES: u64 = 0;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
 const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_missing_cpu_is_reported_as_such() {
-        let error = CycleCounter::open_cpu(u32::MAX).err().map(|error| error.to_string());
+        let error = HardwareCounter::open_cpu(u32::MAX, Hardware::Cycles).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("there is no such CPU, or it is offline"));
     }
 }

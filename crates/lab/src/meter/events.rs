@@ -8,7 +8,7 @@ mod named;
 use super::Work;
 use crate::error::Result;
 use crate::event_counters::{Counters, Counts};
-use model::events::{ALL, Event, Events, SYSTEM_CALLS, Wanted};
+use model::events::{ALL, Event, Events, HARDWARE, SYSTEM_CALLS, Wanted};
 use model::reading::Reading;
 use model::record::{Done, EventCounts, Mode};
 use model::unit::Nanos;
@@ -18,6 +18,7 @@ use std::hint::black_box;
 use std::os::unix::process::parent_id;
 use std::time::Instant;
 use sys::clock::monotonic_nanos;
+use sys::perf::HardwareCounter;
 
 /// Tracepoints that are counted in the same windows.
 const MOST_AT_ONCE: usize = 32;
@@ -37,6 +38,13 @@ struct Set {
     /// The full names of its tracepoints.
     tracepoints: Vec<String>,
     calls: Calls,
+    hardware: Vec<OfHardware>,
+}
+
+/// What the hardware counts, on each CPU. It counts all the time, which slows nothing.
+struct OfHardware {
+    name: String,
+    counters: Vec<HardwareCounter>,
 }
 
 /// The present window.
@@ -52,6 +60,8 @@ struct Window {
 struct Look {
     at_nanos: Nanos,
     counts: Counts,
+    /// In the order of the set.
+    hardware: Vec<u64>,
     done: Option<Done>,
 }
 
@@ -72,18 +82,20 @@ impl EventMeter {
 
     fn sets(names: Names, status: &mut Events) -> std::result::Result<Vec<Set>, sys::bpf::Error> {
         status.nanos_per_count = Some(nanos_per_count()?);
-        let Names { tracepoints, mut calls, unavailable } = names;
+        let Names { tracepoints, mut calls, hardware, unavailable } = names;
         status.events.extend(unavailable.into_iter().map(|(name, reason)| Event {
             name,
             named: true,
             set: Reading::Unavailable(reason),
         }));
+        let mut hardware = OfHardware::open(&hardware, status);
         let mut sets: Vec<Set> = Vec::new();
-        let of_calls_alone: &[named::Named] = &[];
+        let without_tracepoints: &[named::Named] = &[];
+        let others = calls != Calls::None || !hardware.is_empty();
         let chunks = tracepoints.chunks(MOST_AT_ONCE);
-        let chunks = chunks.chain((tracepoints.is_empty() && calls != Calls::None).then_some(of_calls_alone));
+        let chunks = chunks.chain((tracepoints.is_empty() && others).then_some(without_tracepoints));
         for (set, chunk) in (0u8..).zip(chunks) {
-            // System calls are counted in the first windows.
+            // System calls and the hardware are counted in the first windows.
             let calls = std::mem::replace(&mut calls, Calls::None);
             let raw: Vec<&str> = chunk.iter().map(|tracepoint| tracepoint.name.as_str()).collect();
             let mut counters = Counters::load(&raw, calls != Calls::None)?;
@@ -105,7 +117,7 @@ impl EventMeter {
                 Calls::Only(names) => status.events.extend(names.iter().map(|name| of_call((name, true)))),
             }
             let tracepoints = chunk.iter().map(named::Named::full_name).collect();
-            sets.push(Set { counters, tracepoints, calls });
+            sets.push(Set { counters, tracepoints, calls, hardware: std::mem::take(&mut hardware) });
         }
         Ok(sets)
     }
@@ -143,7 +155,7 @@ impl EventMeter {
         if let Some(set) = self.attached.and_then(|set| self.sets.get(set))
             && let Ok(left_out) = set.counters.left_out()
         {
-            self.window = Window { left_out, last: Some(Look::now(set, work)), counted: Vec::new() };
+            self.window = Window { left_out, last: Look::now(set, work), counted: Vec::new() };
         }
     }
 
@@ -151,7 +163,8 @@ impl EventMeter {
     pub(super) fn note(&mut self, work: &dyn Work) {
         let Some(set) = self.attached.and_then(|set| self.sets.get(set)) else { return };
         let Some(last) = self.window.last.take() else { return };
-        let now = Look::now(set, work);
+        // Counts from which some are missing are none.
+        let Some(now) = Look::now(set, work) else { return };
         self.window.counted.push(EventCounts {
             begin_nanos: last.at_nanos,
             end_nanos: now.at_nanos,
@@ -159,7 +172,7 @@ impl EventMeter {
                 ios: after.ios.saturating_sub(before.ios),
                 bytes: after.bytes.since(before.bytes),
             }),
-            counts: set.named(&now.counts.since(&last.counts)),
+            counts: set.named(&now, &last),
         });
         self.window.last = Some(now);
     }
@@ -169,7 +182,6 @@ impl EventMeter {
         let Window { last, left_out: before, mut counted } = std::mem::take(&mut self.window);
         let set = self.attached.and_then(|set| self.sets.get(set)).filter(|_| last.is_some());
         let Some((set, last)) = set.zip(counted.last_mut()) else { return Vec::new() };
-        // Counts from which some are missing are none.
         let Ok(after) = set.counters.left_out() else { return Vec::new() };
         for ((name, after), before) in set.tracepoints.iter().zip(after).zip(before) {
             let left_out = after.saturating_sub(before);
@@ -183,14 +195,18 @@ impl EventMeter {
 }
 
 impl Look {
-    fn now(set: &Set, work: &dyn Work) -> Self {
-        Self { at_nanos: Nanos(monotonic_nanos()), counts: set.counters.read(), done: work.done() }
+    /// `None` if the hardware gives no count: another program took its counters.
+    fn now(set: &Set, work: &dyn Work) -> Option<Self> {
+        let (at_nanos, counts) = (Nanos(monotonic_nanos()), set.counters.read());
+        let hardware = set.hardware.iter().map(|counted| counted.read().ok()).collect::<Option<_>>()?;
+        Some(Self { at_nanos, counts, hardware, done: work.done() })
     }
 }
 
 impl Set {
-    /// Counts by the full names of their events, of those that happened.
-    fn named(&self, counts: &Counts) -> BTreeMap<String, u64> {
+    /// What happened between two looks, by the full names of the events.
+    fn named(&self, now: &Look, last: &Look) -> BTreeMap<String, u64> {
+        let counts = now.counts.since(&last.counts);
         let tracepoints = self.tracepoints.iter().enumerate().map(|(index, name)| (name.clone(), counts.of(index)));
         let mut named: BTreeMap<String, u64> = tracepoints.filter(|(_, count)| *count > 0).collect();
         for (number, count) in counts.system_calls() {
@@ -199,7 +215,39 @@ impl Set {
                 named.insert(format!("{SYSTEM_CALLS}:{name}"), count);
             }
         }
+        for ((counted, now), last) in self.hardware.iter().zip(&now.hardware).zip(&last.hardware) {
+            named.insert(format!("{HARDWARE}:{}", counted.name), now.saturating_sub(*last));
+        }
         named
+    }
+}
+
+impl OfHardware {
+    /// Opens what this machine has, and notes which it is.
+    fn open(names: &[(String, bool)], status: &mut Events) -> Vec<Self> {
+        let mut opened = Vec::new();
+        for (name, named) in names {
+            let of_it = Self::open_one(name);
+            let set = of_it.as_ref().map_or_else(|why| Reading::unavailable(why.as_str()), |_| Reading::Taken(0));
+            status.events.push(Event { name: format!("{HARDWARE}:{name}"), named: *named, set });
+            opened.extend(of_it);
+        }
+        opened
+    }
+
+    fn open_one(name: &str) -> std::result::Result<Self, String> {
+        let counted = named::hardware(name).ok_or("iotoll does not know this counter")?;
+        let cpus = sys::schedule::online_cpus().map_err(|error| error.to_string())?;
+        let open = |cpu: &u32| HardwareCounter::open_cpu(*cpu, counted).map_err(|error| error.to_string());
+        let counters = cpus.iter().map(open).collect::<std::result::Result<_, _>>()?;
+        let opened = Self { name: name.to_owned(), counters };
+        // All of its counters may be in use.
+        opened.read().map_err(|error| error.to_string())?;
+        Ok(opened)
+    }
+
+    fn read(&self) -> std::io::Result<u64> {
+        self.counters.iter().map(HardwareCounter::read).sum()
     }
 }
 
@@ -307,6 +355,21 @@ mod tests {
         let sets: Vec<u8> = meter.status.events.iter().filter_map(|event| event.set.taken()).copied().collect();
         assert_eq!(usize::from(*sets.iter().max().unwrap()) + 1, meter.modes().count());
         assert!(meter.status.nanos_per_count.unwrap() < 10_000.0);
+    }
+
+    #[test]
+    fn the_hardware_counts_or_has_a_reason() {
+        let Some(mut meter) = open("events: the hardware counts", "hw:instructions") else { return };
+        if meter.modes().count() == 0 {
+            let reason = meter.status.events[0].set.reason().unwrap();
+            assert!(reason.contains("hardware"), "{reason}");
+            return;
+        }
+        meter.before(Mode::Events(0));
+        meter.begin(&NoWork);
+        meter.note(&NoWork);
+        let counted = meter.before(Mode::Quiet);
+        assert!(counted[0].counts["hw:instructions"] > 0, "{counted:?}");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use super::{CpuMeter, Cpus, Opened};
 use model::record::{Count, Mode};
-use sys::perf::CycleCounter;
+use sys::perf::{Hardware, HardwareCounter};
 
 /// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
-    cpus.each(|cpu| CycleCounter::open_cpu(cpu).map_err(|error| error.to_string()))
+    cpus.each(|cpu| HardwareCounter::open_cpu(cpu, Hardware::Cycles).map_err(|error| error.to_string()))
 }
 
-impl CpuMeter for CycleCounter {
+impl CpuMeter for HardwareCounter {
     fn read(&mut self, _: Mode) -> Option<Count> {
-        CycleCounter::read(self).ok().map(Count::of)
+        HardwareCounter::read(self).ok().map(Count::of)
     }
 }

@@ -1,8 +1,8 @@
 //! The tracepoints that iotoll has words for, and its groups of them. To add one, add a row.
 
-/// A tracepoint of the kernel.
+/// A tracepoint of the kernel, or a counter of the hardware.
 pub struct Tracepoint {
-    /// Its folder in tracefs.
+    /// Its folder in tracefs; [`super::HARDWARE`] for a counter.
     pub subsystem: &'static str,
     pub name: &'static str,
     /// What happens when the kernel passes it.
@@ -36,6 +36,7 @@ pub const GROUPS: &[Group] = &[
     group("io_uring"),
     group("net"),
     group("dma"),
+    group(super::HARDWARE),
     group("none"),
 ];
 
@@ -127,5 +128,10 @@ pub const TRACEPOINTS: &[Tracepoint] = &[
     row("dma", "dma_unmap_sg", &["dma"], "DMA mappings of a list ended"),
     row("iommu", "map", &["dma"], "mappings of an IOMMU"),
     row("iommu", "unmap", &["dma"], "mappings of an IOMMU ended"),
+    row("hw", "cycles", &["hw"], "cycles of the cores, without halted time"),
+    row("hw", "instructions", &["hw"], "instructions completed"),
+    row("hw", "cache-misses", &["hw"], "misses of the last level of caches"),
+    row("hw", "branch-misses", &["hw"], "branches predicted wrongly"),
+    row("hw", "dTLB-load-misses", &["hw"], "loads without a translation at hand"),
     row("swiotlb", "swiotlb_bounced", &["dma"], "copies through a bounce buffer"),
 ];

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Counting slows a load by less than this: what a count adds is measured at the costliest event.
 const MOST_SLOWED: f64 = 0.5;
 
+/// Names of counters of the hardware.
+const HARDWARE_PREFIX: &str = "hw:";
+
 /// The events of a phase.
 #[derive(Default)]
 pub(super) struct Counted {
@@ -42,6 +45,10 @@ pub(super) fn study(record: &Record, executions: &[Execution]) -> Counted {
         return without(reason);
     }
     let sets: BTreeSet<u8> = events.events.iter().filter_map(|event| event.set.taken()).copied().collect();
+    if sets.is_empty() {
+        let first = events.events.iter().find_map(|event| event.set.reason());
+        return without(first.unwrap_or("nothing was to be counted"));
+    }
     let mut found = Counted::default();
     let (mut counting, mut passed, mut windows) = (0.0, 0.0, 0);
     for set in sets {
@@ -102,7 +109,10 @@ impl Set<'_> {
     }
 
     fn nanos_of_counting(&self) -> f64 {
-        let counts: f64 = self.all().flat_map(|counts| counts.counts.values()).map(|count| *count as f64).sum();
+        // The hardware counts by itself.
+        let by_programs =
+            self.all().flat_map(|counts| &counts.counts).filter(|(name, _)| !name.starts_with(HARDWARE_PREFIX));
+        let counts: f64 = by_programs.map(|(_, count)| *count as f64).sum();
         counts * self.events.nanos_per_count.unwrap_or(0.0)
     }
 

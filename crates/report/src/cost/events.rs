@@ -1,7 +1,7 @@
 //! Events per I/O: the most frequent ones, and the names of the others.
 
 use crate::document::{Block, Body, Cell, Column, Note, Table, Tone};
-use crate::number::{self, COUNT};
+use crate::number::{self, COUNT, Scale};
 use crate::phrase::tied;
 use model::elided_list::elided_list;
 use model::events::meaning;
@@ -34,17 +34,24 @@ pub fn block(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option
     let mut table = Table::new(vec![
         Column::rows("event"),
         Column::number("per I/O"),
-        Column::number("95 %").spare(1),
+        Column::text("95 % interval").spare(1),
         Column::text("").spare(0),
     ]);
     for (name, estimate) in &shown {
-        let within = number::plus_minus(estimate.value, estimate.low, estimate.high);
         let value = number::net(Some(estimate.value), |value| number::with_unit(COUNT, value));
-        table.row(vec![name.as_str().into(), value.into(), within.into(), Cell::new(Tone::Faint, meaning(name))]);
+        let within = Cell::from(interval(estimate));
+        table.row(vec![name.as_str().into(), value.into(), within, Cell::new(Tone::Faint, meaning(name))]);
     }
     let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
     let notes = [others(&left), counting(phase)];
     Some(Block::new(format!("Events per I/O{suffix}"), body).with(notes.into_iter().flatten().collect()))
+}
+
+fn interval(estimate: &Estimate) -> String {
+    let Some((low, high)) = estimate.low.zip(estimate.high) else { return number::MISSING.to_owned() };
+    let scale = Scale::of(COUNT, estimate.value);
+    let unit = if scale.unit.is_empty() { String::new() } else { format!(" {}", scale.unit) };
+    tied(&format!("{}{unit}", scale.interval(low, high)))
 }
 
 /// Whether an event is frequent, and is no noise of the background.
@@ -86,7 +93,7 @@ mod tests {
         let text = Format::Table.render(&fixture::beside_a_compiler(), Ink::Plain, 100);
         let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
         let row: Vec<&str> = line("syscalls:pread64").split_whitespace().collect();
-        assert_eq!(row, ["syscalls:pread64", "1.00", "±0.1", "%", "system", "call"]);
+        assert_eq!(row, ["syscalls:pread64", "1.00", "[1.00,", "1.00]", "system", "call"]);
         assert!(line("net:net_dev_xmit").contains("≈ 0"), "the user named it");
         assert!(text.find("syscalls:pread64") < text.find("sched:sched_switch"), "the most frequent is first");
         assert!(!text.contains("timer:timer_start"), "noise");

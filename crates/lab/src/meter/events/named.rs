@@ -1,8 +1,8 @@
 //! The events that names stand for on this machine.
 
 use crate::error::{Error, Result};
-use model::events::{ALL, SYSTEM_CALLS, Wanted, unknown};
-use sys::perf::available_tracepoints;
+use model::events::{ALL, HARDWARE, SYSTEM_CALLS, Wanted, unknown};
+use sys::perf::{Hardware, available_tracepoints};
 use syscalls::Sysno;
 
 /// What is to be counted.
@@ -10,6 +10,8 @@ use syscalls::Sysno;
 pub(super) struct Names {
     pub(super) tracepoints: Vec<Named>,
     pub(super) calls: Calls,
+    /// Counters of the hardware, by name, and whether the user named each.
+    pub(super) hardware: Vec<(String, bool)>,
     /// What is unknown because the machine does not tell its names, and why.
     pub(super) unavailable: Vec<(String, String)>,
 }
@@ -62,6 +64,18 @@ pub(super) fn call_name(number: u32) -> String {
     known.map_or_else(|| format!("number_{number}"), |call| call.name().to_owned())
 }
 
+/// A counter of the hardware, by the name that perf gives it.
+pub(super) fn hardware(name: &str) -> Option<Hardware> {
+    Some(match name {
+        "cycles" => Hardware::Cycles,
+        "instructions" => Hardware::Instructions,
+        "cache-misses" => Hardware::CacheMisses,
+        "branch-misses" => Hardware::BranchMisses,
+        "dTLB-load-misses" => Hardware::DataTlbMisses,
+        _ => return None,
+    })
+}
+
 /// Finds what is wanted.
 ///
 /// # Errors
@@ -72,6 +86,9 @@ pub(super) fn resolve(wanted: &[Wanted]) -> Result<Names> {
     let available = std::cell::LazyCell::new(available_tracepoints);
     for wanted in wanted {
         match wanted {
+            Wanted::Tracepoint { subsystem, name, named } if subsystem == HARDWARE => {
+                names.hardware.push((name.clone(), *named));
+            }
             Wanted::Tracepoint { subsystem, name, named } => {
                 let tracepoint = Named { subsystem: subsystem.clone(), name: name.clone(), named: *named };
                 let full_name = tracepoint.full_name();
@@ -80,7 +97,7 @@ pub(super) fn resolve(wanted: &[Wanted]) -> Result<Names> {
                     if let Ok(available) = available.as_ref()
                         && !available.contains(&full_name)
                     {
-                        return Err(Error::Refused(unknown(&full_name, available.iter().map(String::as_str))));
+                        return Err(refused(&full_name, available.iter().map(String::as_str)));
                     }
                 }
                 names.add(tracepoint);
@@ -91,7 +108,7 @@ pub(super) fn resolve(wanted: &[Wanted]) -> Result<Names> {
                     let of_it: Vec<&str> = available.iter().filter_map(|name| name.strip_prefix(&prefix)).collect();
                     if of_it.is_empty() {
                         let subsystems = available.iter().filter_map(|name| Some(name.split_once(':')?.0));
-                        return Err(Error::Refused(unknown(subsystem, subsystems)));
+                        return Err(refused(subsystem, subsystems));
                     }
                     for name in of_it {
                         names.add(Named { subsystem: subsystem.clone(), name: name.to_owned(), named: false });
@@ -105,13 +122,18 @@ pub(super) fn resolve(wanted: &[Wanted]) -> Result<Names> {
                     let full_name = format!("{SYSTEM_CALLS}:{name}");
                     let all: Vec<String> =
                         Sysno::iter().map(|call| format!("{SYSTEM_CALLS}:{}", call.name())).collect();
-                    return Err(Error::Refused(unknown(&full_name, all.iter().map(String::as_str))));
+                    return Err(refused(&full_name, all.iter().map(String::as_str)));
                 }
                 names.calls.add(name);
             }
         }
     }
     Ok(names)
+}
+
+/// There is none of this name, but others.
+fn refused<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
+    Error::Refused(format!("--events: {}", unknown(name, names)))
 }
 
 impl Names {
@@ -145,6 +167,13 @@ mod tests {
         assert!(refused.contains("did you mean 'syscalls:pread64'?"), "{refused}");
     }
 
+    #[test]
+    fn every_counter_of_the_hardware_is_known() {
+        let names = resolved("hw,hw:cycles").unwrap().hardware;
+        assert!(names.len() > 3 && names.iter().all(|(name, _)| hardware(name).is_some()), "{names:?}");
+        assert_eq!(names.iter().filter(|(_, named)| *named).count(), 1);
+    }
+
     fn libc_number() -> u32 {
         if cfg!(target_arch = "x86_64") { 17 } else { 67 }
     }
@@ -155,7 +184,7 @@ mod tests {
             return crate::skipping::note_skipped("events: names of this machine", &error.to_string());
         }
         let refused = resolved("sched:sched_wakin").unwrap_err().to_string();
-        assert!(refused.contains("'sched:sched_wakin'; did you mean 'sched:sched_waking'?"), "{refused}");
+        assert!(refused.contains("'sched:sched_wakin' here; did you mean 'sched:sched_waking'?"), "{refused}");
         let refused = resolved("shed:*").unwrap_err().to_string();
         assert!(refused.contains("did you mean 'sched'?"), "{refused}");
         let all = resolved("sched:sched_switch,sched:*").unwrap();

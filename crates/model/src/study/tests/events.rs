@@ -119,6 +119,9 @@ fn without_their_windows_there_are_no_events_and_the_sheet_says_why() {
     let found = study(&record);
     assert_eq!(found.phases[0].events_reason.as_deref(), Some("no right"));
     assert!(!found.warnings.iter().any(|warning| warning.message.contains("no right")), "the user asked for nothing");
+    let lacking = Event { name: "hw:cycles".to_owned(), named: false, set: Reading::unavailable("no counters") };
+    record.events = Some(Events { asked: true, events: vec![lacking], ..Events::default() });
+    assert_eq!(study(&record).phases[0].events_reason.as_deref(), Some("no counters"));
 }
 
 #[test]
