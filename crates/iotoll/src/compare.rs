@@ -57,6 +57,10 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
+        if arguments.profile.profile {
+            let why = "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost";
+            return Err(bad(why));
+        }
         if !arguments.session.probes.asked().is_empty() {
             let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
             return Err(bad(why));
@@ -64,7 +68,8 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return boots::start(experiment, arguments, words, inputs.command_line(words, Vec::new()));
     }
     let command_line = inputs.command_line(words, Vec::new());
-    let mut settings = settings(arguments, arguments.meters.meters.clone(), words, command_line)?;
+    let meters = arguments.profile.selection(&arguments.meters);
+    let mut settings = settings(arguments, meters, words, command_line)?;
     let saving = Saving::prepare(&arguments.output, "compare")?;
     settings.session.services = services::settings(experiment.services.clone(), addresses, &settings.session.guardian);
     settings.session.saver = saving.saver();

@@ -26,6 +26,7 @@ use model::blast::{BlastPlan, BlastRecord};
 use model::envelope::Kind;
 use model::experiment::Cell;
 use model::explained::FEWEST_ROUNDS;
+use model::meter::Meter;
 use model::record::Outcome;
 use model::slice::{RoundRecord, SliceReading, SliceRecord, SliceWork};
 use model::unit::{Bytes, Nanos};
@@ -280,7 +281,7 @@ impl Measurement<'_> {
         if rounds < FEWEST_ROUNDS {
             return Ok(());
         }
-        while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain() {
+        while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain(Meter::Accounts) {
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };

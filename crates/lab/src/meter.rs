@@ -179,8 +179,8 @@ pub struct MeterSet {
     accounts: Option<Box<AccountWindows>>,
     sampler: Option<Box<Sampling>>,
     events: Option<EventMeter>,
-    /// Whether a round keeps accounts all the time; `None` without rounds.
-    explains: Option<bool>,
+    /// In rounds, the meter that disturbs and runs all the time, if one does; `None` without rounds.
+    in_rounds: Option<Option<Meter>>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -198,15 +198,15 @@ impl MeterSet {
         Self::open_where(selection, |_| Ok(()))
     }
 
-    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts ([`MeterSet::explain`]).
+    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts or sample ([`MeterSet::explain`]).
     ///
     /// # Errors
     /// Likewise.
     pub fn open_for_rounds(selection: Selection) -> Result<Self> {
-        let fits = |meter: Meter| !meter.disturbs() || meter == Meter::Accounts;
+        let fits = |meter: Meter| !meter.disturbs() || matches!(meter, Meter::Accounts | Meter::Sampler);
         let meters =
             Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })?;
-        Ok(Self { explains: Some(false), ..meters })
+        Ok(Self { in_rounds: Some(None), ..meters })
     }
 
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
@@ -237,7 +237,7 @@ impl MeterSet {
             accounts,
             sampler,
             events: None,
-            explains: None,
+            in_rounds: None,
             proc_stat,
             selection,
             statuses,
@@ -278,10 +278,8 @@ impl MeterSet {
 
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
-        match self.explains {
-            Some(true) => return Windows { quiet: false, disturbing: vec![Mode::Alone(Meter::Accounts)] },
-            Some(false) => return Windows { quiet: true, disturbing: Vec::new() },
-            None => {}
+        if let Some(meter) = self.in_rounds {
+            return Windows { quiet: meter.is_none(), disturbing: meter.map(Mode::Alone).into_iter().collect() };
         }
         let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
         let meters = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter));
@@ -312,28 +310,34 @@ impl MeterSet {
         self.events.iter_mut().for_each(|events| events.note(work));
     }
 
-    /// Whether accounts can be kept.
-    pub fn can_explain(&self) -> bool {
-        self.accounts.is_some()
+    /// Whether rounds can be explained by this meter.
+    pub fn can_explain(&self, meter: Meter) -> bool {
+        match meter {
+            Meter::Accounts => self.accounts.is_some(),
+            Meter::Sampler => self.sampler.is_some(),
+            _ => false,
+        }
     }
 
-    /// From now on, slices and executions keep accounts all the time, until [`MeterSet::stop_explaining`]. Returns whether they do.
-    pub fn explain(&mut self) -> bool {
-        let explains = self.accounts.as_mut().is_some_and(|accounts| accounts.hold());
-        self.explains = Some(explains);
+    /// From now on, this meter runs in slices and executions all the time, until [`MeterSet::stop_explaining`]. Returns whether it does.
+    pub fn explain(&mut self, meter: Meter) -> bool {
+        let held = |accounts: &mut Box<AccountWindows>| accounts.hold();
+        let explains =
+            self.can_explain(meter) && (meter != Meter::Accounts || self.accounts.as_mut().is_some_and(held));
+        self.in_rounds = Some(Some(meter).filter(|_| explains));
         explains
     }
 
-    /// From now on, they keep none.
+    /// From now on, none does.
     pub fn stop_explaining(&mut self) {
-        self.explains = Some(false);
+        self.in_rounds = Some(None);
         self.accounts.iter_mut().for_each(|accounts| accounts.release());
     }
 
     /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
     /// depends on the length, not on the time since the last reading.
     pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
-        let mode = if self.explains == Some(true) { Mode::Alone(Meter::Accounts) } else { Mode::Quiet };
+        let mode = self.in_rounds.flatten().map_or(Mode::Quiet, Mode::Alone);
         self.boundary(mode, length, Owners::default())
     }
 

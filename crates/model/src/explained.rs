@@ -3,6 +3,11 @@
 //! The programs that keep accounts add time to each switch and interrupt, so these rounds are not among those of the answer: they only say how
 //! its cost, and its change, divide into accounts. In them an account's cost is its CPU time, net of its rate in the slices without a load.
 
+mod functions;
+
+pub(crate) use functions::{FunctionParts, Functions};
+pub use functions::{StackChange, SymbolChange};
+
 use crate::account::named::{
     AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
 };

@@ -70,10 +70,22 @@ pub struct Instruction {
     pub samples: u64,
 }
 
+/// What a report calls the module of a function.
+pub(crate) fn module_of(function: &Function) -> &str {
+    if function.kernel && function.module.is_empty() { "kernel" } else { &function.module }
+}
+
 impl Profile {
     /// The innermost function of a stack.
     pub fn innermost(&self, stack: &Stack) -> Option<&Function> {
         self.function(*stack.functions.last()?)
+    }
+
+    /// The calls of a stack within an account, the outermost first, separated by semicolons.
+    pub fn calls(&self, account: &str, stack: &Stack) -> String {
+        let names = stack.functions.iter().filter_map(|place| Some(self.function(*place)?.name.as_str()));
+        // A semicolon separates calls.
+        std::iter::once(account).chain(names).map(|call| call.replace(';', ":")).collect::<Vec<_>>().join(";")
     }
 
     pub fn function(&self, place: u32) -> Option<&Function> {

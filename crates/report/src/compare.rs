@@ -12,6 +12,7 @@ mod curves;
 mod environment;
 mod explained;
 mod figures;
+mod functions;
 mod notes;
 mod probes;
 mod published;

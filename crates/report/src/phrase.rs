@@ -46,6 +46,19 @@ pub fn time(seconds: f64) -> Option<String> {
     Some(text.replace('T', " ").replace('Z', " UTC"))
 }
 
+/// Names of generic functions have hundreds of letters: the begin and the end tell most.
+pub fn shortened(name: &str) -> String {
+    const LONGEST: usize = 48;
+    const END: usize = 24;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let begin: String = letters.iter().take(LONGEST - END - 1).collect();
+    let end: String = letters.iter().skip(letters.len() - END).collect();
+    format!("{begin}…{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

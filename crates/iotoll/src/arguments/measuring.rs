@@ -39,6 +39,24 @@ impl EventArguments {
     }
 }
 
+/// Samples of functions.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct ProfileArguments {
+    /// Sample the stacks of what runs, in windows or rounds of their own: cycles per I/O by function of the kernel and of programs, and
+    /// a flame graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
+    #[arg(long)]
+    pub profile: bool,
+}
+
+impl ProfileArguments {
+    /// The meters that may run, of those that the user chose.
+    pub fn selection(&self, chosen: &MeterArguments) -> Selection {
+        let chosen = chosen.meters.clone();
+        if self.profile { chosen.with_profile() } else { chosen }
+    }
+}
+
 /// Probes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
@@ -138,10 +156,8 @@ pub struct SessionArguments {
 pub struct Measuring {
     #[command(flatten)]
     pub meters: MeterArguments,
-    /// Sample the stacks of what runs, in windows of their own: cycles per I/O by function of the kernel and of programs, and a flame
-    /// graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
-    #[arg(long)]
-    pub profile: bool,
+    #[command(flatten)]
+    pub profile: ProfileArguments,
     #[command(flatten)]
     pub events: EventArguments,
     /// Measure the machine without the workload for this long, before and again after
@@ -156,7 +172,6 @@ pub struct Measuring {
 impl Measuring {
     /// The meters that may run.
     pub fn selection(&self) -> Selection {
-        let chosen = self.meters.meters.clone();
-        if self.profile { chosen.with_profile() } else { chosen }
+        self.profile.selection(&self.meters)
     }
 }

@@ -7,13 +7,16 @@ use super::{Observer, RoundRunner, Stage};
 use crate::session::outcome_of;
 use model::comparison::record::{CompareRecord, RoundRecord, Schedule};
 use model::explained::FEWEST_ROUNDS;
+use model::meter::Meter;
 use model::record::Outcome;
 use std::time::{Duration, Instant};
 
 /// Part of the budget that is kept for them.
 const BUDGET_SHARE: u32 = 5;
-/// The time that they get, as a part of the time of the others: together with it, a fifth of the whole.
-const TIME_SHARE: u32 = BUDGET_SHARE - 1;
+/// The same with `--profile`: a function has a small part of the samples, so it takes many.
+const BUDGET_SHARE_OF_PROFILE: u32 = 2;
+/// Of so many rounds, one keeps accounts, and the others sample.
+const ROUNDS_PER_ACCOUNTS: usize = 4;
 /// As many rounds are wanted in that time at least: t(0.975, 11) is 2.2.
 const FEWEST_WANTED: f64 = 12.0;
 /// Blocks of such a round, as a part of those of another one, if that gives more than the fewest rounds and not more than the most: more
@@ -46,23 +49,42 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
     }
 }
 
-/// The time of the fewest rounds of this length.
-fn fewest(length: Duration) -> Duration {
-    length.mul_f64(FEWEST_ROUNDS as f64)
-}
-
 impl RoundRunner<'_> {
+    /// The meters that rounds of their own have, in turn.
+    fn turns(&self) -> Vec<Meter> {
+        let can = |meter: &Meter| self.meters.can_explain(*meter) && self.experiment.boots.is_none();
+        let samples = Some(Meter::Sampler).filter(can).map_or(0, |_| ROUNDS_PER_ACCOUNTS - 1);
+        Some(Meter::Accounts).filter(can).into_iter().chain(std::iter::repeat_n(Meter::Sampler, samples)).collect()
+    }
+
+    /// The part of the whole time that they get, as its reciprocal.
+    fn share(&self) -> u32 {
+        if self.meters.can_explain(Meter::Sampler) { BUDGET_SHARE_OF_PROFILE } else { BUDGET_SHARE }
+    }
+
+    /// The time that they get after others that took this long: together, the share of the whole.
+    fn time(&self, took: Duration) -> Duration {
+        took / (self.share() - 1)
+    }
+
     /// Such rounds; `None` if there are none.
     fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
-        let explains = self.meters.can_explain() && self.experiment.boots.is_none();
+        let explains = !self.turns().is_empty();
         shortened(schedule, time, round).filter(|_| explains)
     }
 
-    /// The part of the budget that is kept for them; 0 if the fewest need more than a quarter of it.
+    /// Fewer rounds explain nothing. When the last of these that keeps accounts is done, enough have sampled.
+    fn fewest(&self) -> usize {
+        let turns = self.turns();
+        if turns.contains(&Meter::Accounts) { turns.len() * (FEWEST_ROUNDS - 1) + 1 } else { FEWEST_ROUNDS }
+    }
+
+    /// The part of the budget that is kept for them; 0 if the fewest need much more of it.
     pub(super) fn reserve(&self, schedule: Schedule, budget: Duration, round: Duration) -> Duration {
-        let reserve = budget / BUDGET_SHARE;
+        let reserve = budget / self.share();
         let explaining = self.explaining(schedule, reserve, round);
-        let needed = explaining.map(|(_, length)| fewest(length)).filter(|needed| *needed <= budget / TIME_SHARE);
+        let needed = explaining.map(|(_, length)| length.mul_f64(self.fewest() as f64));
+        let needed = needed.filter(|needed| *needed <= reserve.mul_f64(1.25));
         needed.map_or(Duration::ZERO, |needed| needed.max(reserve))
     }
 
@@ -75,16 +97,17 @@ impl RoundRunner<'_> {
         observer: Observer,
     ) -> Outcome {
         let round = took.div_f64(record.rounds.len().max(1) as f64);
-        let (time, begun) = (took / TIME_SHARE, Instant::now());
+        let (time, begun) = (self.time(took), Instant::now());
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // A comparison that ended early has time left for the fewest.
-        if fewest(length) > time.max(budget.saturating_sub(took)) {
+        let fewest = self.fewest();
+        if length.mul_f64(fewest as f64) > time.max(budget.saturating_sub(took)) {
             return Outcome::Completed;
         }
-        loop {
+        for meter in self.turns().into_iter().cycle() {
             let (rounds, elapsed) = (record.explaining.len(), begun.elapsed());
-            let full = rounds >= FEWEST_ROUNDS && elapsed + length / 2 > time;
-            if full || rounds >= MOST_ROUNDS || !self.meters.explain() {
+            let full = rounds >= fewest && elapsed + length / 2 > time;
+            if full || rounds >= MOST_ROUNDS || !self.meters.explain(meter) {
                 break;
             }
             let interruption = &self.settings.session.interruption;

@@ -5,7 +5,7 @@
 
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, ExplainedFinding};
+use crate::explained::{AccountChange, ExplainedFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -62,6 +62,12 @@ pub struct CompareFinding {
     /// The changes of accounts of all cells, whose intervals hold together; `null` without explaining rounds.
     #[serde(default)]
     pub account_family: Option<FamilyFinding>,
+    /// The changes of functions of all cells likewise; `null` without sampled rounds (`--profile`).
+    #[serde(default)]
+    pub function_family: Option<FamilyFinding>,
+    /// Number of explaining rounds that sampled stacks.
+    #[serde(default)]
+    pub sampled_rounds: usize,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
     /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
     #[serde(default)]
@@ -260,6 +266,12 @@ pub struct CellFinding {
     /// Accounts in both arms: first those whose change is detected, the largest first; the last is the sum of small ones.
     #[serde(default)]
     pub accounts: Vec<AccountChange>,
+    /// The functions of the kernel and of programs in both arms (`--profile`), first those whose change is detected; empty without one.
+    #[serde(default)]
+    pub symbols: Vec<SymbolChange>,
+    /// Their stacks of calls.
+    #[serde(default)]
+    pub stacks: Vec<StackChange>,
 }
 
 /// A probe while either arm ran.

@@ -195,8 +195,10 @@ impl CompareFinding {
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
         for cell in &mut self.cells {
             (cell.explained, cell.accounts) = (None, Vec::new());
+            (cell.symbols, cell.stacks) = (Vec::new(), Vec::new());
         }
         (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
+        self.function_family = None;
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -219,12 +221,13 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
-    let explaining::Explained { family: account_family, costs } = explaining::explain(record, sums, &pairs);
+    let explaining::Explained { family: account_family, function_family, sampled_rounds, costs } =
+        explaining::explain(record, sums, &pairs);
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
         .zip(costs)
-        .filter_map(|(((baseline, candidate), found), explaining::Cost { explained, accounts })| {
+        .filter_map(|(((baseline, candidate), found), cost)| {
             let case = experiment.cases.get(candidate)?;
             let family = |metric| if is_target(found, metric, &targets) { &families.targets } else { &families.others };
             let finding = |(metric, result): (&Metric, &Result<Found, String>)| {
@@ -237,8 +240,10 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, measured, baseline, candidate),
                 probes: probes::comparisons(record, sums, baseline, candidate),
-                explained,
-                accounts,
+                explained: cost.explained,
+                accounts: cost.accounts,
+                symbols: cost.symbols,
+                stacks: cost.stacks,
             })
         })
         .collect();
@@ -271,6 +276,8 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         targets,
         families: Some(families),
         account_family,
+        function_family,
+        sampled_rounds,
         unexplained: explaining::reason(record),
         unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
         cells,

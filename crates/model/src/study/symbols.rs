@@ -5,6 +5,7 @@ use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{
     AnnotatedFinding, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding,
+    module_of,
 };
 use crate::record::{Execution, Meter, Mode};
 use crate::stats::{Estimate, wilson};
@@ -99,12 +100,7 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         let Some(account) = found.get(&name).filter(|account| account.cycles.value > 0.0) else { continue };
         let Some(function) = profile.innermost(stack) else { continue };
         let per_sample = account.cycles.value / account.samples.max(1) as f64;
-        let calls: Vec<&str> =
-            stack.functions.iter().filter_map(|place| Some(profile.function(*place)?.name.as_str())).collect();
-        let calls = [&[name.2.as_str()], calls.as_slice()].concat();
-        // A semicolon separates calls.
-        let calls: Vec<String> = calls.iter().map(|call| call.replace(';', ":")).collect();
-        *by_stack.entry(calls.join(";")).or_default() += per_sample * stack.samples as f64;
+        *by_stack.entry(profile.calls(&name.2, stack)).or_default() += per_sample * stack.samples as f64;
         let innermost = by_function.entry((function, name)).or_default();
         innermost.samples = innermost.samples.saturating_add(stack.samples);
         let caller = stack.functions.iter().rev().nth(1).and_then(|place| profile.function(*place));
@@ -201,10 +197,6 @@ fn annotated(executions: &[Execution], symbols: &[SymbolFinding]) -> Vec<Annotat
     }
     annotated.sort_by(|one, other| other.cycles_per_io.total_cmp(&one.cycles_per_io));
     annotated
-}
-
-fn module_of(function: &Function) -> &str {
-    if function.kernel && function.module.is_empty() { "kernel" } else { &function.module }
 }
 
 /// All samples together, if there are no exact accounts.

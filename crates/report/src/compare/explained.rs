@@ -1,6 +1,6 @@
 //! Where a change of the cost is: a sentence and the accounts that changed.
 
-use super::contents;
+use super::{contents, functions};
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Span, Table, Tone};
 use crate::document::{Interval, Scale as DrawnScale};
 use crate::explained::{interval, scale, signed, whole};
@@ -29,6 +29,9 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
         let block =
             Block::new("Where the change is", Body::Table(table(finding, arm, &cells))).with(notes(finding, &cells));
         blocks.push(if few { block } else { block.of(Audience::PAGE) });
+    }
+    for arm in contents::candidates(finding) {
+        blocks.extend(functions::blocks(finding, arm));
     }
     let why = finding.unexplained.as_ref();
     let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
@@ -110,7 +113,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
 }
 
 /// From the lowest to the highest of an estimate and its ends.
-fn range(estimate: &Estimate) -> Option<(f64, f64)> {
+pub(super) fn range(estimate: &Estimate) -> Option<(f64, f64)> {
     let ends = [Some(estimate.value), estimate.low, estimate.high].into_iter().flatten();
     ends.filter(|end| end.is_finite())
         .map(|end| (end, end))

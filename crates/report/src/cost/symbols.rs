@@ -5,6 +5,7 @@ use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
 };
 use crate::number::{self, CYCLES, Scale};
+use crate::phrase::shortened;
 use crate::shell;
 use model::finding::{PhaseFinding, RunFinding};
 use model::profile::{ProfileFinding, SymbolFinding};
@@ -87,19 +88,6 @@ fn name(symbol: &SymbolFinding) -> String {
         _ if symbol.interrupts_on => format!("{own}*"),
         _ => own,
     }
-}
-
-/// Names of generic functions have hundreds of letters: the begin and the end tell most.
-fn shortened(name: &str) -> String {
-    const LONGEST: usize = 48;
-    const END: usize = 24;
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= LONGEST {
-        return name.to_owned();
-    }
-    let begin: String = letters.iter().take(LONGEST - END - 1).collect();
-    let end: String = letters.iter().skip(letters.len() - END).collect();
-    format!("{begin}…{end}")
 }
 
 fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {

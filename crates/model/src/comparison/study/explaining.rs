@@ -4,7 +4,9 @@ use super::View;
 use crate::comparison::finding::FamilyFinding;
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
-use crate::explained::{self, AccountChange, ExplainedFinding, Explaining, Parts};
+use crate::explained::{
+    self, AccountChange, ExplainedFinding, Explaining, FunctionParts, Functions, Parts, StackChange, SymbolChange,
+};
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
 use crate::stats::{confidence_of_each, difference};
@@ -13,6 +15,9 @@ use crate::stats::{confidence_of_each, difference};
 pub(super) struct Explained {
     /// All changes of accounts; `None` without explaining rounds.
     pub family: Option<FamilyFinding>,
+    /// All changes of functions; `None` without sampled rounds.
+    pub function_family: Option<FamilyFinding>,
+    pub sampled_rounds: usize,
     /// One for each comparison.
     pub costs: Vec<Cost>,
 }
@@ -22,31 +27,59 @@ pub(super) struct Explained {
 pub(super) struct Cost {
     pub explained: Option<ExplainedFinding>,
     pub accounts: Vec<AccountChange>,
+    pub symbols: Vec<SymbolChange>,
+    pub stacks: Vec<StackChange>,
 }
 
 /// Divides the costs of these comparisons.
 pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> Explained {
+    let mut explained = Explained {
+        family: None,
+        function_family: None,
+        sampled_rounds: 0,
+        costs: pairs.iter().map(|_| Cost::default()).collect(),
+    };
+    by_account(record, sums, pairs, &mut explained);
+    by_function(record, sums, pairs, &mut explained);
+    explained
+}
+
+fn by_account(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
     let (header, cases) = (record.header, sums.cases());
     // By a meter that never saw the machine idle, no cost is known; accounts are.
     let seen = (0..cases).all(|case| sums.never_idle(case).is_none());
     let meter = sums.meter.filter(|_| seen);
     let counter = header.work_counter.as_ref();
-    let Some(explaining) = Explaining::of(cases, &header.host, counter, meter, record.explaining) else {
-        return Explained { family: None, costs: pairs.iter().map(|_| Cost::default()).collect() };
-    };
+    let Some(explaining) = Explaining::of(cases, &header.host, counter, meter, record.explaining) else { return };
     let parts = |(baseline, candidate): &(usize, usize)| explaining.parts(*baseline, *candidate);
     let parts: Vec<Parts> = pairs.iter().map(parts).collect();
-    let comparisons = parts.iter().map(Parts::count).sum();
-    let family = FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) };
-    let cost = |(parts, &(baseline, candidate)): (&Parts, &(usize, usize))| {
+    let family = family(parts.iter().map(Parts::count).sum());
+    for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
         let undisturbed = sums.paired(Metric::CyclesPerIo, baseline, candidate);
         let undisturbed = undisturbed.and_then(|rounds| difference(&rounds));
-        Cost {
-            explained: parts.whole(undisturbed, explaining.known_by_name()),
-            accounts: parts.changes(family.confidence),
-        }
-    };
-    Explained { family: Some(family), costs: parts.iter().zip(pairs).map(cost).collect() }
+        cost.explained = parts.whole(undisturbed, explaining.known_by_name());
+        cost.accounts = parts.changes(family.confidence);
+    }
+    explained.family = Some(family);
+}
+
+fn by_function(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
+    let (header, cases) = (record.header, sums.cases());
+    let functions = Functions::of(cases, &header.host, header.work_counter.as_ref(), record.explaining);
+    let Some(functions) = functions else { return };
+    let parts: Vec<FunctionParts> =
+        pairs.iter().map(|(baseline, candidate)| functions.parts(*baseline, *candidate)).collect();
+    let family = family(parts.iter().map(FunctionParts::count).sum());
+    for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
+        cost.symbols = parts.changes(family.confidence);
+        cost.stacks = functions.stacks(baseline, candidate);
+    }
+    (explained.function_family, explained.sampled_rounds) = (Some(family), functions.rounds());
+}
+
+/// Intervals that hold together.
+fn family(comparisons: usize) -> FamilyFinding {
+    FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
 }
 
 /// Why there are none, if somebody could mend it.
