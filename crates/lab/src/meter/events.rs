@@ -1,4 +1,5 @@
-//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system call).
+//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system
+//! call: docs/method/events.md).
 //!
 //! The programs are attached before the first count of such a window and detached after its last. Between two counts iotoll does nothing
 //! but wait, so that what it does to read, save and show is in none of them. I/Os are read together with the counts.
