@@ -421,6 +421,59 @@ fn not_chosen(meter: Meter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skipping::note_skipped;
+    use model::record::TaskOwner;
+
+    /// A slice that spins in a thread of its own, which is the workload.
+    fn slice(meters: &mut MeterSet) -> (Snapshot, Snapshot) {
+        let length = Nanos::from_millis(20);
+        let before = meters.begin_slice(length);
+        let spinner = std::thread::spawn(|| {
+            let end = sys::clock::own_thread_nanos() + 10_000_000;
+            while sys::clock::own_thread_nanos() < end {
+                std::hint::spin_loop();
+            }
+            sys::schedule::thread_id().unsigned_abs()
+        });
+        let workers = [spinner.join().unwrap()].into();
+        (before, meters.end_slice(length, Owners { workers, ..Owners::default() }))
+    }
+
+    #[test]
+    fn slices_keep_accounts_in_explaining_rounds_only() {
+        let mut meters = MeterSet::open_for_rounds(Selection::Default).unwrap();
+        let undisturbed = Windows { quiet: true, disturbing: Vec::new() };
+        assert_eq!(meters.windows(), undisturbed);
+        let keeps = |(before, after): &(Snapshot, Snapshot)| {
+            (before.mode == Mode::Alone(Meter::Accounts), before.accounts.is_some(), after.accounts.is_some())
+        };
+        assert_eq!(keeps(&slice(&mut meters)), (false, false, false));
+        if !meters.can_explain() {
+            let status = meters.statuses().iter().find(|status| status.meter == Meter::Accounts).unwrap();
+            return note_skipped("meters: explaining rounds", status.status.reason().unwrap());
+        }
+        for _ in 0..2 {
+            assert!(meters.explain());
+            assert_eq!(meters.windows().disturbing, [Mode::Alone(Meter::Accounts)]);
+            // What passes between two slices is in neither.
+            for _ in 0..2 {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                let (before, after) = slice(&mut meters);
+                assert_eq!(keeps(&(before.clone(), after.clone())), (true, false, true));
+                let accounts = after.accounts.unwrap();
+                let cpus = before.cpus.len() as f64;
+                let passed = accounts.passed_nanos.as_f64() / cpus;
+                let between = after.at_nanos.since(before.at_nanos).as_f64();
+                assert!((passed / between - 1.0).abs() < 0.2, "{passed} of {between} ns");
+                let own = accounts.accounts.iter().filter(|account| account.owner == Some(TaskOwner::Workload));
+                let own: f64 = own.map(|account| account.nanos.as_f64()).sum();
+                assert!((5e6..5e7).contains(&own), "{own} ns");
+            }
+            meters.stop_explaining();
+            assert_eq!(meters.windows(), undisturbed);
+            assert_eq!(keeps(&slice(&mut meters)), (false, false, false));
+        }
+    }
 
     #[test]
     fn every_meter_has_an_opener_in_the_order_in_which_they_are_shown() {

@@ -27,6 +27,7 @@ const PHASE: Keys = &[
     ("cycles_per_byte", "number?"),
     ("context_switches_per_io", "number?"),
     ("by_meter", "object"),
+    ("events_per_io", "object"),
     ("probes", "list"),
 ];
 const JOB: Keys = &[

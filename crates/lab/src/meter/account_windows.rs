@@ -130,9 +130,12 @@ impl AccountWindows {
         let begun = self.open.take();
         let Some(now) = self.closed.take() else { return AccountReading::default() };
         let Ok(times) = self.accounts.read() else { return AccountReading::default() };
-        // A window in which the programs missed something has no accounts.
+        // A window in which the programs missed something has neither accounts nor a busy time.
         let missed = |times: &AccountTimes| (times.left_out, times.forks_lost);
-        let begun = begun.filter(|begun| missed(begun) == missed(&times));
+        if begun.as_ref().is_some_and(|begun| missed(begun) != missed(&times)) {
+            self.open = (next == KEPT).then_some(times);
+            return AccountReading::default();
+        }
         let mut reading = AccountReading::default();
         if let Some(begun) = &begun {
             let found = self.since(&times, begun, owners);

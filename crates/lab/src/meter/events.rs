@@ -1,4 +1,5 @@
-//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system call).
+//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system
+//! call: docs/method/events.md).
 //!
 //! The programs are attached before the first count of such a window and detached after its last. Between two counts iotoll does nothing
 //! but wait, so that what it does to read, save and show is in none of them. I/Os are read together with the counts.
@@ -12,7 +13,7 @@ use model::events::{ALL, Event, Events, HARDWARE, SYSTEM_CALLS, Wanted};
 use model::reading::Reading;
 use model::record::{Done, EventCounts, Mode};
 use model::unit::Nanos;
-use named::{Calls, Names, call_name};
+use named::{Calls, Named, Names, call_name};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::os::unix::process::parent_id;
@@ -37,6 +38,8 @@ struct Set {
     counters: Counters,
     /// The full names of its tracepoints.
     tracepoints: Vec<String>,
+    /// How many of them the kernel has.
+    available: usize,
     calls: Calls,
     hardware: Vec<OfHardware>,
 }
@@ -90,34 +93,14 @@ impl EventMeter {
         }));
         let mut hardware = OfHardware::open(&hardware, status);
         let mut sets: Vec<Set> = Vec::new();
-        let without_tracepoints: &[named::Named] = &[];
-        let others = calls != Calls::None || !hardware.is_empty();
+        let without_tracepoints: &[Named] = &[];
         let chunks = tracepoints.chunks(MOST_AT_ONCE);
-        let chunks = chunks.chain((tracepoints.is_empty() && others).then_some(without_tracepoints));
-        for (set, chunk) in (0u8..).zip(chunks) {
+        for chunk in chunks.chain(tracepoints.is_empty().then_some(without_tracepoints)) {
+            let Ok(number) = u8::try_from(sets.len()) else { break };
             // System calls and the hardware are counted in the first windows.
-            let calls = std::mem::replace(&mut calls, Calls::None);
-            let raw: Vec<&str> = chunk.iter().map(|tracepoint| tracepoint.name.as_str()).collect();
-            let mut counters = Counters::load(&raw, calls != Calls::None)?;
-            let missing = counters.attach()?;
-            counters.detach();
-            for (index, tracepoint) in chunk.iter().enumerate() {
-                let reason = missing.iter().find(|(other, _)| *other == index);
-                let set = reason.map_or(Reading::Taken(set), |(_, reason)| Reading::Unavailable(reason.clone()));
-                status.events.push(Event { name: tracepoint.full_name(), named: tracepoint.named, set });
-            }
-            let of_call = |(name, named): (&str, bool)| Event {
-                name: format!("{SYSTEM_CALLS}:{name}"),
-                named,
-                set: Reading::Taken(set),
-            };
-            match &calls {
-                Calls::None => {}
-                Calls::All => status.events.push(of_call((ALL, false))),
-                Calls::Only(names) => status.events.extend(names.iter().map(|name| of_call((name, true)))),
-            }
-            let tracepoints = chunk.iter().map(named::Named::full_name).collect();
-            sets.push(Set { counters, tracepoints, calls, hardware: std::mem::take(&mut hardware) });
+            let mut set = Set::open(number, chunk, std::mem::take(&mut calls), status)?;
+            set.hardware = std::mem::take(&mut hardware);
+            sets.extend(Some(set).filter(Set::counts));
         }
         Ok(sets)
     }
@@ -204,6 +187,41 @@ impl Look {
 }
 
 impl Set {
+    /// Loads its programs, and notes which can be attached.
+    fn open(
+        number: u8,
+        tracepoints: &[Named],
+        calls: Calls,
+        status: &mut Events,
+    ) -> std::result::Result<Self, sys::bpf::Error> {
+        let names: Vec<&str> = tracepoints.iter().map(|tracepoint| tracepoint.name.as_str()).collect();
+        let mut counters = Counters::load(&names, calls != Calls::None)?;
+        let missing = counters.attach()?;
+        counters.detach();
+        for (index, tracepoint) in tracepoints.iter().enumerate() {
+            let reason = missing.iter().find(|(other, _)| *other == index);
+            let set = reason.map_or(Reading::Taken(number), |(_, reason)| Reading::Unavailable(reason.clone()));
+            status.events.push(Event { name: tracepoint.full_name(), named: tracepoint.named, set });
+        }
+        let of_calls = |name: &str, named| {
+            let set = Reading::Taken(number);
+            Event { name: format!("{SYSTEM_CALLS}:{name}"), named, set }
+        };
+        match &calls {
+            Calls::None => {}
+            Calls::All => status.events.push(of_calls(ALL, false)),
+            Calls::Only(names) => status.events.extend(names.iter().map(|name| of_calls(name, true))),
+        }
+        let available = tracepoints.len() - missing.len();
+        let tracepoints = tracepoints.iter().map(Named::full_name).collect();
+        Ok(Self { counters, tracepoints, available, calls, hardware: Vec::new() })
+    }
+
+    /// Whether there is anything to count.
+    fn counts(&self) -> bool {
+        self.available > 0 || self.calls != Calls::None || !self.hardware.is_empty()
+    }
+
     /// What happened between two looks, by the full names of the events.
     fn named(&self, now: &Look, last: &Look) -> BTreeMap<String, u64> {
         let counts = now.counts.since(&last.counts);
@@ -383,6 +401,7 @@ mod tests {
             None => {
                 let reason = meter.status.events[0].set.reason().unwrap();
                 assert!(reason.contains("no raw tracepoint nfs_initiate_nothing"), "{reason}");
+                assert_eq!(meter.modes().count(), 0, "nothing to count");
             }
         }
     }

@@ -3,12 +3,13 @@
 use super::plan::{BlastPlan, Method};
 use super::record::{BlastRecord, Counted, Delivery, End, Header, Receiver, Round};
 use super::study;
+use crate::account::{Account, AccountKind, Accounts, TaskOwner};
 use crate::comparison::record::{RoundRecord, SliceReading, SliceRecord, SliceWork};
 use crate::envelope::{Envelope, Kind};
 use crate::hostile::Vandal;
 use crate::kind::Recorded;
 use crate::kind::blast::Line;
-use crate::record::{Clocks, Host, Meter, Outcome, Snapshot, SystemCounts};
+use crate::record::{Clocks, Host, Meter, Mode, Outcome, Snapshot, SystemCounts};
 use crate::stored::Stored;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Code;
@@ -107,6 +108,63 @@ fn record() -> BlastRecord {
     BlastRecord { header, rounds, explaining: Vec::new(), end: Some(end) }
 }
 
+/// The same, with explaining rounds in which the sender has this part of the CPU time, a softirq the rest.
+fn explained(senders: [f64; 2]) -> BlastRecord {
+    let mut record = record();
+    let alone = record.rounds.iter().map(|round| round.slices.clone()).collect();
+    record.explaining = alone;
+    for slice in record.explaining.iter_mut().flat_map(|round| &mut round.slices) {
+        let (sender, nanos) = match slice.case {
+            Some(point) => (senders[point], [3000.0, 1000.0][point]),
+            None => (0.0, 0.0),
+        };
+        let SliceReading::Slice { before, after, work, .. } = &mut slice.reading else { unreachable!() };
+        before.mode = Mode::Alone(Meter::Accounts);
+        let passed = 2.0 * after.at_nanos.since(before.at_nanos).as_f64();
+        let busy = work.ios as f64 * nanos;
+        let account = |kind, name: &str, owner, nanos: f64| Account {
+            kind,
+            name: name.to_owned(),
+            owner,
+            nanos: Nanos(nanos as u64),
+            count: 1,
+        };
+        let own = account(AccountKind::Task, "submitter 0", Some(TaskOwner::Workload), busy * sender);
+        let softirq = account(AccountKind::Softirq, "net_rx", None, busy * (1.0 - sender));
+        let daemon = account(AccountKind::Task, "daemon", Some(TaskOwner::Other), BACKGROUND * passed);
+        let idle = account(AccountKind::Idle, "", None, passed * (1.0 - BACKGROUND) - busy);
+        let accounts = vec![own, softirq, daemon, idle];
+        after.accounts = Some(Box::new(Accounts { passed_nanos: Nanos(passed as u64), accounts }));
+    }
+    record
+}
+
+#[test]
+fn a_packet_is_divided_into_accounts() {
+    let finding = study(&explained([0.6, 0.9]), None);
+    let [first, second] = finding.points.as_slice() else { panic!("{finding:?}") };
+    let told = |point: &super::finding::PointFinding| -> Vec<(String, f64)> {
+        let told = point.accounts.iter().filter(|account| account.share.abs() > 0.005);
+        told.map(|account| (account.name.clone(), (account.cycles_per_packet.value / 10.0).round() * 10.0)).collect()
+    };
+    let of = |own: f64, softirq: f64| {
+        vec![("the workload's own threads".to_owned(), own), ("softirq net_rx".to_owned(), softirq)]
+    };
+    assert_eq!((told(first), told(second)), (of(3600.0, 2400.0), of(1800.0, 200.0)));
+    assert!(first.accounts.iter().all(|account| account.change_cycles_per_packet.is_none() && !account.detected));
+    let softirq = second.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
+    let change = softirq.change_cycles_per_packet.unwrap();
+    assert!(near(change.value, -2200.0) && softirq.detected, "{softirq:?}");
+    assert!(second.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.accounts);
+    assert!(!second.explained.unwrap().differs, "{:?}", second.explained);
+    // Nothing else is from these rounds.
+    let mut alone = finding.clone();
+    for point in &mut alone.points {
+        (point.explained, point.accounts) = (None, Vec::new());
+    }
+    assert_eq!(format!("{alone:?}"), format!("{:?}", study(&record(), None)));
+}
+
 fn near(found: f64, truth: f64) -> bool {
     (found / truth - 1.0).abs() < 1e-3
 }
@@ -181,6 +239,7 @@ fn an_earlier_blast_is_compared_point_by_point() {
 fn lines(record: &BlastRecord) -> Vec<serde_json::Value> {
     let mut lines = vec![json!({"header": record.header})];
     lines.extend(record.rounds.iter().map(|round| json!({"round": round})));
+    lines.extend(record.explaining.iter().map(|round| json!({"explaining": round})));
     lines.extend(record.end.iter().map(|end| json!({"end": end})));
     lines
 }
@@ -188,13 +247,13 @@ fn lines(record: &BlastRecord) -> Vec<serde_json::Value> {
 #[test]
 fn no_damaged_record_breaks_the_study() {
     let envelope = || Envelope::new(Kind::Blast, 0.0, Vec::new());
-    let lines = lines(&record());
+    let lines = lines(&explained([0.6, 0.9]));
     let assembled = |lines: &[serde_json::Value]| {
         let lines: Result<Vec<Line>, _> = lines.iter().cloned().map(serde_json::from_value).collect();
         lines.ok().and_then(|lines| BlastRecord::assemble(envelope(), lines).ok())
     };
     let same = assembled(&lines).unwrap();
-    assert_eq!(format!("{:?}", study(&same, None)), format!("{:?}", study(&record(), None)));
+    assert_eq!(format!("{:?}", study(&same, None)), format!("{:?}", study(&explained([0.6, 0.9]), None)));
     assert!(assembled(&lines[1..]).is_none(), "the header is missing");
     let vandal = Vandal::new(&lines);
     let mut studied = 0;

@@ -59,8 +59,7 @@ fn table(points: &[&PointFinding]) -> Table {
     columns.push(Column::rows("account"));
     columns.extend([Column::number("cycles/packet"), Column::number("±").spare(1), Column::number("share")]);
     if several {
-        let head = format!("change, {}", changes.unit);
-        columns.extend([Column::number(head).spare(3), Column::text("interval").spare(2)]);
+        columns.extend([Column::number("change").spare(3), Column::text("interval").spare(2)]);
     }
     columns.push(Column::drawing(Draw::Bar));
     let mut table = Table { keys: if several { 2 } else { 1 }, ..Table::new(columns) };
@@ -79,7 +78,7 @@ fn table(points: &[&PointFinding]) -> Table {
                 None => Tone::Faint,
             };
             let text = |of: &dyn Fn(model::stats::Estimate) -> String| change.map_or_else(String::new, of);
-            cells.push(Cell::new(tone, text(&|change| signed(changes, change.value))));
+            cells.push(Cell::new(tone, text(&|change| format!("{} {}", signed(changes, change.value), changes.unit))));
             cells.push(Cell::new(Tone::Faint, text(&|change| interval(changes, &change))));
         }
         cells.push(Cell::drawn(Tone::Notice, Raw::Number(account.share)));

@@ -28,7 +28,12 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
         blocks.push(Block::new("", Body::Notes).with(sentences.collect()));
         let block =
             Block::new("Where the change is", Body::Table(table(finding, arm, &cells))).with(notes(finding, &cells));
-        blocks.push(if few { block } else { block.of(Audience::PAGE) });
+        if few {
+            blocks.push(block);
+        } else {
+            let elsewhere = Block::new("", Body::Notes).with(many(&cells).into_iter().collect());
+            blocks.extend([elsewhere.of(Audience::SCREEN.or(Audience::POST)), block.of(Audience::PAGE)]);
+        }
     }
     for arm in contents::candidates(finding) {
         blocks.extend(functions::blocks(finding, arm));
@@ -37,6 +42,16 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
     let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
     blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
     blocks
+}
+
+/// Where many cells have their accounts.
+fn many(cells: &[&CellFinding]) -> Option<Note> {
+    let changed = cells.iter().filter(|cell| cell.accounts.iter().any(|account| account.detected)).count();
+    let text = format!(
+        "Accounts changed in {changed} of {} cells; the page (report.html), JSON and CSV have them.",
+        cells.len()
+    );
+    (!cells.is_empty()).then(|| Note::new(Tone::Faint, text))
 }
 
 /// The accounts that are shown: those that changed, and beside them the large ones that did not.

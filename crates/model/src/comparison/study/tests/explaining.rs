@@ -46,7 +46,7 @@ fn charge(slice: &mut SliceRecord, per_io: PerIo) {
 }
 
 /// A comparison whose explaining rounds charge these nanoseconds per I/O to the baseline and to the candidate.
-fn explained(draft: Draft, seed: u64, rounds: usize, charged: impl Fn(usize) -> Vec<f64>) -> CompareRecord {
+pub(super) fn explained(draft: Draft, seed: u64, rounds: usize, charged: impl Fn(usize) -> Vec<f64>) -> CompareRecord {
     let accounts = [OWN, NET_RX, TIMER];
     let mut noise = rand_pcg::Pcg64Mcg::new(seed.into());
     let mut draw = || -> f64 { rand_distr::StandardNormal.sample(&mut noise) };
@@ -74,7 +74,7 @@ fn explained(draft: Draft, seed: u64, rounds: usize, charged: impl Fn(usize) -> 
     record
 }
 
-fn planted(case: usize) -> Vec<f64> {
+pub(super) fn planted(case: usize) -> Vec<f64> {
     if case.is_multiple_of(2) { vec![800.0, 300.0, 50.0] } else { vec![800.0, 360.0, 50.0] }
 }
 

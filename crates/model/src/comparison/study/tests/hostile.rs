@@ -1,5 +1,6 @@
 //! The study of arbitrary records ends without a panic.
 
+use super::explaining::{explained, planted};
 use super::*;
 use crate::comparison::record::CaseLatency;
 use crate::histogram::Histogram;
@@ -72,7 +73,9 @@ fn studied(record: &CompareRecord) -> u64 {
 
 #[test]
 fn changed_records_are_studied_or_refused() {
-    for (kind, record) in [("slices", slices()), ("sweep", sweep()), ("executions", executions())] {
+    let explained = explained(Draft::default(), 1, 11, planted);
+    let records = [("slices", slices()), ("sweep", sweep()), ("executions", executions()), ("explained", explained)];
+    for (kind, record) in records {
         assert!(study(&record).cells[0].metrics["iops"].change.is_some(), "{kind}");
         let studied = studied(&record);
         assert!((CHANGED / 4..CHANGED).contains(&studied), "{kind}: {studied}");
