@@ -4,7 +4,7 @@
 //! machine's background, the latencies.
 
 mod against_stored;
-mod annotated;
+pub(crate) mod annotated;
 mod conditions;
 mod csv_rows;
 mod events;
@@ -19,7 +19,6 @@ mod spent;
 mod symbols;
 mod totals;
 
-pub use annotated::Annotation;
 pub(crate) use conditions::DIRECT_FROM_MEMORY;
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
 //! nothing: a report is a `String`, and the binary decides where it goes.
 
+mod annotation;
 mod blast;
 mod change;
 mod compare;
@@ -52,7 +53,7 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 
-pub use cost::Annotation;
+pub use annotation::Annotation;
 pub use format::{Finding, Format, page_of_both};
 pub use ink::Ink;
 pub use profile_files::{ProfileFile, profile_files};

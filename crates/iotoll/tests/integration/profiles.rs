@@ -105,3 +105,23 @@ fn functions_that_are_not_known_are_refused_in_one_line() {
     let refused = folder.iotoll("report quanta --annotate vfs_read").run();
     refused.refused(2, &["only run and cost sample functions (--profile)"]);
 }
+
+#[test]
+fn a_change_is_found_in_the_function_that_was_planted() {
+    let folder = Folder::new();
+    let words = "compare --quiet --no-save --profile --format json --ioengine=null --rw=read --bs=4k --size=64m \
+                 --baseline inject_ns=0 --candidate inject_ns=2000 --budget 12s";
+    let finding = folder.iotoll(words).run().json();
+    let sampler = finding["meters"].as_array().into_iter().flatten().find(|meter| meter["name"] == "sampler");
+    if let Some(reason) = sampler.and_then(|meter| meter["reason"].as_str()) {
+        return skip("a_change_is_found_in_the_function_that_was_planted", reason);
+    }
+    let symbols = finding["cells"][0]["symbols"].as_array().unwrap();
+    let changed: Vec<&Value> = symbols.iter().filter(|symbol| symbol["detected"] == true).collect();
+    let change = |symbol: &Value| number(&symbol["change_cycles_per_io"]["value"]);
+    assert_eq!(changed.first().map(|symbol| &symbol["module"]), Some(&Value::from("iotoll")), "{symbols:?}");
+    // What burns is a few functions, whose names depend on how they were compiled; together they are most of the change.
+    let all: f64 = symbols.iter().map(change).sum();
+    let burning: f64 = changed.iter().filter(|symbol| symbol["module"] == "iotoll").map(|symbol| change(symbol)).sum();
+    assert!(all > 0.0 && burning > 0.7 * all, "{symbols:?}");
+}

@@ -354,7 +354,8 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let ended = match record.explaining.len() {
         0 => ended,
         rounds => {
-            format!("{ended}; {rounds} further rounds kept accounts, and are not in the answer")
+            let how = if explaining::samples(record) { "kept accounts or sampled stacks" } else { "kept accounts" };
+            format!("{ended}; {rounds} further rounds {how}, and are not in the answer")
         }
     };
     let rounds = match record.rounds.len() {

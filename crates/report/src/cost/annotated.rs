@@ -1,11 +1,8 @@
 //! The instructions of functions, with what each costs.
 
-use crate::document::{Audience, Block, Body, Cell, Column, Document, Draw, Fold, Note, Raw, Section, Table, Tone};
-use crate::format::Finding;
-use crate::json;
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Fold, Note, Raw, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
-use model::elided_list::elided_list;
-use model::finding::{PhaseFinding, RunFinding};
+use model::finding::PhaseFinding;
 use model::profile::{AnnotatedFinding, LineFinding};
 
 /// Functions on a page.
@@ -23,7 +20,7 @@ pub fn blocks(phase: &PhaseFinding) -> Vec<Block> {
     phase.annotated.iter().take(SHOWN).map(block).collect()
 }
 
-fn block(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
+pub(crate) fn block(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
     let scale = Scale::of(CYCLES, function.cycles_per_io / 10.0);
     let mut table = Table::new(vec![
         Column::number("offset"),
@@ -68,53 +65,4 @@ fn block(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
         number::count(function.samples)
     );
     Block::new(function.symbol.clone(), Body::Table(table)).with(vec![Note::new(Tone::Faint, text)])
-}
-
-/// One function of a measurement.
-#[derive(Clone, Debug)]
-pub struct Annotation {
-    finding: RunFinding,
-    symbol: String,
-}
-
-impl Annotation {
-    /// The function of this name, or the only one whose name contains it.
-    ///
-    /// # Errors
-    /// When there is none, or more than one: which there are.
-    pub fn of(finding: RunFinding, symbol: &str) -> Result<Self, String> {
-        let mut names: Vec<String> =
-            finding.phases.iter().flat_map(|phase| &phase.annotated).map(|it| it.symbol.clone()).collect();
-        if names.is_empty() {
-            return Err("the record has no instructions: measure with --profile, on x86-64, and long enough".to_owned());
-        }
-        names.dedup();
-        let known: Vec<String> = names.iter().filter(|name| name.contains(symbol)).cloned().collect();
-        let found = match known.as_slice() {
-            _ if names.iter().any(|name| name == symbol) => symbol.to_owned(),
-            [only] => only.clone(),
-            [] => {
-                let names = elided_list(&names, ", ");
-                return Err(format!("'{symbol}' has too few samples, or is no function; there are {names}"));
-            }
-            several => return Err(format!("'{symbol}' is a part of several names: {}", elided_list(several, ", "))),
-        };
-        Ok(Self { finding, symbol: found })
-    }
-}
-
-impl Finding for Annotation {
-    fn document(&self) -> Document {
-        let whole = self.finding.document();
-        let functions = self.finding.phases.iter().flat_map(|phase| {
-            let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
-            of_it.map(move |function| Section::new("", vec![block(function, phase)]))
-        });
-        Document { sections: functions.collect(), data: Table::default(), ..whole }
-    }
-
-    fn json(&self) -> String {
-        let of_it = self.finding.phases.iter().flat_map(|phase| &phase.annotated);
-        json::json(&of_it.filter(|function| function.symbol == self.symbol).collect::<Vec<_>>())
-    }
 }

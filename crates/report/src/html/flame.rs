@@ -7,18 +7,14 @@ use crate::flame_graph::svg;
 /// An addition to the content security policy, which such a picture inherits. Everything in it is of iotoll or inferno, or escaped.
 pub const POLICY: &str = "; frame-src data:; script-src 'unsafe-inline'";
 
-/// Height of inferno's drawing: its head and feet, and each line of calls.
-const AROUND: usize = 90;
-const LINE: usize = 16;
-
 pub fn figure(graph: &FlameGraph) -> String {
     let Some(svg) = svg(graph) else { return String::new() };
-    // One line for all of them, and one for each call.
-    let lines = graph.calls.iter().map(|calls| calls.calls.matches(';').count() + 2).max().unwrap_or(1);
+    // inferno leaves out calls that are too narrow to be seen, so only it knows the height.
+    let height = svg.split_once("height=\"").and_then(|(_, rest)| rest.split('"').next()?.parse::<f64>().ok());
     let frame = format!(
         "<iframe class=\"flame\" title=\"{}\" style=\"height:{}px\" src=\"data:image/svg+xml,{}\"></iframe>",
         escape(&graph.title),
-        AROUND + LINE * lines,
+        height.unwrap_or(600.0),
         in_address(&svg)
     );
     element("div", "flame", &frame) + "\n"

@@ -1,3 +1,5 @@
+//! Samples of planted threads: their calls, owners and windows.
+
 use super::*;
 use crate::skipping::note_skipped;
 use std::sync::atomic::{AtomicBool, Ordering};

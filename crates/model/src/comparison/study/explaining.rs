@@ -82,6 +82,12 @@ fn family(comparisons: usize) -> FamilyFinding {
     FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
 }
 
+/// Whether some of the rounds sampled stacks.
+pub(super) fn samples(record: View) -> bool {
+    let sampler = |status: &MeterStatus| status.meter == Meter::Sampler && status.status.taken().is_some();
+    record.header.meters.iter().any(sampler)
+}
+
 /// Why there are none, if somebody could mend it.
 pub(super) fn reason(record: View) -> Option<String> {
     let header = record.header;

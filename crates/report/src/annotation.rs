@@ -1,0 +1,57 @@
+//! The instructions of one function of a measurement, as a report of their own.
+
+use crate::cost::annotated;
+use crate::document::{Document, Section, Table};
+use crate::format::Finding;
+use crate::json;
+use model::elided_list::elided_list;
+use model::finding::RunFinding;
+
+/// One function of a measurement.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    finding: RunFinding,
+    symbol: String,
+}
+
+impl Annotation {
+    /// The function of this name, or the only one whose name contains it.
+    ///
+    /// # Errors
+    /// When there is none, or more than one: which there are.
+    pub fn of(finding: RunFinding, symbol: &str) -> Result<Self, String> {
+        let mut names: Vec<String> =
+            finding.phases.iter().flat_map(|phase| &phase.annotated).map(|it| it.symbol.clone()).collect();
+        if names.is_empty() {
+            return Err("the record has no instructions: measure with --profile, on x86-64, and long enough".to_owned());
+        }
+        names.dedup();
+        let known: Vec<String> = names.iter().filter(|name| name.contains(symbol)).cloned().collect();
+        let found = match known.as_slice() {
+            _ if names.iter().any(|name| name == symbol) => symbol.to_owned(),
+            [only] => only.clone(),
+            [] => {
+                let names = elided_list(&names, ", ");
+                return Err(format!("'{symbol}' has too few samples, or is no function; there are {names}"));
+            }
+            several => return Err(format!("'{symbol}' is a part of several names: {}", elided_list(several, ", "))),
+        };
+        Ok(Self { finding, symbol: found })
+    }
+}
+
+impl Finding for Annotation {
+    fn document(&self) -> Document {
+        let whole = self.finding.document();
+        let functions = self.finding.phases.iter().flat_map(|phase| {
+            let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
+            of_it.map(move |function| Section::new("", vec![annotated::block(function, phase)]))
+        });
+        Document { sections: functions.collect(), data: Table::default(), ..whole }
+    }
+
+    fn json(&self) -> String {
+        let of_it = self.finding.phases.iter().flat_map(|phase| &phase.annotated);
+        json::json(&of_it.filter(|function| function.symbol == self.symbol).collect::<Vec<_>>())
+    }
+}
