@@ -448,12 +448,12 @@ mod tests {
             (before.mode == Mode::Alone(Meter::Accounts), before.accounts.is_some(), after.accounts.is_some())
         };
         assert_eq!(keeps(&slice(&mut meters)), (false, false, false));
-        if !meters.can_explain() {
+        if !meters.can_explain(Meter::Accounts) {
             let status = meters.statuses().iter().find(|status| status.meter == Meter::Accounts).unwrap();
             return note_skipped("meters: explaining rounds", status.status.reason().unwrap());
         }
         for _ in 0..2 {
-            assert!(meters.explain());
+            assert!(meters.explain(Meter::Accounts));
             assert_eq!(meters.windows().disturbing, [Mode::Alone(Meter::Accounts)]);
             // What passes between two slices is in neither.
             for _ in 0..2 {

@@ -5,7 +5,7 @@
 //! first slice until after the last.
 
 use super::accounts::{AccountTimes, Accounts, InterruptUse, SoftirqUse, Use, WakeUps, Waker};
-use super::tasks::Owners;
+use super::tasks::{OwnedTask, Owners};
 use crate::proc_files::descends;
 use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
 use model::meter::Meter;
@@ -264,22 +264,8 @@ const FEWEST_WAKE_UPS: u64 = 5;
 
 impl Family<'_> {
     fn owner(&self, process: u32, thread: u32, kernel: bool, name: &str) -> TaskOwner {
-        if kernel {
-            return TaskOwner::Kernel;
-        }
-        if process == self.us && self.owners.servers.contains(&thread) {
-            return TaskOwner::Peer;
-        }
-        if process == self.us {
-            // The kernel's workers of our io_uring engines are threads of this process.
-            let worker = self.owners.workers.contains(&thread) || name.starts_with("iou-");
-            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
-        }
-        match self.owners.command {
-            Some(command) if self.descends(process, command) => TaskOwner::Workload,
-            _ if self.peers.contains(&process) => TaskOwner::Peer,
-            _ => TaskOwner::Other,
-        }
+        let task = OwnedTask { process, thread, kernel, name };
+        self.owners.of(&task, self.us, &self.peers, |process| self.parents.get(&process).copied())
     }
 
     /// Finds the processes that the workload wakes, and those that they wake.

@@ -8,10 +8,9 @@ mod listings;
 mod processes;
 
 use super::account_windows::Relations;
-use super::tasks::Owners;
+use super::tasks::{OwnedTask, Owners};
 use super::{Cpus, Opened};
 use crate::names::{KernelFunctions, UNKNOWN};
-use crate::proc_files::descends;
 use kernel_code::KernelCode;
 use listings::Listings;
 use model::account::{AccountKind, TaskOwner};
@@ -331,20 +330,11 @@ impl Naming<'_> {
     }
 
     fn owner(&self, sampled: &Sampled, name: &str, processes: &Processes) -> TaskOwner {
-        let process = sampled.process;
-        if processes.is_kernel(process) {
-            return TaskOwner::Kernel;
-        }
-        if process == self.us {
-            let worker = self.owners.workers.contains(&sampled.thread) || name.starts_with("iou-");
-            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
-        }
-        let parent = |process: u32| processes.parent(process).or_else(|| self.relations.parents.get(&process).copied());
-        match self.owners.command {
-            Some(command) if descends(process, command, parent) => TaskOwner::Workload,
-            _ if self.relations.peers.contains(&process) => TaskOwner::Peer,
-            _ => TaskOwner::Other,
-        }
+        let Sampled { process, thread, .. } = *sampled;
+        let task = OwnedTask { process, thread, kernel: processes.is_kernel(process), name };
+        let earlier = |process: u32| self.relations.parents.get(&process).copied();
+        self.owners
+            .of(&task, self.us, &self.relations.peers, |process| processes.parent(process).or_else(|| earlier(process)))
     }
 }
 

@@ -23,6 +23,45 @@ pub struct Owners {
     pub command: Option<u32>,
 }
 
+/// A task whose owner is asked for.
+pub(super) struct OwnedTask<'a> {
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    /// Whether it is a thread of the kernel.
+    pub(super) kernel: bool,
+    pub(super) name: &'a str,
+}
+
+impl Owners {
+    /// Whose a task is. `us` is the number of this process, `peers` work for the workload.
+    pub(super) fn of(
+        &self,
+        task: &OwnedTask<'_>,
+        us: u32,
+        peers: &BTreeSet<u32>,
+        parent: impl Fn(u32) -> Option<u32>,
+    ) -> TaskOwner {
+        if task.kernel {
+            return TaskOwner::Kernel;
+        }
+        if task.process == us {
+            // The kernel's workers of our io_uring engines are threads of this process.
+            let worker = self.workers.contains(&task.thread) || task.name.starts_with("iou-");
+            let serves = self.servers.contains(&task.thread);
+            return match (serves, worker) {
+                (true, _) => TaskOwner::Peer,
+                (false, true) => TaskOwner::Workload,
+                (false, false) => TaskOwner::Iotoll,
+            };
+        }
+        match self.command {
+            Some(command) if descends(task.process, command, parent) => TaskOwner::Workload,
+            _ if peers.contains(&task.process) => TaskOwner::Peer,
+            _ => TaskOwner::Other,
+        }
+    }
+}
+
 /// Instead of a thread id: all ended threads of a process.
 const ENDED: u32 = 0;
 
@@ -97,17 +136,12 @@ impl TaskScan {
     }
 
     fn owner(&self, process: u32, thread: u32, task: &Task, owners: &Owners) -> TaskOwner {
-        if task.kernel {
-            return TaskOwner::Kernel;
-        }
-        if process == std::process::id() {
-            let worker = owners.workers.contains(&thread) || task.name.starts_with("iou-");
-            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
-        }
-        match owners.command {
-            Some(command) if self.descends(process, command) => TaskOwner::Workload,
-            _ => TaskOwner::Other,
-        }
+        let owned = OwnedTask { process, thread, kernel: task.kernel, name: &task.name };
+        owners.of(&owned, std::process::id(), &BTreeSet::new(), |process| self.parent(process))
+    }
+
+    fn parent(&self, process: u32) -> Option<u32> {
+        self.tasks.get(&(process, process)).map(|task| task.parent)
     }
 
     /// The descendants of a process, as far as their parents live.
@@ -117,7 +151,7 @@ impl TaskScan {
     }
 
     fn descends(&self, process: u32, ancestor: u32) -> bool {
-        descends(process, ancestor, |process| self.tasks.get(&(process, process)).map(|task| task.parent))
+        descends(process, ancestor, |process| self.parent(process))
     }
 }
 

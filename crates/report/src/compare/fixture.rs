@@ -315,6 +315,8 @@ pub fn empty() -> CompareFinding {
             others: FamilyFinding { comparisons: 8, confidence: 0.99375 },
         }),
         account_family: None,
+        function_family: None,
+        sampled_rounds: 0,
         unexplained: None,
         unseen_fraction: Some(0.0499),
         schema: SCHEMA.to_owned(),
@@ -413,6 +415,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         cell.cell = [(text.to_owned(), text.to_owned()), ("bs".to_owned(), "2".to_owned())].into();
         cell.probes = probes::hostile(number, text);
         (cell.explained, cell.accounts) = explained::hostile(number, text);
+        (cell.symbols, cell.stacks) = explained::hostile_functions(number, text);
         cell.shift =
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
@@ -499,6 +502,8 @@ fn cell(arm: &str, values: &[(&str, &str)]) -> CellFinding {
         probes: Vec::new(),
         explained: None,
         accounts: Vec::new(),
+        symbols: Vec::new(),
+        stacks: Vec::new(),
     }
 }
 

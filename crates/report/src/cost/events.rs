@@ -51,7 +51,7 @@ fn interval(estimate: &Estimate) -> String {
     let Some((low, high)) = estimate.low.zip(estimate.high) else { return number::MISSING.to_owned() };
     let scale = Scale::of(COUNT, estimate.value);
     let unit = if scale.unit.is_empty() { String::new() } else { format!(" {}", scale.unit) };
-    tied(&format!("{}{unit}", scale.interval(low, high)))
+    format!("{}{unit}", scale.interval(low, high))
 }
 
 /// Whether an event is frequent, and is no noise of the background.

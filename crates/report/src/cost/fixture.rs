@@ -2,9 +2,11 @@
 
 mod exact;
 mod machine;
+mod profiled;
 
 pub use exact::beside_a_compiler;
 pub use machine::{host, origin};
+pub use profiled::profiled;
 
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
@@ -20,6 +22,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
         ("psync_4k", psync_4k()),
         ("udp_like", udp_like()),
         ("beside_a_compiler", beside_a_compiler()),
+        ("profiled", profiled()),
         ("probed", probed()),
         ("cost_without_ios", cost_without_ios()),
         ("failed", failed()),
@@ -381,6 +384,7 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
             iops: Some(number),
             iops_change: Some(number),
         });
+        profiled::hostile(phase, number, text);
         phase.wall_seconds = number;
         phase.cycles_per_io = Some(number);
         phase.cycles_per_io_low = Some(-number);

@@ -57,11 +57,11 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
 fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> Table {
     let mut table = Table::new(vec![
         Column::rows("function"),
+        Column::text("in").spare(2),
+        Column::text("account").spare(1),
         Column::number(format!("{}/IO", scale.unit)),
         Column::text("95 % interval").spare(3),
         Column::number("share"),
-        Column::text("in").spare(2),
-        Column::text("account").spare(1),
         Column::drawing(Draw::Bar),
     ]);
     for symbol in symbols {
@@ -69,11 +69,11 @@ fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> 
         let ends = cycles.low.zip(cycles.high).map(|(low, high)| scale.interval(low, high));
         table.row(vec![
             Cell::from(name(symbol)),
+            Cell::from(&symbol.module),
+            Cell::from(&symbol.account),
             Cell::from(scale.cell(cycles.value)),
             ends.unwrap_or_else(|| number::MISSING.to_owned()).into(),
             number::percent(symbol.share).into(),
-            Cell::from(&symbol.module),
-            Cell::from(&symbol.account),
             Cell::drawn(if symbol.interrupts_on { Tone::Faint } else { Tone::Notice }, Raw::Number(symbol.share)),
         ]);
     }

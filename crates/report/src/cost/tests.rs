@@ -29,6 +29,7 @@ fn sheets_as_they_are_read() {
     insta::assert_snapshot!("psync_4k_at_100", terminal(&fixture::psync_4k(), Ink::Plain, 100));
     insta::assert_snapshot!("udp_like_at_80", terminal(&fixture::udp_like(), Ink::Plain, 80));
     insta::assert_snapshot!("cost_without_ios_at_100", terminal(&fixture::cost_without_ios(), Ink::Plain, 100));
+    insta::assert_snapshot!("profiled_at_100", terminal(&fixture::profiled(), Ink::Plain, 100));
     insta::assert_snapshot!("two_phases_at_100", terminal(&fixture::two_phases(), Ink::Plain, 100));
     insta::assert_snapshot!("meters_unavailable_at_100", terminal(&fixture::meters_unavailable(), Ink::Plain, 100));
 }

@@ -1,8 +1,10 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 16] = [
+const TYPES: [(&str, &str); 18] = [
     ("MoveFinding", "instructions per I/O"),
+    ("SymbolChange", "cycles per I/O"),
+    ("StackChange", "cycles per I/O"),
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),
     ("Rates", "I/Os per s"),

@@ -49,7 +49,7 @@ fn the_calls_of_a_thread_are_known_from_its_first_function() {
             outermost_planted(&stop)
         }
     });
-    let owners = Owners { workers: [receive.recv().unwrap()].into(), command: None };
+    let owners = Owners { workers: [receive.recv().unwrap()].into(), ..Owners::default() };
     let none = Relations::default();
     let begun = sampling.read(SAMPLED, &owners, &none);
     assert!(begun.profile.is_none());
