@@ -34,6 +34,7 @@ use receiver::{CountingReceiver, Counts};
 use remote::RemoteReceiver;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use submitters::Submitters;
 use sys::clock::monotonic_nanos;
@@ -44,8 +45,9 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
 /// Longest time that packets are waited for after the last was sent.
 const LONGEST_DRAIN: Duration = Duration::from_secs(30);
-/// Rounds that keep accounts: an interval needs many rather than long ones.
-const EXPLAINING_ROUNDS: u32 = 8;
+/// Rounds that keep accounts, within a quarter of the time of the others: at least as many as an interval needs, and at most as many as
+/// their slices are cut for. An interval needs many rounds rather than long ones.
+const EXPLAINING_ROUNDS: RangeInclusive<u32> = 5..=8;
 /// Shortest slice of them.
 const SHORTEST_EXPLAINING: Duration = Duration::from_millis(50);
 /// Packets are over if none arrived for this time.
@@ -125,10 +127,11 @@ fn measure(
     let real_time = set_class(Class::RealTime).is_ok();
     let mut measurement =
         Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+    let first = Instant::now();
     let (rounds, mut outcome) = measurement.rounds();
     let mut explaining = Vec::new();
     if outcome.is_ok() {
-        outcome = measurement.explain(rounds.len(), &mut explaining);
+        outcome = measurement.explain(rounds.len(), first.elapsed(), &mut explaining);
     }
     if real_time {
         // Lowering the priority is always allowed.
@@ -273,6 +276,7 @@ impl Measurement<'_> {
         (rounds, Ok(()))
     }
 
+<<<<<<< HEAD
     /// After so many rounds, shorter ones whose slices keep accounts. Returns what ended them early.
     fn explain(&mut self, rounds: usize, explaining: &mut Vec<RoundRecord>) -> Result<()> {
         // In all as long as a quarter of the others.
@@ -282,6 +286,20 @@ impl Measurement<'_> {
             return Ok(());
         }
         while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain(Meter::Accounts) {
+=======
+    /// After so many rounds in this time, shorter ones whose slices keep accounts. Returns what ended them early.
+    fn explain(&mut self, rounds: usize, took: Duration, explaining: &mut Vec<RoundRecord>) -> Result<()> {
+        const TIME_SHARE: u32 = 4;
+        let (fewest, most) = (*EXPLAINING_ROUNDS.start() as usize, *EXPLAINING_ROUNDS.end());
+        let measured = self.plan.slice.duration().mul_f64(rounds as f64) / TIME_SHARE;
+        let slice = (measured / most).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
+        let begun = Instant::now();
+        let is_enough = |done: usize| {
+            let is_late = done >= fewest && begun.elapsed() > took / TIME_SHARE;
+            rounds < FEWEST_ROUNDS || is_late || done >= most as usize
+        };
+        while !is_enough(explaining.len()) && self.meters.explain() {
+>>>>>>> explain
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };

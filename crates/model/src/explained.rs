@@ -16,7 +16,7 @@ use crate::experiment::WorkCounter;
 use crate::meter::{Meter, MeterStatus};
 use crate::record::{Execution, Host, Mode, Snapshot};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord};
+use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Difference, Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
 use crate::study::io_time::io_seconds;
@@ -129,6 +129,15 @@ struct Charged {
     slices: usize,
 }
 
+/// What the accounts of all rounds sum to.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// The cost of the load by its name: processes that do not work for it are left out.
+    by_name: bool,
+    /// Otherwise the busy time by the meter of the cost, if it read all slices.
+    by_meter: bool,
+}
+
 /// A time that kept accounts.
 struct Kept<'a> {
     before: &'a Snapshot,
@@ -178,9 +187,10 @@ impl Explaining {
         rounds: &[RoundRecord],
     ) -> Option<Self> {
         let context = Context::of(host);
-        // A slice in which the programs missed something counts neither with its time nor with its I/Os.
+        // A slice in which the programs missed something, or whose I/Os could not be read, counts neither with its time nor with its I/Os.
+        let counts = |slice: &&SliceRecord| !kept(slice).is_empty() && !is_uncounted(slice);
         let with_accounts = |round: &RoundRecord| {
-            let slices = round.slices.iter().filter(|slice| !kept(slice).is_empty()).cloned().collect();
+            let slices = round.slices.iter().filter(counts).cloned().collect();
             RoundRecord { slices, ..round.clone() }
         };
         let rounds: Vec<RoundRecord> = rounds.iter().map(with_accounts).collect();
@@ -199,13 +209,16 @@ impl Explaining {
         let charged: Vec<Option<(Vec<Charged>, Charged)>> = rounds.iter().map(charged).collect();
         let sum = |of: fn(&Charged) -> f64| charged.iter().flatten().flat_map(|(cases, _)| cases).map(of).sum::<f64>();
         let by_name = sum(|case| case.others) > BUSY_OTHERS * sum(|case| case.passed);
+        // By the meter in all rounds, or in none.
+        let is_metered = |charged: &Charged| charged.metered.is_some_and(|(_, capacity)| capacity > 0.0);
+        let mut all = charged.iter().flatten();
+        let by_meter = !by_name && all.all(|(cases, alone)| cases.iter().all(is_metered) && is_metered(alone));
+        let scope = Scope { by_name, by_meter };
         let whole = |(place, charged): (usize, &Option<(Vec<Charged>, Charged)>)| {
             let (each, alone) = charged.as_ref()?;
             let ios = |case: usize| sums.rounds.get(place)?.cases.get(case)?.ios.filter(|ios| *ios > 0.0);
-            let found = each
-                .iter()
-                .enumerate()
-                .map(|(case, charged)| Some(charged.net_of(alone, by_name, ios(case)?, &context)));
+            let found =
+                each.iter().enumerate().map(|(case, charged)| Some(charged.net_of(alone, scope, ios(case)?, &context)));
             found.collect::<Option<Vec<OfCase>>>()
         };
         let rounds: Vec<Vec<OfCase>> = charged.iter().enumerate().filter_map(whole).collect();
@@ -289,15 +302,16 @@ impl Charged {
     ///
     /// Idle clocks count a part of idle entry and exit as idle. So that the accounts sum to a cost by such a clock, that account is what
     /// remains of the clock's busy time without the others, as in `run`.
-    fn net_of(&self, alone: &Self, by_name: bool, ios: f64, context: &Context) -> OfCase {
+    fn net_of(&self, alone: &Self, scope: Scope, ios: f64, context: &Context) -> OfCase {
         let rate = |key: &AccountKey| alone.accounts.get(key).map_or(0.0, |spent| spent.time) / alone.passed;
         let net = |key: &AccountKey| {
             let nanos = self.accounts.get(key).map_or(0.0, |spent| spent.time) - rate(key) * self.passed;
             nanos / 1e9 * context.clock.0
         };
-        let keys = self.accounts.keys().chain(alone.accounts.keys()).filter(|key| !by_name || is_of_the_load(key));
+        let keys =
+            self.accounts.keys().chain(alone.accounts.keys()).filter(|key| !scope.by_name || is_of_the_load(key));
         let mut cycles: BTreeMap<AccountKey, f64> = keys.map(|key| (key.clone(), net(key))).collect();
-        if let Some((own, alone)) = self.metered.zip(alone.metered).filter(|(_, alone)| alone.1 > 0.0 && !by_name) {
+        if let Some((own, alone)) = self.metered.zip(alone.metered).filter(|_| scope.by_meter) {
             let busy = own.0 - alone.0 / alone.1 * own.1;
             cycles.remove(&IDLE_ENTRY);
             let others: f64 = cycles.values().sum();

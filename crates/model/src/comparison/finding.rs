@@ -244,7 +244,7 @@ pub struct RoundsRegime {
 }
 
 /// The comparison of an arm with the baseline in one cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFinding {
     /// The cell: option and value; empty without a sweep.

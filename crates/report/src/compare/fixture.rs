@@ -496,14 +496,7 @@ fn cell(arm: &str, values: &[(&str, &str)]) -> CellFinding {
     CellFinding {
         cell: values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         arm: arm.to_owned(),
-        metrics: BTreeMap::new(),
-        shift: Vec::new(),
-        slices: Vec::new(),
-        probes: Vec::new(),
-        explained: None,
-        accounts: Vec::new(),
-        symbols: Vec::new(),
-        stacks: Vec::new(),
+        ..CellFinding::default()
     }
 }
 

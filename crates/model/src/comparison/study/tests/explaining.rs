@@ -6,7 +6,7 @@ use crate::comparison::CompareFinding;
 use crate::explained::AccountChange;
 use crate::kind::Recorded;
 use crate::kind::compare::Line;
-use crate::record::{Direction, IoInterval, JobRecord, Latency, Mode};
+use crate::record::{Direction, IoInterval, JobRecord, Latency, MeterStatus, Mode};
 use rand_distr::Distribution;
 
 /// Nanoseconds of each account per I/O.
@@ -247,6 +247,24 @@ fn executions_keep_accounts_from_window_to_window() {
         assert!(name == same && (change - expected).abs() < 1e-3, "{name}: {change} {expected}");
     }
     assert!(!accounts(&executions).is_empty());
+}
+
+#[test]
+fn why_there_are_no_accounts_is_told_if_somebody_could_mend_it() {
+    let mut record = record(experiment(Draft::default()), 5, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
+    let mut reason = |status: Reading<String>, schedule: Schedule| {
+        record.header.meters = vec![MeterStatus { meter: Meter::Accounts, status }];
+        record.header.schedule = schedule;
+        study(&record).unexplained
+    };
+    let slices = Schedule::WholeRounds { slice_nanos: Nanos(SLICE) };
+    let refused = || Reading::unavailable("this needs root");
+    assert_eq!(reason(refused(), slices).as_deref(), Some("this needs root"));
+    assert_eq!(reason(Reading::unavailable("not chosen; see --meters"), slices), None);
+    let kept = || Reading::Taken("every nanosecond".to_owned());
+    assert_eq!(reason(kept(), slices), None, "too short for them");
+    assert!(reason(kept(), Schedule::Boots).unwrap().contains("one arm"));
+    assert_eq!(reason(refused(), Schedule::Boots).as_deref(), Some("this needs root"));
 }
 
 /// Also one that was cut off in the explaining rounds, and one of a version without them.
