@@ -276,17 +276,6 @@ impl Measurement<'_> {
         (rounds, Ok(()))
     }
 
-<<<<<<< HEAD
-    /// After so many rounds, shorter ones whose slices keep accounts. Returns what ended them early.
-    fn explain(&mut self, rounds: usize, explaining: &mut Vec<RoundRecord>) -> Result<()> {
-        // In all as long as a quarter of the others.
-        let measured = self.plan.slice.duration().mul_f64(rounds as f64);
-        let slice = (measured / (4 * EXPLAINING_ROUNDS)).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
-        if rounds < FEWEST_ROUNDS {
-            return Ok(());
-        }
-        while explaining.len() < EXPLAINING_ROUNDS as usize && self.meters.explain(Meter::Accounts) {
-=======
     /// After so many rounds in this time, shorter ones whose slices keep accounts. Returns what ended them early.
     fn explain(&mut self, rounds: usize, took: Duration, explaining: &mut Vec<RoundRecord>) -> Result<()> {
         const TIME_SHARE: u32 = 4;
@@ -298,8 +287,7 @@ impl Measurement<'_> {
             let is_late = done >= fewest && begun.elapsed() > took / TIME_SHARE;
             rounds < FEWEST_ROUNDS || is_late || done >= most as usize
         };
-        while !is_enough(explaining.len()) && self.meters.explain() {
->>>>>>> explain
+        while !is_enough(explaining.len()) && self.meters.explain(Meter::Accounts) {
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };
