@@ -6,6 +6,7 @@ mod bare_sendto;
 mod burner;
 mod hog;
 mod ping_pong;
+mod planted;
 mod remote_verify;
 mod restless_hog;
 mod short_processes;
@@ -24,7 +25,7 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 13] = [
+const LOADS: [Load; 15] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
@@ -37,6 +38,8 @@ const LOADS: [Load; 13] = [
     Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
     Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
     Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },
+    Load { name: "planted", arguments: &["IOS"], run: planted::run },
+    Load { name: "contended", arguments: &["IOS"], run: planted::contend },
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 

@@ -21,6 +21,7 @@ mod integrity;
 mod known_cost;
 mod memory;
 mod natural;
+mod profiles;
 mod queues;
 mod remote;
 mod start;
@@ -44,7 +45,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 31] = [
+const VALIDATIONS: [Validation; 32] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -79,6 +80,13 @@ const VALIDATIONS: [Validation; 31] = [
         seconds: 3.0,
         rounds: 5,
         run: events::validate,
+    },
+    Validation {
+        name: "profiles",
+        shows: "functions have their planted parts, stacks are whole, changes are found in their function; needs root, fio and nbdkit (6 min)",
+        seconds: 5.0,
+        rounds: 4,
+        run: profiles::validate,
     },
     Validation {
         name: "elsewhere",
