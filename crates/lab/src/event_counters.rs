@@ -7,7 +7,7 @@ use sys::bpf::{ArrayMap, Assembler, AssemblyError, Code, Condition, Error, Label
 use sys::bpf::{Helper, Register, Width};
 
 /// System calls have smaller numbers.
-const SYSTEM_CALLS: i32 = 512;
+pub(crate) const SYSTEM_CALLS: i32 = 512;
 /// Place of its number in the arguments of the tracepoint.
 const NUMBER_OF_SYSTEM_CALL: i16 = 8;
 /// Words of a cache line: CPUs share none.

@@ -1,7 +1,7 @@
 //! Names of addresses: functions of the kernel by its kallsyms, functions of programs by the ELF files that are mapped.
 
 use crate::elf;
-use rustc_demangle::demangle;
+use rustc_demangle::try_demangle;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -90,6 +90,8 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     /// Of its first byte in the file.
     pub(crate) offset: u64,
+    /// The number of the file in its file system; 0 for memory without a file.
+    pub(crate) inode: u64,
     /// Empty for memory without a file.
     pub(crate) path: String,
 }
@@ -106,8 +108,9 @@ pub(crate) fn mapping(line: &str) -> Option<(u64, Mapping)> {
     let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).ok());
     Some(word()).filter(|permissions| permissions.contains('x'))?;
     let offset = u64::from_str_radix(word(), 16).ok()?;
-    let (_device, _inode) = (word(), word());
-    Some((begin?, Mapping { end: end?, offset, path: rest.trim_start().to_owned() }))
+    let _device = word();
+    let inode = word().parse().ok()?;
+    Some((begin?, Mapping { end: end?, offset, inode, path: rest.trim_start().to_owned() }))
 }
 
 /// A program or a library.
@@ -129,20 +132,35 @@ impl Program {
 
     pub(crate) fn of(name: String, bytes: &[u8]) -> Self {
         let (segments, functions) = elf::functions(bytes).unwrap_or_default();
-        let named = |function: elf::Function| {
-            let name = format!("{:#}", demangle(&function.name));
-            (function.address, elf::Function { name, ..function })
-        };
-        Self { name, segments, functions: functions.into_iter().map(named).collect() }
+        // These mark sections: what follows without a symbol, such as stubs of calls to libraries, is none of them.
+        let is_mark = |function: &elf::Function| function.length == 0 && matches!(&*function.name, "_init" | "_fini");
+        let mut by_address: BTreeMap<u64, elf::Function> = BTreeMap::new();
+        for function in functions.into_iter().filter(|function| !is_mark(function)) {
+            // Of several names the shortest: others are versions and aliases of it.
+            let key = |function: &elf::Function| (function.name.len(), function.name.clone());
+            let known = by_address.get(&function.address).is_some_and(|known| key(known) <= key(&function));
+            if !known {
+                by_address.insert(function.address, function);
+            }
+        }
+        for function in by_address.values_mut() {
+            function.name = demangled(&function.name);
+        }
+        Self { name, segments, functions: by_address }
     }
 
-    /// The function at a byte of the file, and how far behind its begin.
+    /// The function at a byte of the file, and its address in the file.
     pub(crate) fn function(&self, offset: u64) -> Option<(&str, u64)> {
         let address = self.address(offset)?;
         let (begin, function) = self.functions.range(..=address).next_back()?;
         // A library without its symbol table exports few functions; what lies between is none of them.
         let within = function.length == 0 || address - begin < function.length;
-        within.then_some((function.name.as_str(), address - begin))
+        within.then_some((function.name.as_str(), *begin))
+    }
+
+    /// The function that begins at an address in the file.
+    pub(crate) fn at(&self, address: u64) -> Option<&str> {
+        self.functions.get(&address).map(|function| function.name.as_str())
     }
 
     /// Where in the file the function at a byte of it lies.
@@ -162,9 +180,26 @@ impl Program {
     }
 }
 
+/// The name as its programmer wrote it, in Rust or C++.
+fn demangled(name: &str) -> String {
+    if let Ok(rust) = try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let of_cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
+    of_cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_as_they_were_written() {
+        assert_eq!(demangled("_ZN2OplsEi"), "Op::operator<<(int)");
+        assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(demangled("vfs_read"), "vfs_read");
+        assert_eq!(demangled("_Z"), "_Z");
+    }
 
     const KALLSYMS: &str = "ffffffff81000100 t alpha\nffffffff810000f0 t __pfx_alpha\nffffffff81000200 D data\n\
                             ffffffffc0001000 t beta\t[brd]\nffffffff81000100 t zeta\n0000000000000000 A nothing\n";
@@ -185,7 +220,8 @@ mod tests {
     #[test]
     fn paths_of_mappings_may_contain_spaces() {
         let line = "7f0000001000-7f0000003000 r-xp 00000500 fe:00 12   /opt/a b/c.so (deleted)";
-        let expected = Mapping { end: 0x7f00_0000_3000, offset: 0x500, path: "/opt/a b/c.so (deleted)".to_owned() };
+        let path = "/opt/a b/c.so (deleted)".to_owned();
+        let expected = Mapping { end: 0x7f00_0000_3000, offset: 0x500, inode: 12, path };
         assert_eq!(mapping(line), Some((0x7f00_0000_1000, expected)));
         assert_eq!(mapping("7f0000001000-7f0000003000 rw-p 00000500 fe:00 12 /a"), None);
         let anonymous = mapping("7f0000001000-7f0000003000 r-xp 00000000 00:00 0").unwrap();

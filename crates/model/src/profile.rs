@@ -24,6 +24,12 @@ pub struct Profile {
     /// Samples that the kernel could not keep.
     #[serde(default)]
     pub lost: u64,
+    /// When the first of its windows began; other times it may cover are gaps.
+    #[serde(default)]
+    pub begin_nanos: Nanos,
+    /// Whether the kernel hides the addresses of its functions from this user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kernel_unnamed: bool,
 }
 
 /// The instructions of a function.
@@ -36,12 +42,18 @@ pub struct Listing {
 }
 
 /// A function of the kernel or of a program.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Function {
     pub name: String,
     /// The file of a program, or the module of the kernel; empty for the kernel itself.
     pub module: String,
     pub kernel: bool,
+    /// The path of a program's file, if it is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// Its address in the file or the kernel, which tells functions of one name apart; 0 if it is not known.
+    #[serde(default)]
+    pub begin: u64,
 }
 
 /// Equal stacks of one account.

@@ -1,7 +1,7 @@
 //! The instructions of one function of a measurement, as a report of their own.
 
 use crate::cost::annotated;
-use crate::document::{Document, Section, Table};
+use crate::document::{Cell, Column, Document, Section, Table};
 use crate::format::Finding;
 use crate::json;
 use model::elided_list::elided_list;
@@ -22,6 +22,9 @@ impl Annotation {
     pub fn of(finding: RunFinding, symbol: &str) -> Result<Self, String> {
         let mut names: Vec<String> =
             finding.phases.iter().flat_map(|phase| &phase.annotated).map(|it| it.symbol.clone()).collect();
+        if names.is_empty() && finding.phases.iter().any(|phase| phase.profile.is_some()) {
+            return Err("the record has samples, but no net cost above 0 to divide among instructions".to_owned());
+        }
         if names.is_empty() {
             return Err("the record has no instructions: measure with --profile, on x86-64, and long enough".to_owned());
         }
@@ -40,14 +43,40 @@ impl Annotation {
     }
 }
 
+impl Annotation {
+    /// Every instruction, for a spreadsheet.
+    fn data(&self) -> Table {
+        let names = ["phase", "function", "module", "instruction"].map(Column::text);
+        let numbers = ["offset", "cycles_per_io"].map(Column::number);
+        let mut table = Table::new(names.into_iter().chain(numbers).collect());
+        for phase in &self.finding.phases {
+            for function in phase.annotated.iter().filter(|function| function.symbol == self.symbol) {
+                for line in &function.lines {
+                    table.row(vec![
+                        phase.jobs.join(", ").into(),
+                        Cell::from(&function.symbol),
+                        Cell::from(&function.module),
+                        Cell::from(&line.instruction),
+                        Cell::number(Some(f64::from(line.offset))),
+                        Cell::number(Some(line.cycles_per_io)),
+                    ]);
+                }
+            }
+        }
+        table
+    }
+}
+
 impl Finding for Annotation {
     fn document(&self) -> Document {
         let whole = self.finding.document();
+        let several = self.finding.phases.len() > 1;
         let functions = self.finding.phases.iter().flat_map(|phase| {
             let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
-            of_it.map(move |function| Section::new("", vec![annotated::block(function, phase)]))
+            let title = if several { phase.jobs.join(", ") } else { String::new() };
+            of_it.map(move |function| Section::new(title.clone(), vec![annotated::block(function, phase)]))
         });
-        Document { sections: functions.collect(), data: Table::default(), ..whole }
+        Document { sections: functions.collect(), data: self.data(), ..whole }
     }
 
     fn json(&self) -> String {

@@ -13,7 +13,7 @@ mod tracepoint;
 mod tracepoint_counter;
 
 pub use hardware_counter::{Hardware, HardwareCounter};
-pub use sample_record::{Mapped, Sample, SampleEvent, UserRegisters};
+pub use sample_record::{Forked, Mapped, Named, Sample, SampleEvent, UserRegisters};
 pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
 pub use task_tracepoint::TaskTracepoint;
 pub use tracepoint::available_tracepoints;
@@ -61,6 +61,8 @@ const FLAG_MMAP2: u64 = 1 << 23;
 /// Names of tasks, with a mark where a program was started.
 const FLAG_COMM: u64 = 1 << 9;
 const FLAG_COMM_EXEC: u64 = 1 << 24;
+/// Processes and threads that begin.
+const FLAG_TASK: u64 = 1 << 13;
 const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;

@@ -47,15 +47,20 @@ fn cycles(phase: &PhaseFinding, name: &str) -> f64 {
 
 fn planted(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
     let one = [()];
-    let found = bench.in_rounds(&one, |()| 0, |()| "planted functions".to_owned(), |bench, ()| {
-        let phase = profiled(bench, "planted", PLANTED_SECONDS)?;
-        let [most, rest] = ["planted_seventy", "planted_thirty"].map(|name| cycles(&phase, name));
-        let own = phase.accounts.iter().find(|it| it.kind.is_some() && it.cycles_per_io > 0.0);
-        let own = own.context("no exact account")?;
-        let of_it = phase.symbols.iter().filter(|symbol| symbol.account == own.name);
-        let sum: f64 = of_it.map(|symbol| symbol.cycles_per_io.value).sum();
-        Ok((most / (most + rest), sum / own.cycles_per_io - 1.0, (most + rest) / own.cycles_per_io))
-    })?;
+    let found = bench.in_rounds(
+        &one,
+        |()| 0,
+        |()| "planted functions".to_owned(),
+        |bench, ()| {
+            let phase = profiled(bench, "planted", PLANTED_SECONDS)?;
+            let [most, rest] = ["planted_seventy", "planted_thirty"].map(|name| cycles(&phase, name));
+            let own = phase.accounts.iter().find(|it| it.kind.is_some() && it.cycles_per_io > 0.0);
+            let own = own.context("no exact account")?;
+            let of_it = phase.symbols.iter().filter(|symbol| symbol.account == own.name);
+            let sum: f64 = of_it.map(|symbol| symbol.cycles_per_io.value).sum();
+            Ok((most / (most + rest), sum / own.cycles_per_io - 1.0, (most + rest) / own.cycles_per_io))
+        },
+    )?;
     let found = found.into_iter().next().unwrap_or_default();
     let near = found.iter().filter(|(part, ..)| (part - 0.7).abs() <= MOST).count();
     let sums = found.iter().filter(|(_, off, _)| off.abs() <= MOST).count();
@@ -73,14 +78,19 @@ fn planted(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
 
 fn contended(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
     let one = [()];
-    let found = bench.in_rounds(&one, |()| 0, |()| "a contended counter".to_owned(), |bench, ()| {
-        let phase = profiled(bench, "contended", CONTENDED_SECONDS)?;
-        let first = phase.symbols.first().context("no functions")?.symbol.clone();
-        let annotated = phase.annotated.iter().find(|it| it.symbol.contains("planted_count"));
-        let larger = |one: &&LineFinding, other: &&LineFinding| one.cycles_per_io.total_cmp(&other.cycles_per_io);
-        let line = annotated.and_then(|it| it.lines.iter().max_by(larger));
-        Ok((first, line.map(|line| line.instruction.clone()).unwrap_or_default()))
-    })?;
+    let found = bench.in_rounds(
+        &one,
+        |()| 0,
+        |()| "a contended counter".to_owned(),
+        |bench, ()| {
+            let phase = profiled(bench, "contended", CONTENDED_SECONDS)?;
+            let first = phase.symbols.first().context("no functions")?.symbol.clone();
+            let annotated = phase.annotated.iter().find(|it| it.symbol.contains("planted_count"));
+            let larger = |one: &&LineFinding, other: &&LineFinding| one.cycles_per_io.total_cmp(&other.cycles_per_io);
+            let line = annotated.and_then(|it| it.lines.iter().max_by(larger));
+            Ok((first, line.map(|line| line.instruction.clone()).unwrap_or_default()))
+        },
+    )?;
     let found = found.into_iter().next().unwrap_or_default();
     let held = found.iter().filter(|(symbol, line)| symbol.contains("planted_count") && line.starts_with("lock"));
     let held = held.count();
@@ -101,7 +111,10 @@ const LOADS: [Load; 4] = [
         remote(bench, "nbdkit -f -p {port} -i 127.0.0.1 memory 64M", "nbd://127.0.0.1:{server.port}")
     }),
     ("iotoll's client and server", |bench, _| {
-        let server = format!("{} serve --backend memory:64m --listen 127.0.0.1:{{port}}", bench.iotoll().get_program().display());
+        let server = format!(
+            "{} serve --backend memory:64m --listen 127.0.0.1:{{port}}",
+            bench.iotoll().get_program().display()
+        );
         remote(bench, &server, "nbd://127.0.0.1:{server.port}")
     }),
 ];
@@ -121,10 +134,15 @@ fn remote(bench: &Bench, server: &str, uri: &str) -> anyhow::Result<RunFinding> 
 }
 
 fn whole(bench: &mut Bench, file: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
-    let found = bench.in_rounds(&LOADS, |_| 0, |(name, _)| (*name).to_owned(), |bench, (_, measure)| {
-        let profile = iotoll::phase(&measure(bench, file)?)?.profile.context("no profile")?;
-        Ok((profile.whole_stacks_fraction.context("no samples of programs")?, profile.samples, profile.lost))
-    })?;
+    let found = bench.in_rounds(
+        &LOADS,
+        |_| 0,
+        |(name, _)| (*name).to_owned(),
+        |bench, (_, measure)| {
+            let profile = iotoll::phase(&measure(bench, file)?)?.profile.context("no profile")?;
+            Ok((profile.whole_stacks_fraction.context("no samples of programs")?, profile.samples, profile.lost))
+        },
+    )?;
     let (mut held, mut all) = (0, 0);
     let mut rows = Vec::new();
     for ((name, _), runs) in LOADS.iter().zip(&found) {
@@ -142,7 +160,16 @@ fn whole(bench: &mut Bench, file: &Path, evidence: &mut Evidence) -> anyhow::Res
 
 fn compare(bench: &Bench, file: &Path, arms: &[&str]) -> anyhow::Result<CompareFinding> {
     let mut iotoll = bench.iotoll();
-    iotoll.args(["compare", "--quiet", "--no-save", "--format=json", "--profile", "--rw=randread", "--bs=4k", "--size=64m"]);
+    iotoll.args([
+        "compare",
+        "--quiet",
+        "--no-save",
+        "--format=json",
+        "--profile",
+        "--rw=randread",
+        "--bs=4k",
+        "--size=64m",
+    ]);
     iotoll.arg("--invalidate=0").arg(format!("--filename={}", file.display())).args(arms);
     iotoll.arg(format!("--budget={}s", bench.options.seconds * COMPARED)).arg("--precision=0.1%");
     Ok(serde_json::from_str(&bench.output(&mut iotoll)?)?)
@@ -151,13 +178,18 @@ fn compare(bench: &Bench, file: &Path, arms: &[&str]) -> anyhow::Result<CompareF
 fn compared(bench: &mut Bench, file: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
     let candidate = format!("inject_ns={PLANTED_NANOS}");
     let arms = [vec!["--baseline", "inject_ns=0", "--candidate", &candidate], vec!["--aa"]];
-    let found = bench.in_rounds(&arms, |_| 0, |arms| format!("compare {}", arms.join(" ")), |bench, arms| {
-        let found = compare(bench, file, arms)?;
-        let hertz = found.environment.host.clock().0;
-        let cell = found.cells.into_iter().next().context("no comparison")?;
-        let changed = cell.symbols.into_iter().filter(|symbol| symbol.detected);
-        Ok((changed.collect::<Vec<_>>(), hertz))
-    })?;
+    let found = bench.in_rounds(
+        &arms,
+        |_| 0,
+        |arms| format!("compare {}", arms.join(" ")),
+        |bench, arms| {
+            let found = compare(bench, file, arms)?;
+            let hertz = found.environment.host.clock().0;
+            let cell = found.cells.into_iter().next().context("no comparison")?;
+            let changed = cell.symbols.into_iter().filter(|symbol| symbol.detected);
+            Ok((changed.collect::<Vec<_>>(), hertz))
+        },
+    )?;
     let [planted, same] = found.as_slice() else { return Ok(()) };
     // The loop that burns is a part of the worker's function or one of its own, as the compiler chose.
     let nanos = |(changed, hertz): &(Vec<model::explained::SymbolChange>, f64)| {
@@ -178,7 +210,10 @@ fn compared(bench: &mut Bench, file: &Path, evidence: &mut Evidence) -> anyhow::
         rounds::mean(&nanos).value,
         nanos.len()
     ));
-    evidence.criterion(detected == nanos.len(), format!("the planted change is found in its function: {detected} of {}", nanos.len()));
+    evidence.criterion(
+        detected == nanos.len(),
+        format!("the planted change is found in its function: {detected} of {}", nanos.len()),
+    );
     evidence.criterion(
         same.len() - quiet <= same.len().div_ceil(20),
         format!("identical arms show no function: {quiet} of {}", same.len()),

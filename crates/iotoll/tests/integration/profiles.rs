@@ -5,9 +5,9 @@ use super::machine::{skip, skip_without_idle_time};
 use serde_json::Value;
 use std::process::Command;
 
-/// Ten additions in a function to one of a locked instruction in another, for two seconds.
+/// Locked increments in one function, the same without a lock in another, for as many milliseconds as the first argument says.
 const PLANTED: &str = r#"
-#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 static long shared, sum;
 __attribute__((noinline)) static void planted_lock(void) {
@@ -16,14 +16,14 @@ __attribute__((noinline)) static void planted_lock(void) {
 __attribute__((noinline)) static void planted_adds(void) {
     for (int i = 0; i < 40; i++) __asm__ volatile("incq %0" : "+m"(sum));
 }
-int main(void) {
+int main(int count, char **words) {
     struct timespec begin, now;
-    long turns = 0;
+    long millis = count > 1 ? atol(words[1]) : 3000;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do {
-        for (int i = 0; i < 1000; i++, turns++) { planted_lock(); planted_adds(); }
+        for (int i = 0; i < 1000; i++) { planted_lock(); planted_adds(); }
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - begin.tv_sec < 3);
+    } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < millis);
     return 0;
 }
 "#;
@@ -90,6 +90,23 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     assert!(folded.lines().any(|line| line.contains(";main;planted_lock ")), "{folded}");
     let page = String::from_utf8(folder.read("record/report.html")).unwrap();
     assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
+}
+
+/// Processes that begin in a window, and mostly end in it.
+#[test]
+fn functions_of_children_are_the_commands() {
+    let folder = Folder::new();
+    let program = planted(&folder);
+    let script = format!("i=0; while [ $i -lt 80 ]; do {program} 30; i=$((i+1)); done");
+    let words = "cost --quiet --profile --no-save --format json --ios 1000 -- sh -c";
+    let finding = folder.iotoll(words).word(script).run().json();
+    let Some(phase) = phase("functions_of_children_are_the_commands", &finding) else { return };
+    let samples = |fits: &dyn Fn(&Value) -> bool| {
+        let symbols = phase["symbols"].as_array().unwrap().iter().filter(|symbol| fits(symbol));
+        symbols.map(|symbol| number(&symbol["samples"])).sum::<f64>()
+    };
+    let own = samples(&|symbol| symbol["module"] == "planted");
+    assert!(own > 100.0 && own > 0.5 * samples(&|_| true), "{}", phase["symbols"]);
 }
 
 #[test]

@@ -257,7 +257,7 @@ struct Family<'a> {
     peers: BTreeSet<u32>,
 }
 
-/// A process of which this part of the wake-ups comes from the workload, or through the network while the workload runs, works for it.
+/// A process of which this part of the wake-ups comes from the workload, or from a process that works for it, works for it.
 const WOKEN: f64 = 0.2;
 /// Fewer wake-ups are chance.
 const FEWEST_WAKE_UPS: u64 = 5;
@@ -282,15 +282,19 @@ impl Family<'_> {
         // A worker of the kernel works for many.
         let kernel: BTreeSet<u32> =
             now.tasks.iter().filter(|task| task.kernel_thread).map(|task| task.process).collect();
+        let for_all: BTreeSet<u32> =
+            now.tasks.iter().filter(|task| task.name.starts_with("ksoftirqd")).map(|task| task.process).collect();
         let mut peers = BTreeSet::new();
         loop {
             let works = |process: u32, wakers: &[(Waker, u64)]| {
                 let works_for = |waker: Waker| match waker {
                     Waker::Process(waker) => own(waker) || peers.contains(&waker),
-                    Waker::Softirq(name) => name == "net_rx",
-                    Waker::Interrupt => false,
+                    // A softirq of a sender over loopback counts as the sender.
+                    Waker::Softirq(_) | Waker::Interrupt => false,
                 };
-                let all: u64 = wakers.iter().map(|(_, count)| count).sum();
+                // ksoftirqd receives for all: its wake-ups say nothing.
+                let says = |waker: &Waker| !matches!(waker, Waker::Process(process) if for_all.contains(process));
+                let all: u64 = wakers.iter().filter(|(waker, _)| says(waker)).map(|(_, count)| count).sum();
                 let by_it: u64 = wakers.iter().filter(|(waker, _)| works_for(*waker)).map(|(_, count)| count).sum();
                 process != self.us
                     && !kernel.contains(&process)

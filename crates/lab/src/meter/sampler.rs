@@ -63,12 +63,16 @@ struct State {
     ending: bool,
 }
 
-/// What was sampled in a window.
+/// What was sampled in consecutive windows.
 #[derive(Default)]
 struct Collected {
+    /// When the first of them began.
+    begun: Option<Nanos>,
     samples: HashMap<Sampled, u64>,
     processes: Processes,
     lost: u64,
+    /// Samples of tasks in the present window, and those that were lost.
+    busy: u64,
 }
 
 /// Equal samples.
@@ -121,30 +125,28 @@ impl Sampling {
             state.samplers.iter().for_each(|sampler| drop(sampler.disable()));
             state.drain();
             state.running = false;
-            let us = std::process::id();
             let collected = &mut state.collected;
-            let busy_samples: u64 = collected.samples.iter().filter(|it| it.0.process != 0).map(|it| it.1).sum();
             let period = DEFAULT_PERIOD_NANOS;
-            self.clock = Clocks {
-                at_nanos: now,
-                nanos: vec![busy + Nanos((busy_samples + collected.lost).saturating_mul(period))],
-            };
-            // What runs without a load is no part of a cost.
-            if !owners.workers.is_empty() || owners.command.is_some() {
-                let named = Naming {
-                    us,
+            let nanos = vec![busy + Nanos(std::mem::take(&mut collected.busy).saturating_mul(period))];
+            self.clock = Clocks { at_nanos: now, nanos };
+            // Consecutive windows are named together, after the last: it takes long. What runs without a load is no part of a cost.
+            let loaded = !owners.workers.is_empty() || owners.command.is_some();
+            if next != SAMPLED && loaded {
+                let naming = Naming {
+                    us: std::process::id(),
                     functions: &self.functions,
                     kernel_code: self.kernel_code.as_ref(),
                     owners,
                     relations,
                 };
-                reading.profile = Some(Box::new(named.profile(collected, &mut self.listings)));
+                reading.profile = named(&naming, collected, &mut self.listings).map(Box::new);
             }
-            collected.samples.clear();
-            collected.lost = 0;
+            if next != SAMPLED {
+                collected.end();
+            }
         }
         if next == SAMPLED {
-            state.collected.processes.begin_window();
+            state.collected.begin_window(Nanos(monotonic_nanos()));
             let begun = state.samplers.iter().all(|sampler| sampler.enable().is_ok());
             state.running = begun;
             self.clock.at_nanos = Nanos(monotonic_nanos());
@@ -160,6 +162,18 @@ impl Sampling {
         reading.clocks = Some(self.clock.clone());
         reading
     }
+}
+
+/// The profile of all that was collected, named by a thread of ordinary priority: the one that watches must not keep the load from a CPU for
+/// so long.
+fn named(naming: &Naming<'_>, collected: &mut Collected, listings: &mut Listings) -> Option<Profile> {
+    std::thread::scope(|scope| {
+        let naming = scope.spawn(|| {
+            let _ = sys::schedule::set_class(sys::schedule::Class::Ordinary);
+            naming.profile(collected, listings)
+        });
+        naming.join().ok()
+    })
 }
 
 impl Drop for Sampling {
@@ -194,13 +208,34 @@ fn drain_regularly(board: &Board) {
 impl State {
     fn drain(&mut self) {
         let Self { samplers, collected, .. } = self;
+        // A process may run on another CPU than that on which it began, so all that began are known first.
+        for sampler in samplers.iter_mut() {
+            sampler.take();
+            sampler.events(|event| {
+                if let SampleEvent::Forked(forked) = event {
+                    collected.processes.forked(forked);
+                }
+            });
+        }
         for sampler in samplers {
-            sampler.drain(|event| collected.add(event));
+            sampler.events(|event| collected.add(event));
         }
     }
 }
 
 impl Collected {
+    fn begin_window(&mut self, now: Nanos) {
+        if self.begun.is_none() {
+            self.begun = Some(now);
+            self.processes.begin_window();
+        }
+    }
+
+    fn end(&mut self) {
+        self.samples.clear();
+        (self.begun, self.lost, self.busy) = (None, 0, 0);
+    }
+
     fn add(&mut self, event: SampleEvent<'_>) {
         match event {
             SampleEvent::Sample(sample) => {
@@ -209,6 +244,7 @@ impl Collected {
                     None => (Vec::new(), true),
                 };
                 if sample.process != 0 {
+                    self.busy += 1;
                     // Now, because the thread may have ended when the window has.
                     self.processes.thread(sample.process, sample.thread);
                 }
@@ -216,9 +252,13 @@ impl Collected {
                     Sampled { process: sample.process, thread: sample.thread, kernel: sample.kernel, program, whole };
                 *self.samples.entry(sampled).or_default() += 1;
             }
-            SampleEvent::Executed { process } => self.processes.executed(process),
+            SampleEvent::Forked(_) => {}
+            SampleEvent::Named(named) => self.processes.named(&named),
             SampleEvent::Mapped(mapped) => self.processes.mapped(&mapped),
-            SampleEvent::Lost(records) => self.lost += records,
+            SampleEvent::Lost(records) => {
+                self.lost = self.lost.saturating_add(records);
+                self.busy = self.busy.saturating_add(records);
+            }
         }
     }
 }
@@ -241,8 +281,13 @@ struct Naming<'a> {
 
 impl Naming<'_> {
     fn profile(&self, collected: &mut Collected, listings: &mut Listings) -> Profile {
-        let mut profile =
-            Profile { period_nanos: Nanos(DEFAULT_PERIOD_NANOS), lost: collected.lost, ..Profile::default() };
+        let mut profile = Profile {
+            period_nanos: Nanos(DEFAULT_PERIOD_NANOS),
+            lost: collected.lost,
+            begin_nanos: collected.begun.unwrap_or_default(),
+            kernel_unnamed: self.functions.is_empty(),
+            ..Profile::default()
+        };
         let mut places: HashMap<Function, u32> = HashMap::new();
         let mut stacks: BTreeMap<Stack, u64> = BTreeMap::new();
         let mut instructions: BTreeMap<(u32, u64), u64> = BTreeMap::new();
@@ -251,10 +296,7 @@ impl Naming<'_> {
         for (sampled, count) in samples {
             let kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
             let Some((kind, name, owner)) = self.account(&sampled, &kernel, &mut collected.processes) else { continue };
-            let program = sampled.program.iter().map(|place| {
-                let (name, module, offset) = collected.processes.function(*place);
-                (Function { name, module, kernel: false }, offset)
-            });
+            let program = sampled.program.iter().map(|place| collected.processes.function(*place));
             let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
                 let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
                 let place = *places.entry(function.clone()).or_insert(next);
@@ -265,7 +307,10 @@ impl Naming<'_> {
             });
             let mut functions = Vec::new();
             if let Some((place, offset)) = inner_first.next() {
-                *instructions.entry((place, offset)).or_default() += count;
+                // Instructions of the load: another program may run the same function.
+                if !matches!(owner, Some(TaskOwner::Other | TaskOwner::Iotoll)) {
+                    *instructions.entry((place, offset)).or_default() += count;
+                }
                 let at = match (sampled.kernel.first(), sampled.program.first()) {
                     (Some(address), _) => Some(Code::Kernel(address - offset)),
                     (None, Some(program)) => Some(Code::Program(*program)),
@@ -301,7 +346,11 @@ impl Naming<'_> {
             let found = self.functions.of(address);
             let (name, module, begin) =
                 found.map_or((UNKNOWN, None, address), |(begin, it)| (it.name.as_str(), it.module.clone(), begin));
-            (Function { name: name.to_owned(), module: module.unwrap_or_default(), kernel: true }, address - begin)
+            let module = module.unwrap_or_default();
+            // What has no name is one.
+            let at = found.map_or(0, |_| begin);
+            let function = Function { name: name.to_owned(), module, kernel: true, begin: at, ..Function::default() };
+            (function, address - begin)
         };
         innermost.chain(callers).map(function).collect()
     }

@@ -289,7 +289,7 @@ mod tests {
         };
         let profile = Profile {
             period_nanos: Nanos(1_000_000),
-            functions: vec![Function { name: "f".to_owned(), module: "m".to_owned(), kernel: false }],
+            functions: vec![Function { name: "f".to_owned(), module: "m".to_owned(), ..Function::default() }],
             stacks: vec![stack(TaskOwner::Workload, 5), stack(TaskOwner::Other, 70), stack(TaskOwner::Iotoll, 9)],
             ..Profile::default()
         };

@@ -75,4 +75,6 @@ pub struct ProfileFinding {
     pub whole_stacks_fraction: Option<f64>,
     /// Part of the net cost in accounts that were sampled. Interrupts, and idle entry and exit, run with interrupts off and are not.
     pub seen_fraction: Option<f64>,
+    /// Whether the kernel shows the addresses of its functions to this user.
+    pub kernel_named: bool,
 }

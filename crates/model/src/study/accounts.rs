@@ -3,7 +3,7 @@
 
 mod exact;
 
-pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates};
+pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates, shared};
 
 use super::Context;
 use super::background::BackgroundRates;

@@ -28,6 +28,8 @@ pub(super) struct BackgroundRates {
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
     /// Of each exact account.
     accounts: Option<ByAccount>,
+    /// Of all accounts that serve a load too, together.
+    shared: Option<Rate>,
     switches_per_second: Option<f64>,
 }
 
@@ -51,6 +53,7 @@ impl BackgroundRates {
             rates,
             task_nanos_per_second: nanos,
             accounts: accounts::rates(stretches),
+            shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, context))),
             switches_per_second: switches_per_second(stretches),
         }
     }
@@ -80,6 +83,11 @@ impl BackgroundRates {
     /// What each exact account has without the workload; `None` if none were kept.
     pub(super) fn accounts(&self) -> Option<&ByAccount> {
         self.accounts.as_ref()
+    }
+
+    /// The error of what is taken off a cost by name. Each account is net already, so the rate itself is 0.
+    pub(super) fn error_by_name(&self) -> Rate {
+        self.shared.map_or_else(Rate::default, |shared| Rate { cycles_per_capacity_second: 0.0, ..shared })
     }
 
     pub(super) fn switches_per_second(&self) -> Option<f64> {

@@ -31,12 +31,13 @@ impl Costs {
         Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
     }
 
-    /// Of what belongs to the load by its name, from the windows of exact accounts. Nothing is subtracted from it as a whole.
+    /// Of what belongs to the load by its name, from the windows of exact accounts. Nothing is subtracted from it as a whole, but what is taken
+    /// off its parts has an error.
     fn by_name(executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
         let seen = |execution: &Execution| {
             Some(accounts::of_the_load(execution, rates, context)).filter(|windows| !windows.is_empty())
         };
-        let per = |per| per_work(executions, per, Rate::default(), seen);
+        let per = |per| per_work(executions, per, rates.error_by_name(), seen);
         Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
     }
 }
@@ -117,7 +118,7 @@ pub(super) fn study(
         several => regimes::of_executions(several, headline, rates, context),
     };
     let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates, context);
-    let sampled = symbols::study(executions, &accounts, net);
+    let sampled = symbols::study(record, executions, &accounts, net);
     let counted = events::study(record, executions);
     let mut found = PhaseFinding {
         jobs: names(executions),

@@ -7,8 +7,9 @@ use crate::profile::{
     AnnotatedFinding, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding,
     module_of,
 };
-use crate::record::{Execution, Meter, Mode};
+use crate::record::{Execution, Meter, Mode, Record};
 use crate::stats::{Estimate, wilson};
+use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
 /// What was sampled, as parts of a cost.
@@ -35,8 +36,11 @@ fn profiles(executions: &[Execution]) -> impl Iterator<Item = &Profile> {
         let (snapshots, interval) = (&execution.stretch.snapshots, execution.io_interval);
         let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
         pairs.filter_map(move |(before, after)| {
-            let inside = interval.is_none_or(|it| before.at_nanos >= it.begin_nanos && after.at_nanos <= it.end_nanos);
-            after.profile.as_deref().filter(|_| inside && before.mode == Mode::Alone(Meter::Sampler))
+            // It covers consecutive windows, of which this is the last.
+            let profile = after.profile.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Sampler))?;
+            let begin = if profile.begin_nanos > Nanos(0) { profile.begin_nanos } else { before.at_nanos };
+            let inside = interval.is_none_or(|it| begin >= it.begin_nanos && after.at_nanos <= it.end_nanos);
+            Some(profile).filter(|_| inside)
         })
     })
 }
@@ -59,7 +63,12 @@ pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
 }
 
 /// The functions, the largest part first, and the stacks.
-pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> Symbols {
+pub(super) fn study(
+    record: &Record,
+    executions: &[Execution],
+    accounts: &[AccountFinding],
+    net: Option<Estimate>,
+) -> Symbols {
     let exact = accounts.iter().any(|account| account.kind.is_some());
     // Without exact accounts, everything that the load may have caused is one account.
     let name = |stack: &Stack| -> Option<Name> {
@@ -111,9 +120,11 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
     }
     let sum: f64 = net.map_or(0.0, |net| net.value);
     let mut symbols: Vec<SymbolFinding> = Vec::new();
+    let mut costs: BTreeMap<&Function, f64> = BTreeMap::new();
     for ((function, name), innermost) in by_function {
         let Some(account) = found.get(&name) else { continue };
         let cycles = part(account, innermost.samples);
+        *costs.entry(function).or_default() += cycles.value;
         let interrupts_on = function.kernel && lets_interrupts_in(&function.name);
         let caller = innermost.callers.iter().max_by_key(|(_, samples)| **samples).map(|(name, _)| (*name).to_owned());
         symbols.push(SymbolFinding {
@@ -135,9 +146,10 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         lost,
         whole_stacks_fraction: (all.of_programs > 0).then(|| all.whole as f64 / all.of_programs as f64),
         seen_fraction: (sum > 0.0).then(|| sampled / sum),
+        kernel_named: !profiles(executions).any(|profile| profile.kernel_unnamed),
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
-    let annotated = annotated(executions, &symbols);
+    let annotated = annotated(record, executions, &costs, sum);
     Symbols { symbols, stacks, annotated, profile: Some(profile) }
 }
 
@@ -145,7 +157,12 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
 const LEAST_ANNOTATED: f64 = 0.01;
 
 /// The instructions of the largest functions that were listed.
-fn annotated(executions: &[Execution], symbols: &[SymbolFinding]) -> Vec<AnnotatedFinding> {
+fn annotated(
+    record: &Record,
+    executions: &[Execution],
+    costs: &BTreeMap<&Function, f64>,
+    net: f64,
+) -> Vec<AnnotatedFinding> {
     let mut samples: BTreeMap<&Function, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut listings: BTreeMap<&Function, &[(u32, String)]> = BTreeMap::new();
     for profile in profiles(executions) {
@@ -155,8 +172,9 @@ fn annotated(executions: &[Execution], symbols: &[SymbolFinding]) -> Vec<Annotat
             *sum = sum.saturating_add(instruction.samples);
         }
     }
-    // A function is listed in the first window that needs it, which may lie before the I/O.
-    let snapshots = executions.iter().flat_map(|execution| &execution.stretch.snapshots);
+    // A function is listed in the first window that needs it, which may lie before the I/O, or in another phase.
+    let all = record.phases.iter().flat_map(|phase| &phase.executions);
+    let snapshots = all.flat_map(|execution| &execution.stretch.snapshots);
     for profile in snapshots.filter_map(|snapshot| snapshot.profile.as_deref()) {
         let of = |listing: &'_ Listing| profile.function(listing.function);
         listings.extend(profile.listings.iter().filter_map(|it| Some((of(it)?, it.lines.as_slice()))));
@@ -165,10 +183,8 @@ fn annotated(executions: &[Execution], symbols: &[SymbolFinding]) -> Vec<Annotat
     for (function, lines) in listings {
         let Some(samples) = samples.get(function) else { continue };
         let module = module_of(function);
-        let same = |symbol: &&SymbolFinding| symbol.symbol == function.name && symbol.module == module;
-        let of_it = symbols.iter().filter(same);
-        let (cycles, share) =
-            of_it.fold((0.0, 0.0), |(cycles, share), it| (cycles + it.cycles_per_io.value, share + it.share));
+        let cycles = costs.get(function).copied().unwrap_or(0.0);
+        let share = if net > 0.0 { cycles / net } else { 0.0 };
         let all = samples.values().fold(0_u64, |all, samples| all.saturating_add(*samples));
         if share < LEAST_ANNOTATED || all == 0 {
             continue;
@@ -224,8 +240,7 @@ fn part(account: &Sampled, samples: u64) -> Estimate {
     let value = cycles.value * samples as f64 / (*all).max(1) as f64;
     let end = |of_part: Option<f64>, of_account: Option<f64>| {
         let by_part = (of_part? * cycles.value - value).abs();
-        let by_account =
-            of_account.map_or(0.0, |end| (end - cycles.value).abs() * samples as f64 / (*all).max(1) as f64);
+        let by_account = (of_account? - cycles.value).abs() * samples as f64 / (*all).max(1) as f64;
         Some(by_part.hypot(by_account))
     };
     Estimate {

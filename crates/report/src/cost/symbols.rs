@@ -14,11 +14,13 @@ use model::record::Meter;
 /// Rows on a screen and in a mail; a page has all that are larger than a thousandth.
 const SHOWN: usize = 16;
 const LEAST_SHARE: f64 = 0.001;
+/// Where more samples are lost, what is left may be another part of the time.
+const MANY_LOST: f64 = 0.05;
 
 /// Nothing without a profile, but the reason where one was asked for.
 pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Section> {
     let Some(profile) = &phase.profile else {
-        return missing(finding, phase).map(|block| Section::new("", vec![block]));
+        return missing(finding).map(|block| Section::new("", vec![block]));
     };
     if phase.symbols.is_empty() {
         let text = format!(
@@ -97,6 +99,11 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
         let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
         notes.push(Note::new(Tone::Faint, text));
     }
+    if !profile.kernel_named {
+        let text = "The kernel hides its addresses from this user, so its functions have no names: run as root, or with CAP_SYSLOG, or set \
+                    `sysctl kernel.kptr_restrict=0`.";
+        notes.push(Note::new(Tone::Notice, text));
+    }
     let mut text = format!("{} samples", number::count(profile.samples));
     if profile.lost > 0 {
         text += &format!(", {} lost", number::count(profile.lost));
@@ -111,7 +118,8 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
             number::percent(seen)
         );
     }
-    notes.push(Note::new(Tone::Faint, text));
+    let many = profile.lost as f64 > MANY_LOST * (profile.samples as f64 + profile.lost as f64);
+    notes.push(Note::new(if many { Tone::Notice } else { Tone::Faint }, text));
     if let Some(first) = phase.annotated.first() {
         let text =
             format!("The instructions of a function: iotoll report FOLDER --annotate {}", shell::quoted(&first.symbol));
@@ -121,12 +129,11 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
 }
 
 /// Why a profile that was asked for is missing.
-fn missing(finding: &RunFinding, phase: &PhaseFinding) -> Option<Block> {
+fn missing(finding: &RunFinding) -> Option<Block> {
     let sampler = finding.meters.iter().find(|meter| meter.name == Meter::Sampler.name())?;
     let asked = finding.command_line.iter().any(|word| word == "--profile");
     let reason = sampler.reason.as_deref().or_else(|| {
-        let short = "the run was too short for a window of samples: some 0.6 s are needed";
-        (asked && phase.cycles_per_io.is_some()).then_some(short)
+        asked.then_some("no window of samples lies in the time of I/O, which takes some 0.6 s; run longer")
     });
     let reason = reason.filter(|_| asked)?;
     let note = Note::new(Tone::Notice, format!("No functions: {reason}"));

@@ -8,11 +8,10 @@
 pub enum SampleEvent<'a> {
     /// What ran when the timer fired.
     Sample(Sample<'a>),
-    /// A process started another program: none of its earlier mappings exist any more.
-    Executed {
-        /// Its number.
-        process: u32,
-    },
+    /// A process or a thread began.
+    Forked(Forked),
+    /// A thread has a name.
+    Named(Named<'a>),
     /// A process mapped a file that it may execute.
     Mapped(Mapped<'a>),
     /// So many records did not fit.
@@ -49,6 +48,28 @@ pub struct UserRegisters {
     pub link: u64,
 }
 
+/// A process or a thread that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forked {
+    /// Its process: that of its parent, if it is a thread.
+    pub process: u32,
+    /// The process that made it.
+    pub parent: u32,
+}
+
+/// A name of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Its process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The name.
+    pub name: &'a [u8],
+    /// Whether it has it because it started another program: none of the earlier mappings of the process exist any more.
+    pub executed: bool,
+}
+
 /// A mapping of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped<'a> {
@@ -60,12 +81,15 @@ pub struct Mapped<'a> {
     pub length: u64,
     /// Of its first byte in the file.
     pub offset: u64,
+    /// The number of the file in its file system.
+    pub inode: u64,
     /// The file, as the process sees it.
     pub path: &'a [u8],
 }
 
 const RECORD_LOST: u32 = 2;
 const RECORD_COMM: u32 = 3;
+const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
 const RECORD_MMAP2: u32 = 10;
 const MISC_CPUMODE_MASK: u16 = 7;
@@ -85,8 +109,9 @@ pub(super) fn read<'a>(mut bytes: &'a [u8], mut each: impl FnMut(SampleEvent<'a>
         let event = match kind {
             RECORD_SAMPLE => sample(misc, Words(body)).map(SampleEvent::Sample),
             RECORD_LOST => Words(body).skipping(1).next().map(SampleEvent::Lost),
-            RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
-                Words(body).next().map(|ids| SampleEvent::Executed { process: low(ids) })
+            RECORD_COMM => named(misc, Words(body)).map(SampleEvent::Named),
+            RECORD_FORK => {
+                Words(body).next().map(|ids| SampleEvent::Forked(Forked { process: low(ids), parent: high(ids) }))
             }
             RECORD_MMAP2 => mapped(Words(body)).map(SampleEvent::Mapped),
             _ => None,
@@ -180,12 +205,23 @@ fn registers([link, stack, instruction]: [u64; 3]) -> UserRegisters {
     UserRegisters { instruction, stack, frame: 0, link }
 }
 
-/// Process, address, length and offset; 24 bytes that identify the file, and 8 of protection; the path.
+/// Process and thread; the name.
+fn named(misc: u16, mut words: Words<'_>) -> Option<Named<'_>> {
+    let ids = words.next()?;
+    let executed = misc & MISC_COMM_EXEC != 0;
+    Some(Named { process: low(ids), thread: high(ids), name: text(words.0), executed })
+}
+
+/// Process, address, length and offset; the device, the number of the file, its generation, and 8 bytes of protection; the path.
 fn mapped(mut words: Words<'_>) -> Option<Mapped<'_>> {
     let (process, begin, length, offset) = (low(words.next()?), words.next()?, words.next()?, words.next()?);
-    let path = words.skipping(4).0;
-    let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-    Some(Mapped { process, begin, length, offset, path: path.get(..end)? })
+    let (_device, inode) = (words.next()?, words.next()?);
+    Some(Mapped { process, begin, length, offset, inode, path: text(words.skipping(2).0) })
+}
+
+/// Up to the first byte that is 0.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -227,17 +263,24 @@ mod tests {
     }
 
     #[test]
-    fn mappings_programs_and_losses_are_read_and_other_records_skipped() {
+    fn mappings_names_processes_and_losses_are_read_and_other_records_skipped() {
         let bytes = [
-            record(RECORD_MMAP2, 2, &[IDS, 4096, 8192, 512, 0, 0, 0, 5], b"/bin/true\0\0"),
+            record(RECORD_MMAP2, 2, &[IDS, 4096, 8192, 512, 0, 99, 0, 5], b"/bin/true\0\0"),
             record(RECORD_COMM, MISC_COMM_EXEC, &[IDS], b"true\0\0\0\0"),
-            record(RECORD_COMM, 0, &[IDS], b"renamed\0"),
+            record(RECORD_FORK, 0, &[3 << 32 | 7, 0, 0], &[]),
             record(RECORD_LOST, 0, &[1, 40], &[]),
             record(5, 0, &[0; 3], &[]),
         ]
         .concat();
-        let mapped = Mapped { process: 7, begin: 4096, length: 8192, offset: 512, path: b"/bin/true" };
-        let expected = [SampleEvent::Mapped(mapped), SampleEvent::Executed { process: 7 }, SampleEvent::Lost(40)];
+        let mapped = Mapped { process: 7, begin: 4096, length: 8192, offset: 512, inode: 99, path: b"/bin/true" };
+        let named = Named { process: 7, thread: 8, name: b"true", executed: true };
+        let forked = Forked { process: 7, parent: 3 };
+        let expected = [
+            SampleEvent::Mapped(mapped),
+            SampleEvent::Named(named),
+            SampleEvent::Forked(forked),
+            SampleEvent::Lost(40),
+        ];
         assert_eq!(events(&bytes), expected);
     }
 

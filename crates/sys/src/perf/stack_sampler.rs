@@ -9,8 +9,8 @@ use super::ring::Ring;
 use super::sample_record::{SampleEvent, read};
 use super::{
     Attributes, FLAG_COMM, FLAG_COMM_EXEC, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_MMAP, FLAG_MMAP2,
-    SAMPLE_CALLCHAIN, SAMPLE_REGS_USER, SAMPLE_STACK_USER, SAMPLE_TID, SOFTWARE_CPU_CLOCK, TYPE_SOFTWARE, control,
-    described, open_on_cpu,
+    FLAG_TASK, SAMPLE_CALLCHAIN, SAMPLE_REGS_USER, SAMPLE_STACK_USER, SAMPLE_TID, SOFTWARE_CPU_CLOCK, TYPE_SOFTWARE,
+    control, described, open_on_cpu,
 };
 use std::io;
 use std::num::NonZeroUsize;
@@ -77,6 +77,7 @@ impl StackSampler {
                 flags: FLAG_DISABLED
                     | FLAG_MMAP
                     | FLAG_COMM
+                    | FLAG_TASK
                     | FLAG_EXCLUDE_CALLCHAIN_USER
                     | FLAG_MMAP2
                     | FLAG_COMM_EXEC,
@@ -95,16 +96,20 @@ impl StackSampler {
         control(&self.event, IOCTL_ENABLE)
     }
 
-    /// Stops sampling. Samples stay available to [`drain`](Self::drain).
+    /// Stops sampling. Samples stay available to [`take`](Self::take).
     pub fn disable(&self) -> io::Result<()> {
         control(&self.event, IOCTL_DISABLE)
     }
 
-    /// Passes on what was written since the last call, and frees its space.
+    /// Takes what was written since the last call, and frees its space.
+    pub fn take(&mut self) {
+        self.ring.take(&mut self.taken);
+    }
+
+    /// Passes on what was taken, in its order.
     ///
     /// The kernel reports losses with the next record that fits, so they can be one call late.
-    pub fn drain(&mut self, each: impl FnMut(SampleEvent<'_>)) {
-        self.ring.take(&mut self.taken);
+    pub fn events(&self, each: impl FnMut(SampleEvent<'_>)) {
         read(&self.taken, each);
     }
 }
@@ -139,7 +144,8 @@ mod tests {
     /// Samples, and how many were lost.
     fn counted(sampler: &mut StackSampler) -> (u64, u64) {
         let (mut samples, mut lost) = (0, 0);
-        sampler.drain(|event| match event {
+        sampler.take();
+        sampler.events(|event| match event {
             SampleEvent::Sample(_) => samples += 1,
             SampleEvent::Lost(count) => lost += count,
             _ => {}
@@ -175,7 +181,8 @@ mod tests {
         let marker = 0u8;
         let here = std::ptr::from_ref(&marker).addr() as u64;
         let (own, mut seen) = (thread_id().unsigned_abs(), 0);
-        sampler.drain(|event| {
+        sampler.take();
+        sampler.events(|event| {
             if let SampleEvent::Sample(sample) = event
                 && sample.thread == own
             {

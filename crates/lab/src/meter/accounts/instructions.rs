@@ -233,7 +233,7 @@ impl<'maps> Instructions<'maps> {
     }
 
     /// `sched_waking`, whose first argument is the task that is woken: counts by waker and process. The waker is the current process,
-    /// unless a softirq or an interrupt does it. `offset` is where a task has its two numbers.
+    /// unless a softirq or an interrupt does it. Packets over loopback are received in a softirq of their sender, which is the waker then. `offset` is where a task has its two numbers.
     pub(super) fn wake(&self, offset: i32) -> Assembled<'maps> {
         let mut draft = self.draft(Interrupts::Off);
         let end = draft.end;
@@ -249,6 +249,7 @@ impl<'maps> Instructions<'maps> {
         draft.code.jump_if_constant(R0, NotEqual, 0, end);
         draft.code.load(Eight, R9, HEADER, CONTEXT);
         draft.code.jump_if_constant(R9, Below, SOFTIRQS.offset().into(), in_task);
+        draft.code.jump_if_constant(R9, Equal, NET_RX.offset().into(), in_task);
         // Not a process: the account.
         draft.code.compute_constant(ShiftRight, R9, ACCOUNT_SHIFT).compute_constant(Add, R9, NO_PROCESS);
         draft.code.jump(known).bind(in_task);

@@ -41,6 +41,8 @@ pub(super) const IDLE: Account = Account(2);
 pub(super) const LOST: Account = Account(3);
 /// The first of the softirqs that interrupted a task.
 pub(super) const SOFTIRQS: Account = Account(16);
+/// That of received packets.
+pub(super) const NET_RX: Account = Account(SOFTIRQS.0 + 3);
 /// How many softirqs there is room for: a power of two.
 pub(super) const SOFTIRQ_ROOM: i16 = 16;
 /// The first of the softirqs that interrupted the idle task.

@@ -1,6 +1,7 @@
 //! The events that names stand for on this machine.
 
 use crate::error::{Error, Result};
+use crate::event_counters;
 use model::events::{ALL, HARDWARE, SYSTEM_CALLS, Wanted, unknown};
 use sys::perf::{Hardware, available_tracepoints};
 use syscalls::Sysno;
@@ -58,8 +59,11 @@ impl Calls {
     }
 }
 
-/// The name of a system call on this architecture. Calls of programs for another one (32 bits) have other numbers.
+/// The name of a system call on this architecture; numbers above all that are counted by themselves are one. Calls of programs for another one (32 bits) have other numbers.
 pub(super) fn call_name(number: u32) -> String {
+    if number >= event_counters::SYSTEM_CALLS.unsigned_abs() {
+        return "others".to_owned();
+    }
     let known = usize::try_from(number).ok().and_then(Sysno::new);
     known.map_or_else(|| format!("number_{number}"), |call| call.name().to_owned())
 }
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn system_calls_have_the_names_of_this_architecture() {
-        for (number, name) in [(libc_number(), "pread64"), (511, "number_511")] {
+        for (number, name) in [(libc_number(), "pread64"), (511, "number_511"), (512, "others")] {
             assert_eq!(call_name(number), name);
         }
         let names = resolved("syscalls:pread64,syscalls:sys_enter_fsync").unwrap();

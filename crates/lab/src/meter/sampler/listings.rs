@@ -38,7 +38,8 @@ impl Listings {
 }
 
 pub(super) fn of_program(place: Place, processes: &Processes) -> Option<Vec<(u32, String)>> {
-    lines(&processes.code(place)?, 0, |_| None)
+    let (code, begin, program) = processes.code(place)?;
+    lines(&code, begin, |target| program.at(target).map(str::to_owned)).filter(|lines| !lines.is_empty())
 }
 
 pub(super) fn of_kernel(code: &[u8], begin: u64, functions: &KernelFunctions) -> Option<Vec<(u32, String)>> {
@@ -53,6 +54,7 @@ fn lines(code: &[u8], begin: u64, name: impl Fn(u64) -> Option<String>) -> Optio
     let mut decoder = Decoder::with_ip(64, code, begin, DecoderOptions::NONE);
     let mut formatter = GasFormatter::new();
     formatter.options_mut().set_uppercase_hex(false);
+    formatter.options_mut().set_rip_relative_addresses(true);
     let (mut lines, mut instruction) = (Vec::new(), Instruction::default());
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
@@ -109,7 +111,7 @@ mod tests {
     #[test]
     fn each_function_is_listed_once() {
         use model::profile::Instruction;
-        let function = |name: &str| Function { name: name.to_owned(), module: String::new(), kernel: true };
+        let function = |name: &str| Function { name: name.to_owned(), kernel: true, ..Function::default() };
         let profile = Profile {
             functions: vec![function("seldom"), function("often")],
             instructions: vec![

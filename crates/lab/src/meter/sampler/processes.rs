@@ -6,13 +6,15 @@ use crate::proc_files::Stat;
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
 };
+use model::profile::Function;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use sys::perf::{Mapped, UserRegisters};
+use std::time::SystemTime;
+use sys::perf::{Forked, Mapped, Named, UserRegisters};
 
 /// A place in a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,17 +28,21 @@ pub(super) struct Place {
 #[derive(Default)]
 pub(super) struct Processes {
     files: Vec<MappedFile>,
-    /// By the mount namespace and the path in it.
-    by_path: HashMap<(PathBuf, String), usize>,
+    /// What is mapped from each path, and when that file was written last.
+    by_identity: HashMap<Identity, usize>,
     known: HashMap<u32, Process>,
     /// Of every process between those that were sampled and the first.
     parents: HashMap<u32, u32>,
     cache: Option<CacheNative<MayAllocateDuringUnwind>>,
 }
 
+/// The mount namespace, the path in it, and the file that is there.
+type Identity = (PathBuf, String, u64, Option<(SystemTime, u64)>);
+
 /// A file stays open, because it is named after the window, when the process may have ended.
 struct MappedFile {
     name: String,
+    path: String,
     contents: Contents,
     unwinding: Option<Arc<Unwinding>>,
     program: OnceCell<Program>,
@@ -53,7 +59,8 @@ enum Contents {
 struct Process {
     mappings: BTreeMap<u64, (Mapping, Option<usize>)>,
     unwinder: Rules,
-    /// Names of its threads.
+    /// The name of its first thread, if it is known.
+    name: Option<String>,
     names: HashMap<u32, String>,
     kernel: bool,
     mounts: PathBuf,
@@ -65,6 +72,8 @@ type Section = Arc<[u8]>;
 #[derive(Default)]
 struct Rules(UnwinderNative<Section, MayAllocateDuringUnwind>);
 
+/// Code that a program made in its memory.
+const NO_FILE: &str = "[memory without a file]";
 /// More calls than any program makes without a defect.
 const DEEPEST: usize = 256;
 
@@ -75,9 +84,49 @@ impl Processes {
         self.parents.clear();
     }
 
-    /// A process executed another program.
-    pub(super) fn executed(&mut self, process: u32) {
-        self.known.insert(process, Process::default());
+    /// A process began: with the mappings of its parent, and perhaps for so short a time that nothing else will tell of it.
+    pub(super) fn forked(&mut self, Forked { process, parent }: Forked) {
+        if process == parent {
+            return;
+        }
+        self.parents.insert(process, parent);
+        if !self.known.contains_key(&parent) {
+            self.learn(parent);
+        }
+        let mut child = Process::default();
+        if let Some(parent) = self.known.get(&parent) {
+            child.mounts.clone_from(&parent.mounts);
+            child.names.extend(parent.name.iter().map(|name| (process, name.clone())));
+            child.name.clone_from(&parent.name);
+            for (begin, (mapping, file)) in &parent.mappings {
+                child.add(&self.files, *begin, mapping.clone(), *file);
+            }
+        }
+        self.known.insert(process, child);
+    }
+
+    /// A thread has a name.
+    pub(super) fn named(&mut self, named: &Named<'_>) {
+        let Named { process, thread, name, executed } = *named;
+        let known = self.known.entry(process);
+        let known = if executed {
+            // Its mappings follow, each in a record of its own.
+            let fresh = Process { name: None, ..Process::default() };
+            let entry = known.insert_entry(fresh);
+            entry.into_mut()
+        } else if let std::collections::hash_map::Entry::Occupied(entry) = known {
+            entry.into_mut()
+        } else {
+            return;
+        };
+        let name = String::from_utf8_lossy(name).into_owned();
+        if process == thread {
+            known.name = Some(name.clone());
+        }
+        known.names.insert(thread, name);
+        if executed && !self.parents.contains_key(&process) {
+            self.learn_parents(process);
+        }
     }
 
     /// A process mapped a file.
@@ -88,7 +137,8 @@ impl Processes {
         }
         let end = mapped.begin.saturating_add(mapped.length);
         let path = String::from_utf8_lossy(mapped.path).into_owned();
-        self.add(mapped.process, mapped.begin, Mapping { end, offset: mapped.offset, path });
+        let mapping = Mapping { end, offset: mapped.offset, inode: mapped.inode, path };
+        self.add(mapped.process, mapped.begin, mapping);
     }
 
     fn process(&mut self, process: u32) -> &mut Process {
@@ -99,8 +149,10 @@ impl Processes {
     }
 
     fn learn(&mut self, process: u32) {
-        let kernel = Stat::read(&directory(process)).is_some_and(|stat| stat.kernel);
-        self.known.insert(process, Process { kernel, ..Process::default() });
+        let stat = Stat::read(&directory(process));
+        let kernel = stat.as_ref().is_some_and(|stat| stat.kernel);
+        let name = stat.map(|stat| stat.name);
+        self.known.insert(process, Process { kernel, name, ..Process::default() });
         self.learn_parents(process);
         let maps = fs::read_to_string(directory(process).join("maps")).unwrap_or_default();
         for (begin, mapping) in maps.lines().filter_map(mapping) {
@@ -120,22 +172,8 @@ impl Processes {
 
     fn add(&mut self, process: u32, begin: u64, mapping: Mapping) {
         let file = self.file(process, begin, &mapping);
-        let module = file.and_then(|file| self.files.get(file)).and_then(|file| {
-            let unwinding = file.unwinding.as_ref()?;
-            module(&file.name, begin, &mapping, unwinding)
-        });
         let known = self.known.entry(process).or_default();
-        // A mapping in place of another one.
-        let over = known.mappings.range(..mapping.end).rev().take_while(|(_, (it, _))| it.end > begin);
-        let over: Vec<u64> = over.map(|(begin, _)| *begin).collect();
-        for begin in over {
-            known.mappings.remove(&begin);
-            known.unwinder.0.remove_module(begin);
-        }
-        known.mappings.insert(begin, (mapping, file));
-        if let Some(module) = module {
-            known.unwinder.0.add_module(module);
-        }
+        known.add(&self.files, begin, mapping, file);
     }
 
     fn file(&mut self, process: u32, begin: u64, mapping: &Mapping) -> Option<usize> {
@@ -144,11 +182,15 @@ impl Processes {
         }
         let known = self.known.entry(process).or_default();
         if known.mounts.as_os_str().is_empty() {
-            known.mounts = fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap_or_default();
+            known.mounts = fs::read_link(directory(process).join("ns/mnt")).unwrap_or_default();
         }
+        // A path may hold another file later, and a file other bytes.
+        let found = fs::metadata(rooted(process, &mapping.path)).ok().filter(|found| found.ino() == mapping.inode);
+        let state = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        let identity = (known.mounts.clone(), mapping.path.clone(), mapping.inode, state);
         let next = self.files.len();
         let files = &mut self.files;
-        let place = self.by_path.entry((known.mounts.clone(), mapping.path.clone())).or_insert_with(|| {
+        let place = self.by_identity.entry(identity).or_insert_with(|| {
             files.push(MappedFile::open(process, begin, mapping));
             next
         });
@@ -157,10 +199,12 @@ impl Processes {
 
     /// The name of a thread when it is first asked for.
     pub(super) fn thread(&mut self, process: u32, thread: u32) -> String {
-        let names = &mut self.process(process).names;
-        let read = || fs::read(format!("/proc/{process}/task/{thread}/comm")).ok();
+        let Process { name, names, .. } = self.process(process);
+        let read = || fs::read(directory(process).join(format!("task/{thread}/comm"))).ok();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
-        names.entry(thread).or_insert_with(|| read().map_or_else(|| "[ended]".to_owned(), text)).clone()
+        // A thread that has ended has mostly the name of its process.
+        let ended = || name.clone().unwrap_or_else(|| "[ended]".to_owned());
+        names.entry(thread).or_insert_with(|| read().map_or_else(ended, text)).clone()
     }
 
     /// Whether it is a thread of the kernel.
@@ -189,7 +233,11 @@ impl Processes {
                 Ok(Some(FrameAddress::InstructionPointer(address))) => places.push(known.place(address)),
                 // The call stands before the address to which it returns.
                 Ok(Some(FrameAddress::ReturnAddress(address))) => places.push(known.place(address.get() - 1)),
-                Ok(None) => return (places, true),
+                // A first function is in a file: what is elsewhere was taken for a return address.
+                Ok(None) => {
+                    let whole = places.last().is_some_and(|place| place.file.is_some());
+                    return (places, whole);
+                }
                 Err(_) => return (places, false),
             }
             if places.len() >= DEEPEST {
@@ -198,14 +246,21 @@ impl Processes {
         }
     }
 
-    /// The function at a place, the file's name, and bytes from the function's begin.
-    pub(super) fn function(&self, place: Place) -> (String, String, u64) {
+    /// The function at a place, and bytes from its begin.
+    pub(super) fn function(&self, place: Place) -> (Function, u64) {
         let file = place.file.and_then(|file| self.files.get(file));
-        let Some(file) = file else { return ("[memory without a file]".to_owned(), String::new(), 0) };
-        let program = file.program();
+        let function = |name: String, module: &str, file: &str, begin: u64| Function {
+            name,
+            module: module.to_owned(),
+            kernel: false,
+            file: file.to_owned(),
+            begin,
+        };
+        let Some(file) = file else { return (function(NO_FILE.to_owned(), "", "", 0), 0) };
+        let (program, at) = (file.program(), file.program().address(place.offset).unwrap_or(0));
         match program.function(place.offset) {
-            Some((name, offset)) => (name.to_owned(), file.name.clone(), offset),
-            None => (format!("[{}]", file.name), file.name.clone(), program.address(place.offset).unwrap_or(0)),
+            Some((name, begin)) => (function(name.to_owned(), &file.name, &file.path, begin), at.saturating_sub(begin)),
+            None => (function(format!("[{}]", file.name), &file.name, &file.path, 0), at),
         }
     }
 }
@@ -214,17 +269,42 @@ fn directory(process: u32) -> PathBuf {
     Path::new("/proc").join(process.to_string())
 }
 
+/// A path as a process sees it.
+fn rooted(process: u32, path: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/root{path}"))
+}
+
 impl Processes {
-    /// The bytes of the function at a place.
-    pub(super) fn code(&self, place: Place) -> Option<Vec<u8>> {
+    /// The bytes of the function at a place, its address in the file, and the program.
+    pub(super) fn code(&self, place: Place) -> Option<(Vec<u8>, u64, &Program)> {
         let file = self.files.get(place.file?)?;
-        let extent = file.program().extent(place.offset)?;
+        let program = file.program();
+        let extent = program.extent(place.offset)?;
         let [begin, end] = [extent.start, extent.end].map(|offset| usize::try_from(offset).ok());
-        file.contents.bytes()?.get(begin?..end?).map(<[u8]>::to_vec)
+        let code = file.contents.bytes()?.get(begin?..end?).map(<[u8]>::to_vec)?;
+        Some((code, program.address(extent.start)?, program))
     }
 }
 
 impl Process {
+    fn add(&mut self, files: &[MappedFile], begin: u64, mapping: Mapping, file: Option<usize>) {
+        let module = file.and_then(|file| files.get(file)).and_then(|file| {
+            let unwinding = file.unwinding.as_ref()?;
+            module(&file.name, begin, &mapping, unwinding)
+        });
+        // A mapping in place of another one.
+        let over = self.mappings.range(..mapping.end).rev().take_while(|(_, (it, _))| it.end > begin);
+        let over: Vec<u64> = over.map(|(begin, _)| *begin).collect();
+        for begin in over {
+            self.mappings.remove(&begin);
+            self.unwinder.0.remove_module(begin);
+        }
+        self.mappings.insert(begin, (mapping, file));
+        if let Some(module) = module {
+            self.unwinder.0.add_module(module);
+        }
+    }
+
     fn place(&self, address: u64) -> Place {
         let mapping = self.mappings.range(..=address).next_back().filter(|(_, (mapping, _))| address < mapping.end);
         match mapping {
@@ -241,14 +321,15 @@ impl MappedFile {
         let contents = if path.starts_with('[') {
             vdso().filter(|_| path == "[vdso]").map_or(Contents::Unknown, Contents::Bytes)
         } else {
-            // The first also finds a file that was deleted or replaced; the second one in another root.
-            let open = format!("/proc/{process}/map_files/{begin:x}-{:x}", mapping.end);
-            let rooted = format!("/proc/{process}/root{path}");
-            let paths = [open, rooted, path.to_owned()].map(PathBuf::from);
-            paths.iter().find_map(|path| File::open(path).ok()).map_or(Contents::Unknown, Contents::Of)
+            // The first also finds a file that was deleted or replaced; but meanwhile another one may be mapped there.
+            let open = directory(process).join(format!("map_files/{begin:x}-{:x}", mapping.end));
+            let same = |file: &File| file.metadata().is_ok_and(|found| found.ino() == mapping.inode);
+            let mut paths = [open, rooted(process, path), PathBuf::from(path)].into_iter();
+            let file = paths.find_map(|path| File::open(path).ok().filter(same));
+            file.map_or(Contents::Unknown, Contents::Of)
         };
         let unwinding = contents.bytes().and_then(|bytes| elf::unwinding(&bytes)).map(Arc::new);
-        Self { name, contents, unwinding, program: OnceCell::new() }
+        Self { name, path: path.to_owned(), contents, unwinding, program: OnceCell::new() }
     }
 
     fn program(&self) -> &Program {

@@ -98,6 +98,17 @@ pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRat
     net_of(execution, rates).iter().map(window).collect()
 }
 
+/// Windows without a load, with the cycles of what serves a load too and is charged to it net of its rate here.
+pub(in crate::study) fn shared(stretch: &Stretch, context: &Context) -> Vec<Window> {
+    let window = |(before, after, accounts): (&Snapshot, &Snapshot, &Accounts)| {
+        let kept = Kept { before, after, net: by_account(accounts) };
+        let shared = kept.net.iter().filter(|(key, _)| is_of_the_load(key));
+        let nanos: f64 = shared.map(|(_, spent)| spent.time).sum();
+        kept.window(context, nanos / 1e9 * context.clock.0)
+    };
+    windows_of(stretch, None).map(window).collect()
+}
+
 /// The part of the machine's time that other processes used while the load ran, which it does not wake; `None` without accounts.
 pub(in crate::study) fn others_part(executions: &[Execution]) -> Option<f64> {
     let windows = executions.iter().flat_map(|execution| windows_of(&execution.stretch, execution.io_interval));

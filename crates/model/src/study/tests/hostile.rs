@@ -12,7 +12,7 @@ use crate::record::Record;
 const CHANGED: u64 = 500;
 
 fn profile(samples: u64) -> Profile {
-    let function = Function { name: "read".to_owned(), module: "libc".to_owned(), kernel: false };
+    let function = Function { name: "read".to_owned(), module: "libc".to_owned(), ..Function::default() };
     let stack = Stack {
         kind: AccountKind::Task,
         name: "job".to_owned(),
@@ -24,7 +24,15 @@ fn profile(samples: u64) -> Profile {
     let instructions = vec![Instruction { function: 0, offset: 4, samples }];
     let listings = vec![Listing { function: 0, lines: vec![(0, "syscall".to_owned()), (2, "ret".to_owned())] }];
     let functions = vec![function];
-    Profile { period_nanos: Nanos(1_000_000), functions, stacks: vec![stack], instructions, listings, lost: 1 }
+    Profile {
+        period_nanos: Nanos(1_000_000),
+        functions,
+        stacks: vec![stack],
+        instructions,
+        listings,
+        lost: 1,
+        ..Profile::default()
+    }
 }
 
 /// Every meter, two probes, an event, several executions, jobs of all directions.

@@ -12,7 +12,7 @@ const NET_RX: Charged<'_> = (AccountKind::Softirq, None, "net_rx");
 fn profile(stacks: &[(Charged<'_>, &[u32], u64)]) -> Option<Box<Profile>> {
     let function = |name: &str, kernel: bool| {
         let module = if kernel { "" } else { "fio" };
-        Function { name: name.to_owned(), module: module.to_owned(), kernel }
+        Function { name: name.to_owned(), module: module.to_owned(), kernel, ..Function::default() }
     };
     let stack = |((kind, owner, name), functions, samples): &(Charged<'_>, &[u32], u64)| Stack {
         kind: *kind,
@@ -47,6 +47,7 @@ fn profile(stacks: &[(Charged<'_>, &[u32], u64)]) -> Option<Box<Profile>> {
             ],
         }],
         lost: 2,
+        ..Profile::default()
     }))
 }
 
