@@ -316,7 +316,8 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     let (depth, rw, size) =
         (format!("--iodepth={}", load.depth), format!("--rw={}", load.rw), format!("--size={MEBIBYTES}m"));
     // The last of two equal options wins, in fio as in iotoll.
-    let mut options = vec![&*uri, &block, &depth, &rw, &size];
+    // Two programs on two CPUs settle where they run within a second.
+    let mut options = vec![&*uri, &block, &depth, &rw, &size, "--ramp_time=1"];
     let cpu = load.place.clients_cpu()?.map(|cpu| format!("--cpus_allowed={cpu}"));
     options.extend(cpu.as_deref());
     let job = fio::job("nbd", bench.options.seconds, &options);
