@@ -28,7 +28,8 @@ impl Listings {
         often.sort_unstable_by(|one, other| other.cmp(one));
         let mut listings = Vec::new();
         for (_, place) in often.into_iter().take_while(|(samples, _)| *samples >= FEWEST_SAMPLES) {
-            let Some(function) = profile.function(place) else { continue };
+            // What has no name has no begin.
+            let Some(function) = profile.function(place).filter(|function| function.begin > 0) else { continue };
             if self.0.len() < MOST && self.0.insert(function.clone()) {
                 listings.extend(lines(place).map(|lines| Listing { function: place, lines }));
             }
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn each_function_is_listed_once() {
         use model::profile::Instruction;
-        let function = |name: &str| Function { name: name.to_owned(), kernel: true, ..Function::default() };
+        let function = |name: &str| Function { name: name.to_owned(), kernel: true, begin: 64, ..Function::default() };
         let profile = Profile {
             functions: vec![function("seldom"), function("often")],
             instructions: vec![
