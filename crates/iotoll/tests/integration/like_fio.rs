@@ -84,10 +84,9 @@ const CASES: &[Case] = &[
 fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
     let mut threads: Vec<(String, Vec<String>)> = Vec::new();
     let mut first = None;
-    for line in trace.lines() {
+    for line in &joined(trace) {
         let Some((thread, call)) = line.split_once(' ') else { continue };
         let first = first.get_or_insert_with(|| thread.to_owned());
-        // A call that another thread's interrupts is complete where it begins, but for its result.
         let Some((name, arguments)) = call.trim_start().split_once('(') else { continue };
         let letter = match name {
             "pread64" => "R",
@@ -125,6 +124,26 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
     let mut calls: Vec<_> = threads.into_iter().map(|(_, calls)| calls).collect();
     calls.sort();
     calls
+}
+
+/// Lines of strace in which each call is whole: it cuts a call in two where another thread's call ends in between.
+fn joined(trace: &str) -> Vec<String> {
+    const CUT: &str = " <unfinished ...>";
+    let mut begun: Vec<(&str, &str)> = Vec::new();
+    let mut lines = Vec::new();
+    for line in trace.lines() {
+        let (thread, call) = line.split_once(' ').unwrap_or((line, ""));
+        let resumed = call.trim_start().strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        if let Some(begin) = line.strip_suffix(CUT) {
+            begun.push((thread, begin));
+        } else if let Some((_, rest)) = resumed {
+            let place = begun.iter().position(|(of, _)| *of == thread);
+            lines.extend(place.map(|place| begun.swap_remove(place).1.to_owned() + rest));
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    lines
 }
 
 fn number(text: &str) -> &str {
