@@ -96,8 +96,10 @@ fn kernel_counters_are_read_beside_buffered_writes() {
 #[test]
 fn the_loopback_interface_carries_what_an_nbd_job_reads() {
     let served = Served::new("--backend memory:8m --listen 127.0.0.1:0");
-    let job =
-        format!("run --name=n --ioengine=nbd --uri={} --rw=randread --bs=16k --runtime=1500ms --time_based", served.uri);
+    let job = format!(
+        "run --name=n --ioengine=nbd --uri={} --rw=randread --bs=16k --runtime=1500ms --time_based",
+        served.uri
+    );
     let finding = served.folder.measured(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
     let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
     is_estimate(bytes, "per_second");
