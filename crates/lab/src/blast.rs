@@ -276,7 +276,7 @@ impl Measurement<'_> {
         (rounds, Ok(()))
     }
 
-    /// After so many rounds in this time, shorter ones whose slices keep accounts. Returns what ended them early.
+    /// Measures shorter rounds whose slices keep accounts, after `rounds` others that took the time `took`. An error ends them early.
     fn explain(&mut self, rounds: usize, took: Duration, explaining: &mut Vec<RoundRecord>) -> Result<()> {
         const TIME_SHARE: u32 = 4;
         let (fewest, most) = (*EXPLAINING_ROUNDS.start() as usize, *EXPLAINING_ROUNDS.end());

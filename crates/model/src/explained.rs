@@ -4,9 +4,12 @@
 //! its cost, and its change, divide into accounts. In them an account's cost is its CPU time, net of its rate in the slices without a load.
 
 mod functions;
+mod read_times;
 
 pub(crate) use functions::{FunctionParts, Functions};
 pub use functions::{StackChange, SymbolChange};
+
+use read_times::{ReadTime, read_times, times_read};
 
 use crate::account::named::{
     AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
@@ -14,12 +17,11 @@ use crate::account::named::{
 use crate::account::{AccountKind, Accounts, BUSY_OTHERS, TaskOwner};
 use crate::experiment::WorkCounter;
 use crate::meter::{Meter, MeterStatus};
-use crate::record::{Execution, Host, Mode, Snapshot};
+use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
+use crate::slice::{RoundRecord, SliceRecord, is_uncounted};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Difference, Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
-use crate::study::io_time::io_seconds;
 use crate::study::{Context, windows};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,43 +140,12 @@ struct Scope {
     by_meter: bool,
 }
 
-/// A time that kept accounts.
-struct Kept<'a> {
-    before: &'a Snapshot,
-    after: &'a Snapshot,
-    accounts: &'a Accounts,
-}
-
-/// The times of a slice that kept accounts: all of it, or the windows of an execution in its time of I/O.
-fn kept(slice: &SliceRecord) -> Vec<Kept<'_>> {
-    match &slice.reading {
-        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
-            window(before, after).into_iter().collect()
-        }
-        SliceReading::Execution(Execution { stretch, io_interval, .. }) => {
-            let snapshots = &stretch.snapshots;
-            let windows = snapshots.iter().zip(snapshots.iter().skip(1));
-            let windows = windows.filter_map(|(before, after)| window(before, after));
-            let inside = |kept: &Kept| {
-                io_interval.is_none_or(|interval| {
-                    kept.before.at_nanos >= interval.begin_nanos && kept.after.at_nanos <= interval.end_nanos
-                })
-            };
-            windows.filter(inside).collect()
-        }
-    }
-}
-
-fn window<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Option<Kept<'a>> {
-    let accounts = after.accounts.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Accounts))?;
-    Some(Kept { before, after, accounts })
-}
-
-/// How often a slice is as long as its times with accounts: 1, but for an execution, whose I/Os are those of its whole time of I/O.
-fn times_kept(slice: &SliceRecord, kept: &[Kept]) -> f64 {
-    let SliceReading::Execution(execution) = &slice.reading else { return 1.0 };
-    let seconds = |kept: &Kept| kept.after.at_nanos.since(kept.before.at_nanos).seconds();
-    io_seconds(execution) / kept.iter().map(seconds).sum::<f64>()
+/// The times of a slice that kept accounts.
+fn kept(slice: &SliceRecord) -> Vec<ReadTime<'_, Accounts>> {
+    read_times(slice, |before, after| {
+        let read = after.accounts.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Accounts))?;
+        Some(ReadTime { before, after, begin: before.at_nanos, read })
+    })
 }
 
 impl Explaining {
@@ -196,7 +167,7 @@ impl Explaining {
         let rounds: Vec<RoundRecord> = rounds.iter().map(with_accounts).collect();
         let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
         let of_the_load = || rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
-        let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.accounts)).collect();
+        let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.read)).collect();
         // Idle clocks and accounts disagree on idle entry; cycles of cores are not a time.
         let meter = meter.filter(|meter| !meter.disturbs() && meter.counts_time());
         let charged = |round: &RoundRecord| -> Option<(Vec<Charged>, Charged)> {
@@ -276,11 +247,11 @@ impl Charged {
         let mut sum = Self { metered: meter.map(|_| (0.0, 0.0)), ..Self::default() };
         for slice in slices {
             let kept = kept(slice);
-            let times = times_kept(slice, &kept);
+            let times = times_read(slice, &kept);
             if kept.is_empty() || !times.is_finite() {
                 continue;
             }
-            for Kept { before, after, accounts } in kept {
+            for ReadTime { before, after, read: accounts, .. } in kept {
                 for (key, spent) in by_account(accounts) {
                     let key = as_peer(&key, peers).unwrap_or(key);
                     if key.1 == Some(TaskOwner::Other) {

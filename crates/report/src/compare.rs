@@ -14,6 +14,7 @@ mod explained;
 mod figures;
 mod functions;
 mod notes;
+mod parts;
 mod probes;
 mod published;
 mod section;

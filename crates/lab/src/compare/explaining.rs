@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const BUDGET_SHARE: u32 = 5;
 /// The same with `--profile`: a function has a small part of the samples, so it takes many.
 const BUDGET_SHARE_OF_PROFILE: u32 = 2;
-/// Of so many rounds, one keeps accounts, and the others sample.
+/// With `--profile`, one of this number of rounds keeps accounts; the sampler runs in the others.
 const ROUNDS_PER_ACCOUNTS: usize = 4;
 /// As many rounds are wanted in that time at least: t(0.975, 11) is 2.2.
 const FEWEST_WANTED: f64 = 12.0;

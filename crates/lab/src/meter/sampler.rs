@@ -28,6 +28,8 @@ use sys::perf::{DEFAULT_PERIOD_NANOS, SampleEvent, StackSampler};
 
 /// The mode of its windows.
 const SAMPLED: Mode = Mode::Alone(Meter::Sampler);
+/// Windows that are named together.
+const TOGETHER: usize = 3;
 /// A tenth of what a buffer of the usual size holds.
 const DRAINED_EVERY: Duration = Duration::from_millis(20);
 
@@ -68,6 +70,7 @@ struct State {
 struct Collected {
     /// When the first of them began.
     begun: Option<Nanos>,
+    windows: usize,
     samples: HashMap<Sampled, u64>,
     processes: Processes,
     lost: u64,
@@ -129,9 +132,11 @@ impl Sampling {
             let period = DEFAULT_PERIOD_NANOS;
             let nanos = vec![busy + Nanos(std::mem::take(&mut collected.busy).saturating_mul(period))];
             self.clock = Clocks { at_nanos: now, nanos };
-            // Consecutive windows are named together, after the last: it takes long. What runs without a load is no part of a cost.
+            // Consecutive windows are named together, because it takes long; not too many, because I/O may begin and end among them. What
+            // runs without a load is no part of a cost.
             let loaded = !owners.workers.is_empty() || owners.command.is_some();
-            if next != SAMPLED && loaded {
+            let ends = next != SAMPLED || collected.windows >= TOGETHER;
+            if ends && loaded {
                 let naming = Naming {
                     us: std::process::id(),
                     functions: &self.functions,
@@ -141,7 +146,7 @@ impl Sampling {
                 };
                 reading.profile = named(&naming, collected, &mut self.listings).map(Box::new);
             }
-            if next != SAMPLED {
+            if ends {
                 collected.end();
             }
         }
@@ -225,6 +230,7 @@ impl State {
 
 impl Collected {
     fn begin_window(&mut self, now: Nanos) {
+        self.windows += 1;
         if self.begun.is_none() {
             self.begun = Some(now);
             self.processes.begin_window();
@@ -233,7 +239,7 @@ impl Collected {
 
     fn end(&mut self) {
         self.samples.clear();
-        (self.begun, self.lost, self.busy) = (None, 0, 0);
+        (self.begun, self.windows, self.lost, self.busy) = (None, 0, 0, 0);
     }
 
     fn add(&mut self, event: SampleEvent<'_>) {

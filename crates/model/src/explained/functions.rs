@@ -2,17 +2,18 @@
 //!
 //! A sample stands for one period of CPU time. What other programs and iotoll itself run is left out by its name.
 
-use super::FEWEST_ROUNDS;
+use super::read_times::{ReadTime, read_times, times_read};
+use super::{FEWEST_ROUNDS, of_baseline, of_candidate};
 use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
 use crate::experiment::WorkCounter;
 use crate::meter::Meter;
 use crate::profile::{Profile, Stack, module_of};
-use crate::record::{Execution, Host, Mode, Snapshot};
+use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord};
-use crate::stats::{Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
-use crate::study::io_time::io_seconds;
+use crate::slice::{RoundRecord, SliceRecord};
+use crate::stats::{Estimate, Pair, PairedRound, difference};
+use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,40 +68,13 @@ struct OfCase {
     ios: f64,
 }
 
-/// A time that was sampled.
-struct Sampled<'a> {
-    before: &'a Snapshot,
-    after: &'a Snapshot,
-    profile: &'a Profile,
-}
-
-fn window<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Option<Sampled<'a>> {
-    let profile = after.profile.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Sampler))?;
-    Some(Sampled { before, after, profile })
-}
-
-/// The times of a slice that were sampled: all of it, or the windows of an execution in its time of I/O.
-fn sampled(slice: &SliceRecord) -> Vec<Sampled<'_>> {
-    match &slice.reading {
-        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
-            window(before, after).into_iter().collect()
-        }
-        SliceReading::Execution(Execution { stretch, io_interval, .. }) => {
-            let windows = stretch.snapshots.iter().zip(stretch.snapshots.iter().skip(1));
-            let inside = |sampled: &Sampled| {
-                let [begin, end] = [sampled.before.at_nanos, sampled.after.at_nanos];
-                io_interval.is_none_or(|interval| begin >= interval.begin_nanos && end <= interval.end_nanos)
-            };
-            windows.filter_map(|(before, after)| window(before, after)).filter(inside).collect()
-        }
-    }
-}
-
-/// How often a slice is as long as its sampled times: 1, but for an execution, whose I/Os are those of its whole time of I/O.
-fn times_sampled(slice: &SliceRecord, sampled: &[Sampled]) -> f64 {
-    let SliceReading::Execution(execution) = &slice.reading else { return 1.0 };
-    let seconds = |it: &Sampled| it.after.at_nanos.since(it.before.at_nanos).seconds();
-    io_seconds(execution) / sampled.iter().map(seconds).sum::<f64>()
+/// The times of a slice that were sampled. A profile may cover several windows, of which its snapshot ends the last.
+fn sampled(slice: &SliceRecord) -> Vec<ReadTime<'_, Profile>> {
+    read_times(slice, |before, after| {
+        let read = after.profile.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Sampler))?;
+        let begin = if read.begin_nanos > Nanos(0) { read.begin_nanos } else { before.at_nanos };
+        Some(ReadTime { before, after, begin, read })
+    })
 }
 
 /// Whether it may be caused by the load.
@@ -185,8 +159,8 @@ impl OfCase {
         let mut sum = Self { ios, ..Self::default() };
         for slice in slices {
             let sampled = sampled(slice);
-            let times = times_sampled(slice, &sampled);
-            for profile in sampled.iter().map(|it| it.profile).filter(|_| times.is_finite()) {
+            let times = times_read(slice, &sampled);
+            for profile in sampled.iter().map(|it| it.read).filter(|_| times.is_finite()) {
                 let per_sample = profile.period_nanos.seconds() * hertz * times;
                 for stack in profile.stacks.iter().filter(|stack| counts(stack)) {
                     let cycles = stack.samples as f64 * per_sample;
@@ -217,17 +191,14 @@ impl FunctionParts {
 
     /// The changes of all functions, each with an interval of this confidence; first those that are detected, the largest first.
     pub fn changes(&self, confidence: f64) -> Vec<SymbolChange> {
-        let cost = |rounds: &[PairedRound], arm: fn(&PairedRound) -> Pair| {
-            Some(ratio_of_sums(&rounds.iter().map(arm).collect::<Vec<_>>(), Neighbours::Alike)?.estimate())
-        };
         let change = |(name, rounds): &Row| {
             let found = difference(rounds)?;
             let (symbol, module) = name.clone().unwrap_or_else(|| (SMALL.to_owned(), String::new()));
             Some(SymbolChange {
                 symbol,
                 module,
-                baseline: cost(rounds, |round| round.baseline)?,
-                candidate: cost(rounds, |round| round.candidate)?,
+                baseline: of_baseline(rounds)?,
+                candidate: of_candidate(rounds)?,
                 change_cycles_per_io: found.estimate(confidence),
                 detected: found.excludes_zero(confidence),
             })
@@ -246,8 +217,8 @@ mod tests {
     use super::*;
     use crate::account::AccountKind;
     use crate::profile::Function;
-    use crate::slice::SliceWork;
-    use crate::unit::Nanos;
+    use crate::record::{Execution, IoInterval, Snapshot, Stretch};
+    use crate::slice::{SliceReading, SliceWork};
 
     /// A round of two cases with these samples in `read` and `copy` for 1000 I/Os.
     fn functions(rounds: &[[[u64; 2]; 2]]) -> Functions {
@@ -305,5 +276,37 @@ mod tests {
         let sum = OfCase::sum(&[&slice], 10.0, 2e9);
         assert!((sum.total - 5.0 * 0.001 * 2e9).abs() < 1.0, "{}", sum.total);
         assert_eq!(sum.stacks.keys().collect::<Vec<_>>(), ["the workload's own threads;f"]);
+    }
+
+    /// 4 s of I/O, of which the sampler saw the last 2 in three windows; their profile is at the end of the third.
+    #[test]
+    fn a_profile_of_several_windows_stands_for_all_of_them() {
+        let stack = Stack {
+            kind: AccountKind::Task,
+            name: "x".to_owned(),
+            owner: Some(TaskOwner::Workload),
+            functions: vec![0],
+            whole: true,
+            samples: 100,
+        };
+        let profile = Profile {
+            period_nanos: Nanos(1_000_000),
+            functions: vec![Function { name: "f".to_owned(), ..Function::default() }],
+            stacks: vec![stack],
+            begin_nanos: Nanos::from_millis(3000),
+            ..Profile::default()
+        };
+        let at = |millis, mode| Snapshot { at_nanos: Nanos::from_millis(millis), mode, ..Snapshot::default() };
+        let alone = Mode::Alone(Meter::Sampler);
+        let mut snapshots =
+            vec![at(1000, Mode::Quiet), at(3000, alone), at(4000, alone), at(4500, alone), at(5000, Mode::Gap)];
+        snapshots.last_mut().unwrap().profile = Some(Box::new(profile));
+        let interval = IoInterval { begin_nanos: Nanos::from_millis(1000), end_nanos: Nanos::from_millis(5000) };
+        let stretch = Stretch { snapshots, tasks: None };
+        let execution = Execution { stretch, io_interval: Some(interval), ..Execution::default() };
+        let slice = SliceRecord { case: Some(0), reading: SliceReading::Execution(execution) };
+        let sum = OfCase::sum(&[&slice], 10.0, 1e9);
+        // 100 ms in 2 s are 200 ms in 4 s.
+        assert!((sum.total - 0.2e9).abs() < 1.0, "{}", sum.total);
     }
 }

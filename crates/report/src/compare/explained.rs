@@ -1,15 +1,14 @@
 //! Where a change of the cost is: a sentence and the accounts that changed.
 
+use super::parts::{PartRow, parts};
 use super::{contents, functions};
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Span, Table, Tone};
-use crate::document::{Interval, Scale as DrawnScale};
-use crate::explained::{interval, scale, signed, whole};
-use crate::number::{self, CYCLES};
+use crate::document::{Audience, Block, Body, Note, Table, Tone};
+use crate::explained::{scale, whole};
+use crate::number;
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::explained::{AccountChange, ExplainedFinding};
-use model::stats::Estimate;
 
 /// Most accounts of a comparison, and of each cell of a sweep.
 const MOST: usize = 10;
@@ -92,47 +91,16 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
 
 /// One row for each account that is shown.
 fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
-    let axes = contents::axes(finding);
-    let rows: Vec<(&CellFinding, &AccountChange)> =
-        cells.iter().flat_map(|cell| shown(finding, cell).map(move |account| (*cell, account))).collect();
-    let changes = scale(rows.iter().map(|(_, account)| account.change_cycles_per_io.value));
-    let doubtful = rows.iter().any(|(_, account)| !account.detected);
-    let ranges: Vec<(f64, f64)> = rows.iter().filter_map(|(_, account)| range(&account.change_cycles_per_io)).collect();
-    let drawn = Span::of_most(&ranges, 0.0).map(|span| DrawnScale { span, margin: None });
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
-    columns.push(Column::rows("account"));
-    columns.extend([Column::number(contents::baseline(finding)).spare(2), Column::number(arm).spare(1)]);
-    columns.extend([Column::number(format!("{}/IO", changes.unit)), Column::text("interval")]);
-    columns.extend(doubtful.then(|| Column::text("detected")));
-    columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
-    let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
-    for (cell, account) in rows {
-        let change = account.change_cycles_per_io;
-        let tone = match (account.detected, change.value > 0.0) {
-            (true, true) => Tone::Bad,
-            (true, false) => Tone::Own,
-            (false, _) => Tone::Plain,
-        };
-        let mut cells: Vec<Cell> =
-            axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default())).collect();
-        cells.push(Cell::from(&account.name));
-        let cost = |cost: Estimate| number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost));
-        cells.extend([account.baseline, account.candidate].map(|arm| Cell::from(cost(arm))));
-        cells.extend([Cell::new(tone, signed(changes, change.value)), Cell::from(interval(changes, &change))]);
-        cells.extend(doubtful.then(|| Cell::from(if account.detected { "yes" } else { "no" })));
-        let ends = change.low.zip(change.high);
-        cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(Interval { value: change.value, ends }))));
-        table.row(cells);
-    }
-    table
-}
-
-/// From the lowest to the highest of an estimate and its ends.
-pub(super) fn range(estimate: &Estimate) -> Option<(f64, f64)> {
-    let ends = [Some(estimate.value), estimate.low, estimate.high].into_iter().flatten();
-    ends.filter(|end| end.is_finite())
-        .map(|end| (end, end))
-        .reduce(|(low, high), (end, _)| (low.min(end), high.max(end)))
+    let row = |cell: &'_ CellFinding, account: &AccountChange| PartRow {
+        cell: cell.cell.clone(),
+        name: account.name.clone(),
+        module: None,
+        costs: [account.baseline, account.candidate],
+        change: account.change_cycles_per_io,
+        detected: account.detected,
+    };
+    let rows = cells.iter().flat_map(|cell| shown(finding, cell).map(move |account| row(cell, account)));
+    parts(finding, arm, "account", rows.collect())
 }
 
 /// What the accounts come from, and whether they explain the change of the answer.

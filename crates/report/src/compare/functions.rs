@@ -1,18 +1,13 @@
 //! The functions that a change of the cost is in.
 
 use super::contents;
-use super::explained::range;
-use crate::document::{
-    Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Interval, Note, Raw, Scale as DrawnScale, Span,
-    Table, Tone,
-};
-use crate::explained::{interval, scale, signed};
-use crate::number::{self, CYCLES};
+use super::parts::{PartRow, parts};
+use crate::document::{Audience, Block, Body, Calls, FlameGraph, Note, Table, Tone};
+use crate::number;
 use crate::phrase::{shortened, tied};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::explained::SymbolChange;
-use model::stats::Estimate;
 
 /// Rows of a comparison, and of each cell of a sweep.
 const MOST: usize = 10;
@@ -45,37 +40,16 @@ fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> Vec<&'a SymbolC
 }
 
 fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
-    let axes = contents::axes(finding);
-    let rows: Vec<(&CellFinding, &SymbolChange)> =
-        cells.iter().flat_map(|cell| shown(finding, cell).into_iter().map(|symbol| (*cell, symbol))).collect();
-    let changes = scale(rows.iter().map(|(_, symbol)| symbol.change_cycles_per_io.value));
-    let ranges: Vec<(f64, f64)> = rows.iter().filter_map(|(_, symbol)| range(&symbol.change_cycles_per_io)).collect();
-    let drawn = Span::of_most(&ranges, 0.0).map(|span| DrawnScale { span, margin: None });
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
-    columns.push(Column::rows("function"));
-    columns.push(Column::text("in").spare(3));
-    columns.extend([Column::number(contents::baseline(finding)).spare(2), Column::number(arm).spare(1)]);
-    columns.extend([Column::number(format!("{}/IO", changes.unit)), Column::text("interval")]);
-    columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
-    let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
-    for (cell, symbol) in rows {
-        let change = symbol.change_cycles_per_io;
-        let tone = match (symbol.detected, change.value > 0.0) {
-            (true, true) => Tone::Bad,
-            (true, false) => Tone::Own,
-            (false, _) => Tone::Plain,
-        };
-        let mut cells: Vec<Cell> =
-            axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default())).collect();
-        cells.extend([Cell::from(shortened(&symbol.symbol)), Cell::from(&symbol.module)]);
-        let cost = |cost: Estimate| number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost));
-        cells.extend([symbol.baseline, symbol.candidate].map(|arm| Cell::from(cost(arm))));
-        cells.extend([Cell::new(tone, signed(changes, change.value)), Cell::from(interval(changes, &change))]);
-        let ends = change.low.zip(change.high);
-        cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(Interval { value: change.value, ends }))));
-        table.row(cells);
-    }
-    table
+    let row = |cell: &CellFinding, symbol: &SymbolChange| PartRow {
+        cell: cell.cell.clone(),
+        name: shortened(&symbol.symbol),
+        module: Some(symbol.module.clone()),
+        costs: [symbol.baseline, symbol.candidate],
+        change: symbol.change_cycles_per_io,
+        detected: symbol.detected,
+    };
+    let rows = cells.iter().flat_map(|cell| shown(finding, cell).into_iter().map(move |symbol| row(cell, symbol)));
+    parts(finding, arm, "function", rows.collect())
 }
 
 fn note(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {

@@ -14,7 +14,7 @@ pub enum SampleEvent<'a> {
     Named(Named<'a>),
     /// A process mapped a file that it may execute.
     Mapped(Mapped<'a>),
-    /// So many records did not fit.
+    /// The kernel dropped this number of records, because the buffer was full.
     Lost(u64),
 }
 

@@ -22,7 +22,7 @@ fn events() -> Option<Events> {
     })
 }
 
-/// Quiet windows, and after each second windows of both sets: so many counts in each.
+/// Quiet windows, and after each second one a window of each set of events. `counts` is the number of counts in such a window.
 fn stretch(happening: Happening, sets: [&[(&str, u64)]; 2]) -> Stretch {
     let mut machine = Machine::begin(Mode::Quiet);
     for _ in 0..6 {
