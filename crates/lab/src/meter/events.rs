@@ -1,4 +1,4 @@
-//! Events per I/O: counted in windows of their own, because each count takes time (some 20 ns, and more for a system
+//! Events per I/O: counted in windows of their own, because each count takes time (some 0.1 µs, and as much for a system
 //! call: docs/method/events.md).
 //!
 //! The programs are attached before the first count of such a window and detached after its last. Between two counts iotoll does nothing
