@@ -160,7 +160,7 @@ fn described(option: &Reference) -> String {
     let lines = [
         ("", option.help),
         ("Values", &option.value),
-        ("Engine", option.engine.unwrap_or_default()),
+        ("Engine", &option.engines.join(", ")),
         ("Default", &option.default),
         ("Other names", &aliases),
         ("Example", &example),

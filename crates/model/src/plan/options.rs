@@ -1,12 +1,10 @@
 //! The options of a job: name, accepted values, default, and what each one sets.
 //!
-//! The tables in `table.rs`, `engine_table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help`, the
+//! The tables in `tables` are the only list of options. Parsing, messages, `--help`, the
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
-mod engine_table;
 mod fio_names;
-mod path_table;
-mod table;
+mod tables;
 
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
@@ -14,6 +12,7 @@ use super::nearest::nearest;
 use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
 use std::ops::RangeInclusive;
+use tables::{all, by_subject};
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +27,8 @@ pub(crate) struct JobOption {
     pub help: &'static str,
     /// What applies if it is not given.
     pub default: Default,
-    /// The one engine that reads it. `None`: all do.
-    pub engine: Option<EngineKind>,
+    /// The engines that read it. Empty: all do.
+    pub engines: &'static [EngineKind],
     /// What a difference in it means.
     pub role: Role,
     /// A valid value.
@@ -48,7 +47,7 @@ const PLAIN: JobOption = JobOption {
     aliases: &[],
     help: "",
     default: Default::Required,
-    engine: None,
+    engines: &[],
     role: Role::Work,
     example: "",
     bad_example: "",
@@ -143,14 +142,14 @@ impl JobOption {
 
     /// One line of help with the engine that reads the option, and its default.
     fn full_help(&self) -> String {
-        let help = self.engine.map_or_else(
+        let help = self.engines_in_words().map_or_else(
             || self.help.to_owned(),
-            |engine| {
+            |engines| {
                 let (first, rest) = self.help.split_at(1);
                 // An abbreviation stays as it is.
                 let word = rest.starts_with(|letter: char| !letter.is_uppercase());
                 let first = if word { first.to_lowercase() } else { first.to_owned() };
-                format!("Engine {}: {first}{rest}", engine.name())
+                format!("{engines}: {first}{rest}")
             },
         );
         match self.default {
@@ -160,10 +159,20 @@ impl JobOption {
     }
 
     fn default_in_words(&self) -> String {
-        match (&self.default, self.engine) {
+        match (&self.default, self.engines_in_words()) {
             (Default::Value(default) | Default::Words(default), _) => (*default).to_owned(),
-            (Default::Required, Some(engine)) => format!("required by engine {}", engine.name()),
+            (Default::Required, Some(engines)) => format!("required by {}", engines.to_lowercase()),
             (Default::Required, None) => "required".to_owned(),
+        }
+    }
+
+    /// "Engine nbd", "Engines libaio and io_uring"; `None` if all engines read it.
+    fn engines_in_words(&self) -> Option<String> {
+        let names: Vec<&str> = self.engines.iter().map(|engine| engine.name()).collect();
+        match names.as_slice() {
+            [] => None,
+            [one] => Some(format!("Engine {one}")),
+            [first @ .., last] => Some(format!("Engines {} and {last}", first.join(", "))),
         }
     }
 }
@@ -223,11 +232,6 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
-/// All options, in the order in which help lists them.
-fn all() -> impl Iterator<Item = &'static JobOption> {
-    table::OPTIONS.iter().chain(engine_table::OPTIONS).chain(path_table::OPTIONS)
-}
-
 /// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
     all().find(|option| option.names().any(|known| known == name))
@@ -283,8 +287,10 @@ pub struct Reference {
     pub value: String,
     /// One line of help.
     pub help: &'static str,
-    /// The one engine that reads it. `None`: all do.
-    pub engine: Option<&'static str>,
+    /// What it belongs to: its engines, or the subject of an option that all engines read.
+    pub group: String,
+    /// The engines that read it. Empty: all do.
+    pub engines: Vec<&'static str>,
     /// One line of help with the engine and the default.
     pub full_help: String,
     /// A valid value.
@@ -299,12 +305,13 @@ pub struct Reference {
 
 /// All options, in the order in which help lists them.
 pub fn reference() -> impl Iterator<Item = Reference> {
-    all().map(|option| Reference {
+    by_subject().map(|(subject, option)| Reference {
         name: option.name,
         aliases: option.aliases,
         value: option.set.form(),
         help: option.help,
-        engine: option.engine.map(EngineKind::name),
+        group: option.engines_in_words().unwrap_or_else(|| subject.to_owned()),
+        engines: option.engines.iter().map(|engine| engine.name()).collect(),
         full_help: option.full_help(),
         example: option.example,
         bad_example: option.bad_example,
@@ -316,7 +323,9 @@ pub fn reference() -> impl Iterator<Item = Reference> {
 /// The options of `job` that only another engine reads.
 pub(crate) fn of_other_engines(job: &JobPlan) -> impl Iterator<Item = &'static str> {
     let engine = job.engine;
-    all().filter(move |option| option.engine.is_some_and(|its| its != engine)).map(|option| option.name)
+    all()
+        .filter(move |option| !option.engines.is_empty() && !option.engines.contains(&engine))
+        .map(|option| option.name)
 }
 
 /// The value of an option that is not given.

@@ -33,22 +33,18 @@ pub fn job_options() -> String {
         &["Engine", "What it does", "Its I/O goes to", "I/Os in flight"],
         &ENGINES.iter().map(about).collect::<Vec<_>>(),
     );
-    let mut engines: Vec<Option<&str>> = Vec::new();
-    for engine in reference().map(|option| option.engine) {
-        if !engines.contains(&engine) {
-            engines.push(engine);
+    let mut groups: Vec<String> = Vec::new();
+    for group in reference().map(|option| option.group) {
+        if !groups.contains(&group) {
+            groups.push(group);
         }
     }
-    for engine in engines {
-        match engine {
-            None => page.section("All engines"),
-            Some(PATH_ENGINE) => {
-                page.section("Engine nbd");
-                page.paragraph("For the same tunings of the server, see [Path tunings](path-tunings.md).");
-            }
-            Some(engine) => page.section(&format!("Engine {engine}")),
+    for group in groups {
+        page.section(&group);
+        let mut options = reference().filter(|option| option.group == group).peekable();
+        if options.peek().is_some_and(|option| option.engines == [PATH_ENGINE]) {
+            page.paragraph("For the same tunings of the server, see [Path tunings](path-tunings.md).");
         }
-        let options = reference().filter(|option| option.engine == engine);
         page.table(&["Option", "Meaning", "Values"], &options.map(|option| row(&option)).collect::<Vec<_>>());
     }
     page.finish()
@@ -82,12 +78,12 @@ pub fn path_tunings() -> String {
     let command = documented();
     let server: Vec<_> = command.find_subcommand("serve").into_iter().flat_map(|serve| serve.get_arguments()).collect();
     let of_server = |name: &str| server.iter().find(|flag| flag.get_id() == name);
-    let path = reference().filter(|option| option.engine == Some(PATH_ENGINE) || of_server(option.name).is_some());
+    let path = reference().filter(|option| option.engines == [PATH_ENGINE] || of_server(option.name).is_some());
     for option in path {
         page.section(option.name);
         let mut rows = Vec::new();
         // Some of the options that the server has too apply to all engines.
-        let side = if option.engine.is_some() { "Client" } else { "Any job" };
+        let side = if option.engines == [PATH_ENGINE] { "Client" } else { "Any job" };
         let meaning = prose(option.help);
         rows.push(vec![side.to_owned(), code(option.name), prose(&option.value), prose(&option.default), meaning]);
         if let Some(flag) = of_server(option.name) {
@@ -115,7 +111,7 @@ mod tests {
         for option in reference() {
             assert_eq!(page.matches(&format!("\n| `{}`", option.name)).count(), 1, "{}", option.name);
         }
-        assert!(page.contains("## All engines") && page.contains("## Engine io_uring"), "{page}");
+        assert!(page.contains("## Requests") && page.contains("## Engine io_uring"), "{page}");
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The options of engine nbd: the server, and how the client sends and receives.
 
-use super::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::job::{
     EngineKind, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathReceive,
     PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
+use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Microseconds;
 use crate::plan::value::{Wrong, choice, cpus, list_words, typed, word};
 
 /// What most of these rows have in common.
-const OF_NBD: JobOption = JobOption { engine: Some(EngineKind::Nbd), ..PLAIN };
+const OF_NBD: JobOption = JobOption { engines: &[EngineKind::Nbd], ..PLAIN };
 
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {

@@ -1,8 +1,8 @@
 //! The options of single engines but nbd, and of injected work.
 
-use super::table::MANY_64;
-use super::{Default, JobOption, PLAIN, Role, Value::*};
+use super::MANY_64;
 use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer};
+use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Seconds;
 use crate::plan::value::{Wrong, choice, list_words, typed, word};
 use crate::unit::Nanos;
@@ -12,7 +12,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "fixedbufs",
         help: "Register the buffers",
         default: Default::Words("the engine's default"),
-        engine: Some(EngineKind::IoUring),
+        engines: &[EngineKind::IoUring],
         role: Role::Work,
         example: "1",
         bad_example: "2",
@@ -24,7 +24,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "registerfiles",
         help: "Register the files",
         default: Default::Words("the engine's default"),
-        engine: Some(EngineKind::IoUring),
+        engines: &[EngineKind::IoUring],
         role: Role::Work,
         example: "1",
         bad_example: "2",
@@ -36,7 +36,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "spin_cycles",
         help: "Burn this many ticks of the time-stamp counter for each I/O",
         default: Default::Required,
-        engine: Some(EngineKind::Spin),
+        engines: &[EngineKind::Spin],
         role: Role::Work,
         example: "2000",
         bad_example: "-1",
@@ -48,7 +48,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "work_steps",
         help: "Execute this many dependent instructions for each I/O",
         default: Default::Required,
-        engine: Some(EngineKind::Work),
+        engines: &[EngineKind::Work],
         role: Role::Work,
         example: "500",
         bad_example: "-1",
@@ -60,7 +60,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "mem_copy",
         help: "Copy method",
         default: Default::Value("rep-movsb"),
-        engine: Some(EngineKind::Mem),
+        engines: &[EngineKind::Mem],
         role: Role::Work,
         example: "non-temporal",
         bad_example: "dma",
@@ -72,7 +72,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "mem_in_flight",
         help: "Where to count the I/Os in flight, as a file system does for direct I/O: nowhere, in a counter of each copy of the job, or in one that all copies share",
         default: Default::Value("none"),
-        engine: Some(EngineKind::Mem),
+        engines: &[EngineKind::Mem],
         role: Role::Work,
         example: "shared",
         bad_example: "inode",
@@ -86,7 +86,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "rr_peer",
         help: "Exchange requests and responses of bs bytes with this echo server (iotoll serve --echo)",
         default: Default::Required,
-        engine: Some(EngineKind::Rr),
+        engines: &[EngineKind::Rr],
         role: Role::Work,
         example: "udp://127.0.0.1:5007",
         bad_example: "127.0.0.1",
@@ -98,7 +98,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "rr_connect",
         help: "Open a connection for each exchange, and close it",
         default: Default::Value("0"),
-        engine: Some(EngineKind::Rr),
+        engines: &[EngineKind::Rr],
         role: Role::Work,
         example: "1",
         bad_example: "each",

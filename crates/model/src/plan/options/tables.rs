@@ -1,0 +1,37 @@
+//! All options, in the order in which help lists them: a table for each subject, then those of single engines.
+
+mod engines;
+mod files;
+mod job;
+mod pace;
+mod path;
+mod requests;
+
+use super::JobOption;
+
+const GIB: u64 = 1 << 30;
+
+/// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
+/// I/O.
+const MANY: u32 = 1_000_000_000;
+const MANY_64: u64 = MANY as u64;
+
+/// The options of each subject. Those of single engines have none.
+const SUBJECTS: [(&str, &[JobOption]); 6] = [
+    ("Jobs", job::OPTIONS),
+    ("Requests", requests::OPTIONS),
+    ("Files", files::OPTIONS),
+    ("Pace and length", pace::OPTIONS),
+    ("", engines::OPTIONS),
+    ("", path::OPTIONS),
+];
+
+/// All options, each with its subject.
+pub(super) fn by_subject() -> impl Iterator<Item = (&'static str, &'static JobOption)> {
+    SUBJECTS.into_iter().flat_map(|(subject, options)| options.iter().map(move |option| (subject, option)))
+}
+
+/// All options.
+pub(super) fn all() -> impl Iterator<Item = &'static JobOption> {
+    by_subject().map(|(_, option)| option)
+}
