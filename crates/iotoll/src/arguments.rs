@@ -116,7 +116,7 @@ pub struct Output {
 pub struct RunArguments {
     /// fio's options as flags (--rw=randread --filename=f …), a job file and options that override it, or an experiment file of any kind
     #[arg(
-        value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE",
+        value_name = "JOB.fio … | - | EXPERIMENT.toml | --OPTION=VALUE",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -124,6 +124,15 @@ pub struct RunArguments {
     /// Print what would run, and exit; with --format json as data
     #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
+    /// Print the command line that means the same as the job file, and exit
+    #[arg(long, help_heading = "Job")]
+    pub showcmd: bool,
+    /// Run only the job of this section of the job file; repeat the flag for more
+    #[arg(long, help_heading = "Job", value_name = "NAME")]
+    pub section: Vec<String>,
+    /// Refuse jobs that write or trim
+    #[arg(long, help_heading = "Job")]
+    pub readonly: bool,
     /// Warn about unknown options instead of refusing them
     #[arg(long, help_heading = "Job")]
     pub ignore_unknown: bool,

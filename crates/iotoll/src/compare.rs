@@ -19,7 +19,7 @@ use lab::compare::Settings;
 use lab::meter::Selection;
 use lab::service::Addresses;
 use model::comparison::{CompareFinding, CompareRecord};
-use model::experiment::draft::{Draft, Surroundings, Workload};
+use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, Work, file};
 use model::kind::Recorded;
 use model::origin::CommandLine;
@@ -179,11 +179,15 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),
+        included: &|path| inputs.included(Path::new(path)),
         address: &|name| addresses.of(name),
         unknown_options: if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse },
         device_writes: if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse },
     };
-    let experiment = draft.resolve(&surroundings).map_err(|error| bad(error.to_string()))?;
+    let experiment = draft.resolve(&surroundings).map_err(|error| match error {
+        DraftError::Job(refused) => refused.into(),
+        error => bad(error.to_string()),
+    })?;
     for case in &experiment.cases {
         if let Work::Command(command) = &case.work {
             inputs.note_command(command);

@@ -81,6 +81,7 @@ fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
     };
     let surroundings = Surroundings {
         environment: &|_| None,
+        included: &|_| None,
         address: &|_| Address::default(),
         unknown_options: UnknownOptions::Refuse,
         device_writes: DeviceWrites::Refuse,

@@ -3,6 +3,7 @@
 use crate::standard_error;
 use model::kind::Concluded;
 use model::limit::{self, LimitState};
+use model::plan::Refused;
 use model::record::{Exit, Outcome};
 use std::process::ExitCode;
 
@@ -48,7 +49,14 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => return code,
         Err(error) => error,
     };
-    complain(&in_words(&error));
+    match error.downcast_ref::<Refused>() {
+        None => complain(&in_words(&error)),
+        // A line for each thing that is wrong, and one with what to do.
+        Some(refused) => {
+            refused.errors().for_each(|error| complain(&error.to_string()));
+            refused.advice().iter().for_each(|advice| complain(advice));
+        }
+    }
     if error.downcast_ref::<lab::Error>().is_some_and(|error| matches!(error, lab::Error::Interrupted(_))) {
         return ExitCode::from(INTERRUPTED);
     }
@@ -81,7 +89,7 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
             kinds.contains(&source.kind()) || source.raw_os_error() == Some(LOOP)
         }
         Some(_) => false,
-        None => error.is::<BadInput>() || error.is::<model::plan::ParseError>(),
+        None => error.is::<BadInput>() || error.is::<Refused>(),
     }
 }
 

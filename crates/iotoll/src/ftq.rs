@@ -17,7 +17,7 @@ use lab::workload::target::Created;
 use model::ftq::plan::{MOST_QUANTA, Worker};
 use model::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use model::kind::Recorded;
-use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, UnknownOptions, parse};
+use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, parse};
 use model::record::Outcome;
 use model::unit::Nanos;
 use std::path::Path;
@@ -179,8 +179,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     // The options of the recording come last: the recording ends the job.
     flags.extend(["--time_based=1".to_owned(), format!("--runtime={}us", duration.0.div_ceil(1000))]);
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
-    let settings =
-        PlanSettings { environment: &|_| None, overrides: &[], unknown_options: UnknownOptions::Refuse, device_writes };
+    let settings = PlanSettings { device_writes, ..PlanSettings::default() };
     Ok(parse::flags(&flags, &settings)?)
 }
 

@@ -22,6 +22,7 @@ use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
 use model::kind::Recorded;
 use model::origin::CommandLine;
+use model::plan::Settings as PlanSettings;
 use report::guest::flame_graph::flame_graphs;
 use report::number;
 use std::fmt::Write as _;
@@ -152,7 +153,13 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
             }
         }
     }
-    Ok(draft.resolve(&|name| inputs.variable(name)).map_err(BadInput)?)
+    Ok(draft
+        .resolve(&PlanSettings {
+            environment: &|name| inputs.variable(name),
+            included: &|path| inputs.included(Path::new(path)),
+            ..PlanSettings::default()
+        })
+        .map_err(BadInput)?)
 }
 
 /// What to give for a kernel, and which kernels need no download.

@@ -7,7 +7,7 @@ use model::limit::Limit;
 use model::origin::{CommandLine, Input, LONGEST_TEXT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// The files and environment variables that define what is measured, as they are read.
@@ -23,18 +23,37 @@ impl Inputs {
         self.text(path, "the job file", "JOB.fio")
     }
 
+    /// Text of a file that a job file includes; `None` if there is no such file.
+    pub fn included(&self, path: &Path) -> Option<Result<String, String>> {
+        if !path.exists() {
+            return None;
+        }
+        // The place is known from the line that includes it.
+        let why = |error: anyhow::Error| error.to_string();
+        Some(self.text(path, "the included file", "a job file").map_err(why))
+    }
+
     /// Text of an experiment file named on the command line.
     pub fn experiment_file(&self, path: &Path) -> anyhow::Result<String> {
         self.text(path, "the experiment file", "EXPERIMENT.toml")
     }
 
     fn text(&self, path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
+        // An experiment that compares parses its job once for each arm.
+        if let Some(known) = self.files.borrow().iter().find(|input| Path::new(&input.name) == path)
+            && let Some(text) = &known.text
+        {
+            return Ok(text.clone());
+        }
         let text = read_text(path, what, place)?;
         self.add(path, &text);
         Ok(text)
     }
 
     fn add(&self, path: &Path, text: &str) {
+        if self.has(path) {
+            return;
+        }
         self.files.borrow_mut().push(Input::new(path.display().to_string(), text));
     }
 
@@ -57,7 +76,7 @@ impl Inputs {
         for path in words.iter().filter(|word| !word.starts_with('-')).map(Path::new) {
             let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST_TEXT as u64);
             let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten();
-            if let Some(text) = text.filter(|_| !self.has(path)) {
+            if let Some(text) = text {
                 self.add(path, &text);
             }
         }
@@ -74,6 +93,19 @@ impl Inputs {
     }
 }
 
+/// The name of a job file that is read from standard input, as in fio.
+pub const STANDARD_INPUT: &str = "-";
+
+fn read_standard_input() -> std::io::Result<Vec<u8>> {
+    /// No job is longer; a program that never stops writing must not fill the memory.
+    const LONGEST: u64 = 16 << 20;
+    let mut bytes = Vec::new();
+    match std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
+        true => Err(ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
+}
+
 /// Text of a file named on the command line. `what` names the file in an error, `place` says what to give instead.
 fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
     let unreadable = |error: std::io::Error| {
@@ -84,7 +116,8 @@ fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
             _ => format!("{shown}: reading {what}: {error}; give {place}"),
         })
     };
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let bytes = if path == Path::new(STANDARD_INPUT) { read_standard_input() } else { std::fs::read(path) };
+    let bytes = bytes.map_err(unreadable)?;
     String::from_utf8(bytes)
         .ok()
         .with_context(|| BadInput(format!("{}: not UTF-8 text; save it as UTF-8", path.display())))

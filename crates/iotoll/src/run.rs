@@ -4,7 +4,7 @@
 use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
-use crate::input::Inputs;
+use crate::input::{Inputs, STANDARD_INPUT};
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::saving::{self, Saving};
@@ -30,7 +30,13 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     let services = Services::of(&measuring.session.services)?;
     let inputs = Inputs::default();
+    if arguments.showcmd {
+        return show_commands(arguments, &services, &inputs);
+    }
     let plan = plan(arguments, &services, &inputs)?;
+    if arguments.readonly {
+        refuse_writes(&plan)?;
+    }
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
@@ -112,9 +118,17 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
-    let settings = |overrides| Settings { environment: &environment, overrides, unknown_options, device_writes };
+    let included = |path: &str| inputs.included(Path::new(path));
+    let settings = |overrides| Settings {
+        environment: &environment,
+        included: &included,
+        overrides,
+        sections: &arguments.section,
+        unknown_options,
+        device_writes,
+    };
     match files.as_slice() {
-        [file] => {
+        [file, ..] => {
             // With a job file, options on the command line apply to all its jobs.
             if let Some(name) = options.iter().find(|option| option.starts_with("name=")) {
                 let message = format!(
@@ -124,12 +138,11 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
                 return Err(BadInput(message).into());
             }
             overrides.extend(options);
-            let text = services.fill_in_one(&inputs.job_file(Path::new(file))?)?;
-            Ok(parse::job_file(file, &text, &settings(&overrides))?)
-        }
-        [_, second, ..] => {
-            let message = format!("'{second}': only one job file is allowed; put the jobs into one file, or run twice");
-            Err(BadInput(message).into())
+            let texts = texts(&files, services, inputs)?;
+            Ok(parse::job_files(
+                &texts.iter().map(|(file, text)| (*file, text.as_str())).collect::<Vec<_>>(),
+                &settings(&overrides),
+            )?)
         }
         [] if options.is_empty() => {
             Err(BadInput("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …".to_owned()).into())
@@ -144,13 +157,55 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
     }
 }
 
+/// `--readonly`: a job that would change data is refused before anything is opened.
+fn refuse_writes(plan: &Plan) -> anyhow::Result<()> {
+    let mut jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
+    match jobs.find(|job| job.access.changes()) {
+        None => Ok(()),
+        Some(job) => Err(BadInput(format!(
+            "--readonly: job '{}' has rw={}, which changes data; leave --readonly out, or run another job",
+            job.name,
+            job.rw()
+        ))
+        .into()),
+    }
+}
+
+/// The texts of job files, with references to services replaced.
+fn texts<'a>(files: &[&'a str], services: &Services, inputs: &Inputs) -> anyhow::Result<Vec<(&'a str, String)>> {
+    let text = |file: &&'a str| Ok((*file, services.fill_in_one(&inputs.job_file(Path::new(file))?)?));
+    files.iter().map(text).collect()
+}
+
+/// Prints the command lines that mean the same as the job files, one for each.
+fn show_commands(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<ExitCode> {
+    let job = services.fill_in(&arguments.job)?;
+    let (files, options) = files_and_options(&job);
+    if files.is_empty() || !options.is_empty() {
+        let message = "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job";
+        return Err(BadInput(message.to_owned()).into());
+    }
+    let settings = Settings {
+        environment: &|name| inputs.variable(name),
+        included: &|path| inputs.included(Path::new(path)),
+        sections: &arguments.section,
+        ..Settings::default()
+    };
+    for (file, text) in texts(&files, services, inputs)? {
+        let flags = parse::as_flags(file, &text, &settings)?;
+        let words: Vec<String> = flags.iter().map(|flag| report::shell::quoted(flag)).collect();
+        stdout::write(&format!("iotoll run {}\n", words.join(" ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor an option's value is a
 /// job file.
 pub fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
     let (mut files, mut found) = (Vec::new(), Vec::new());
     let mut rest = job.iter().map(String::as_str).peekable();
     while let Some(word) = rest.next() {
-        if !word.starts_with('-') {
+        if !word.starts_with('-') || word == STANDARD_INPUT {
             files.push(word);
             continue;
         }

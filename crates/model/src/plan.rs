@@ -1,6 +1,6 @@
 //! What to measure: jobs in fio's language, resolved to values that an engine can run.
 //!
-//! The parsers take a text and the caller's [`Settings`] and return a [`Plan`] or one [`ParseError`]. They do not open
+//! The parsers take a text and the caller's [`Settings`] and return a [`Plan`], or all that is wrong ([`Refused`]). They do not open
 //! files or query the machine: the same text gives the same plan everywhere.
 
 mod draft;
@@ -17,4 +17,4 @@ pub use job::{
     MOST_SUBMITTERS, Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
     PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
 };
-pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};
+pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -42,7 +42,7 @@ mod profile_files;
 mod provenance;
 pub mod screen;
 mod services;
-mod shell;
+pub mod shell;
 mod stored;
 mod terminal;
 mod text;

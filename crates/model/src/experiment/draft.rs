@@ -13,7 +13,7 @@ use super::{
 use crate::limit::Limit;
 use crate::page_cache::is_buffered;
 use crate::plan::service::{Address, Names, ServicePlan};
-use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
+use crate::plan::{DeviceWrites, Plan, Refused, Settings, UnknownOptions, parse};
 use std::fmt;
 
 /// An experiment as it was written.
@@ -76,6 +76,8 @@ pub enum Workload {
 pub struct Surroundings<'a> {
     /// The environment, for `${NAME}` in job files.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that a job file includes; `None` if there is no such file.
+    pub included: &'a dyn Fn(&str) -> Option<Result<String, String>>,
     /// The address that was chosen for a service, by name.
     pub address: &'a dyn Fn(&str) -> Address,
     /// What to do with unknown job options.
@@ -87,9 +89,9 @@ pub struct Surroundings<'a> {
 /// Why a draft could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
-    /// An option of a job.
+    /// Options of jobs.
     #[error(transparent)]
-    Job(#[from] ParseError),
+    Job(#[from] Refused),
     /// The experiment as a whole: what is wrong, and how to fix it.
     #[error("{0}")]
     Wrong(String),
@@ -416,8 +418,15 @@ impl Draft {
     }
 
     fn plan(&self, case: &[String], names: &Names, surroundings: &Surroundings) -> Result<Plan, DraftError> {
-        let &Surroundings { environment, unknown_options, device_writes, .. } = surroundings;
-        let settings = |overrides| Settings { environment, overrides, unknown_options, device_writes };
+        let &Surroundings { environment, included, unknown_options, device_writes, .. } = surroundings;
+        let settings = |overrides| Settings {
+            environment,
+            included,
+            overrides,
+            unknown_options,
+            device_writes,
+            ..Settings::default()
+        };
         match &self.workload {
             Workload::JobFile { name, text, options } => {
                 let options = [names.fill_in_all(options).or_else(wrong)?.as_slice(), case].concat();
@@ -456,6 +465,7 @@ mod tests {
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
             environment: &|_| None,
+            included: &|_| None,
             address: &|name| Address { port: 1111, directory: format!("/tmp/{name}") },
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,

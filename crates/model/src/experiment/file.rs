@@ -229,6 +229,7 @@ mod tests {
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
             environment: &|_| None,
+            included: &|_| None,
             address: &|_| Address::default(),
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,

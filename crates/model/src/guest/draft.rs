@@ -111,7 +111,7 @@ impl Draft {
     ///
     /// # Errors
     /// One line: what is wrong, and how to fix it.
-    pub fn resolve(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<GuestPlan, String> {
+    pub fn resolve(&self, outside: &Settings) -> Result<GuestPlan, String> {
         if self.kernels.is_empty() {
             return Err("no kernel; give --kernel debian:6.1, a .deb, a vmlinuz, or the folder of a build".to_owned());
         }
@@ -153,7 +153,7 @@ impl Draft {
                                 arms.push(arm);
                                 arms.len() - 1
                             });
-                            points.push(self.point(job, &combination, number, environment)?);
+                            points.push(self.point(job, &combination, number, outside)?);
                         }
                     }
                 }
@@ -241,13 +241,7 @@ impl Draft {
         format!("{}{on}: {kernels}", crate::elided_list::elided_list(&names, ", "))
     }
 
-    fn point(
-        &self,
-        job: &JobDraft,
-        at: &Combination,
-        arm: usize,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Point, String> {
+    fn point(&self, job: &JobDraft, at: &Combination, arm: usize, outside: &Settings) -> Result<Point, String> {
         let mut sysctls = self.sysctls.iter().map(|text| sysctl(text)).collect::<Result<Vec<_>, _>>()?;
         let mut mount_options = job.mount_options.clone();
         let mut overrides = Vec::new();
@@ -261,7 +255,7 @@ impl Draft {
                 _ => overrides.push(format!("{name}={value}")),
             }
         }
-        let plan = parsed(job, &overrides, environment)?;
+        let plan = parsed(job, &overrides, outside)?;
         let [phase] = plan.phases.as_slice() else {
             return Err(format!(
                 "job '{}': {} phases, but a guest measures one; remove stonewall",
@@ -333,13 +327,14 @@ fn sysctl(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn parsed(job: &JobDraft, overrides: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, String> {
+/// `outside` has the environment and the included files.
+fn parsed(job: &JobDraft, overrides: &[String], outside: &Settings) -> Result<Plan, String> {
     let settings = |overrides| Settings {
-        environment,
         overrides,
         unknown_options: UnknownOptions::Refuse,
         // The devices are those of the guest.
         device_writes: DeviceWrites::Allow,
+        ..*outside
     };
     match &job.text {
         JobText::Options(options) => {

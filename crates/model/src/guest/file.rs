@@ -146,7 +146,7 @@ mod tests {
     "#;
 
     fn resolved(text: &str) -> crate::guest::GuestPlan {
-        parse("x.toml", text).unwrap().resolve(&|_| None).unwrap()
+        parse("x.toml", text).unwrap().resolve(&crate::plan::Settings::default()).unwrap()
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
             }
             let command = format!("iotoll guest run experiments/{file}\n");
             assert!(text.contains(&command), "{name}");
-            let plan = parse(&name, &text).and_then(|draft| draft.resolve(&|_| None));
+            let plan = parse(&name, &text).and_then(|draft| draft.resolve(&crate::plan::Settings::default()));
             let plan = plan.unwrap_or_else(|error| panic!("{error}"));
             assert!(plan.arms.len() >= 2 && plan.compared.is_some() && !plan.title.is_empty(), "{name}");
             found += 1;

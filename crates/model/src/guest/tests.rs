@@ -17,7 +17,9 @@ fn record(kernels: usize, jobs: usize, measured: Vec<Measured>) -> GuestRecord {
         ..JobDraft::default()
     };
     let kernels = (0..kernels).map(|number| format!("k{number}")).collect();
-    let plan = Draft { kernels, jobs: (0..jobs).map(job).collect(), ..Draft::default() }.resolve(&|_| None).unwrap();
+    let plan = Draft { kernels, jobs: (0..jobs).map(job).collect(), ..Draft::default() }
+        .resolve(&crate::plan::Settings::default())
+        .unwrap();
     let end = End { outcome: Outcome::Completed, warnings: Vec::new(), seconds: 1.0 };
     GuestRecord { header: Header { plan, ..Header::default() }, measured, end: Some(end) }
 }

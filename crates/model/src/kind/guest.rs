@@ -99,7 +99,7 @@ mod tests {
             ..JobDraft::default()
         });
         let draft = Draft { kernels: vec!["k".to_owned()], jobs: jobs.collect(), ..Draft::default() };
-        let plan = draft.resolve(&|_| None).unwrap_or_default();
+        let plan = draft.resolve(&crate::plan::Settings::default()).unwrap_or_default();
         Line::Header(Box::new(Header { plan, ..Header::default() }))
     }
 

@@ -42,8 +42,11 @@ pub(crate) struct CacheWords {
 /// Where an option was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// On this line of the job file.
-    Line(usize),
+    /// On this line of a job file, which is that of this index.
+    Line {
+        file: usize,
+        line: usize,
+    },
     Flag,
     /// As an override for every job.
     Override,

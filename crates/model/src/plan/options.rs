@@ -9,7 +9,7 @@ mod tables;
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
 use super::nearest::nearest;
-use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
+use super::value::{self, Effect, PerDirection, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
 use std::ops::RangeInclusive;
 use tables::{all, by_subject};
@@ -74,6 +74,8 @@ pub(crate) enum Role {
     Extent,
     /// Nothing that a reader of a report needs.
     Other,
+    /// None: it has no effect.
+    Nothing,
 }
 
 /// The kinds of value, each with its limits and the function that applies a valid value.
@@ -247,11 +249,17 @@ pub(crate) fn unknown(name: &str) -> Wrong {
     if fio_names::OTHER.binary_search(&name).is_ok() {
         let instead = fio_names::INSTEAD.iter().find(|(option, _)| *option == name);
         let instead = instead.map_or(String::new(), |(_, advice)| format!("; {advice}"));
+        let harmless = fio_names::HARMLESS.binary_search(&name).is_ok();
+        let effect = if harmless { Effect::None } else { Effect::Work };
+        let said = if harmless { " (no I/O depends on it)" } else { "" };
         // No guess: the name is spelled as it should be.
-        return Wrong::new(format!("known to fio, not supported yet{instead}"));
+        return Wrong {
+            unsupported: Some(effect),
+            ..Wrong::new(format!("known to fio, not supported yet{said}{instead}"))
+        };
     }
     let known = all().flat_map(JobOption::names);
-    Wrong { reason: "unknown".to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
+    Wrong { suggestion: nearest(name, known).map(str::to_owned), ..Wrong::new("unknown") }
 }
 
 /// Why there is no help of an option that is not in [`reference()`].
@@ -274,7 +282,8 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
         "cpuio" => "; spin comes nearest",
         _ => "",
     };
-    Err(Wrong::because(text, format_args!("is an engine of fio that is not supported{near}")))
+    let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));
+    Err(Wrong { unsupported: Some(Effect::Work), ..wrong })
 }
 
 /// The reference entry of one option, for `--help` and the documentation.

@@ -1,23 +1,26 @@
-//! Parses a job file, or the same options as flags, into a [`Plan`].
+//! Parses job files, or the same options as flags, into a [`Plan`].
 //!
 //! Three steps: `file` and `flags` split the input into sections of named values, this file applies them to drafts as
 //! fio does (defaults, then the `[global]` sections so far, then the job's own options), and `check` turns a draft into
-//! a consistent job. Every error is a [`ParseError`], which names a place and an option or section.
+//! a consistent job. [`Refused`] lists every error, each with a place and an option or section.
 
 mod check;
 mod error;
 mod file;
 mod flags;
 mod keywords;
+mod written;
 
 use super::draft::{CacheWords, Draft, Origin, Start};
 use super::job::{Phase, Plan};
 use super::options;
-use super::value::Wrong;
+use super::value::{Quoted, Wrong};
 use crate::warning::{self, Code, Warning};
+use std::collections::BTreeSet;
 
-pub use error::{ParseError, Place, Subject};
+pub use error::{ParseError, Place, Refused, Subject};
 pub use keywords::KEYWORDS;
+pub use written::as_flags;
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +31,12 @@ pub struct Settings<'a> {
     /// The environment, for `${NAME}` in job files, and the values of fio's keywords, such as `$pagesize`, under their
     /// names ([`KEYWORDS`]).
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that a job file includes; `None` if there is no such file.
+    pub included: &'a dyn Fn(&str) -> Option<Result<String, String>>,
     /// Options, as `name=value` or a bare `name`, that override those of every job.
     pub overrides: &'a [String],
+    /// Only the jobs of these sections. Empty: all.
+    pub sections: &'a [String],
     /// What to do with unknown options.
     pub unknown_options: UnknownOptions,
     /// Whether jobs may write to block devices.
@@ -41,7 +48,9 @@ impl Default for Settings<'_> {
     fn default() -> Self {
         Self {
             environment: &|_| None,
+            included: &|_| None,
             overrides: &[],
+            sections: &[],
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,
         }
@@ -65,16 +74,42 @@ pub enum DeviceWrites {
     Allow,
 }
 
-/// Parses a job file. `file_name` is used in messages only.
-pub fn job_file(file_name: &str, text: &str, settings: &Settings) -> Result<Plan, ParseError> {
-    let reader = Reader { file_name, settings };
-    reader.plan(file::sections(text, settings.environment), file::no_job(text))
+/// Parses a job file. `file_name` is used in messages, and to find what it includes.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn job_file(file_name: &str, text: &str, settings: &Settings) -> Result<Plan, Refused> {
+    job_files(&[(file_name, text)], settings)
+}
+
+/// Parses several job files, each a name and a text. As in fio, the jobs of one file start when those of the file before have ended, and a
+/// `[global]` section ends with its file.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn job_files(files: &[(&str, &str)], settings: &Settings) -> Result<Plan, Refused> {
+    let mut reader = Reader::new(settings);
+    for (file_name, text) in files {
+        let mut lines = file::Lines::new(settings);
+        lines.read(file_name, text);
+        reader.read(lines, file::no_job(text));
+    }
+    reader.plan()
 }
 
 /// Parses flags such as `--name=a --rw=read --bs 4k`. Options before the first `--name` apply to all jobs.
-pub fn flags(arguments: &[String], settings: &Settings) -> Result<Plan, ParseError> {
-    let reader = Reader { file_name: "", settings };
-    reader.plan(flags::sections(arguments), flags::no_job())
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn flags(arguments: &[String], settings: &Settings) -> Result<Plan, Refused> {
+    let mut reader = Reader::new(settings);
+    let mut lines = file::Lines::new(settings);
+    match flags::sections(arguments) {
+        Ok(sections) => lines.sections = sections,
+        Err(refusal) => lines.refusals.push(refusal),
+    }
+    reader.read(lines, flags::no_job());
+    reader.plan()
 }
 
 /// A named group of options: a section of a file, or the flags from one `--name` to the next.
@@ -124,7 +159,7 @@ impl Assignment {
     }
 }
 
-/// An error before the name of the input is added.
+/// An error before the name of the file is added.
 struct Refusal {
     origin: Origin,
     subject: Subject,
@@ -135,88 +170,151 @@ impl Refusal {
     fn option(name: &str, origin: Origin, wrong: Wrong) -> Self {
         Self { origin, subject: Subject::Option(name.to_owned()), wrong }
     }
+
+    /// With the name of its file.
+    fn placed(self, files: &[String]) -> ParseError {
+        let place = match self.origin {
+            Origin::Line { file, line } => Place::Line { file: files.get(file).cloned().unwrap_or_default(), line },
+            Origin::Flag => Place::Flag,
+            Origin::Override => Place::Override,
+        };
+        let Wrong { reason: message, suggestion, unsupported } = self.wrong;
+        ParseError { place, subject: self.subject, message, suggestion, unsupported }
+    }
 }
 
 /// Applies sections in order.
 struct Reader<'a> {
-    file_name: &'a str,
     settings: &'a Settings<'a>,
+    overrides: Vec<Assignment>,
+    plan: Plan,
+    /// The sections of jobs.
+    names: BTreeSet<String>,
+    errors: Vec<ParseError>,
 }
 
-impl Reader<'_> {
-    fn plan(&self, sections: Result<Vec<Section>, Refusal>, no_job: Refusal) -> Result<Plan, ParseError> {
-        let resolve = |sections| self.resolve(sections, no_job);
-        sections.and_then(resolve).map_err(|refusal| self.error(refusal))
+impl<'a> Reader<'a> {
+    fn new(settings: &'a Settings<'a>) -> Self {
+        let overrides = settings.overrides.iter().map(|text| Assignment::parse(text, Origin::Override)).collect();
+        Self { settings, overrides, plan: Plan::default(), names: BTreeSet::new(), errors: Vec::new() }
     }
 
-    fn resolve(&self, sections: Vec<Section>, no_job: Refusal) -> Result<Plan, Refusal> {
-        let overrides: Vec<_> =
-            self.settings.overrides.iter().map(|text| Assignment::parse(text, Origin::Override)).collect();
-        let mut plan = Plan::default();
+    fn plan(mut self) -> Result<Plan, Refused> {
+        for name in self.settings.sections.iter().filter(|name| !self.names.contains(*name)) {
+            let why = format!("no job has the section {}; give a name as it stands in the brackets", Quoted(name));
+            self.errors.push(Refusal::option("section", Origin::Flag, Wrong::new(why)).placed(&[]));
+        }
+        match Refused::of(self.errors) {
+            Some(refused) => Err(refused),
+            None => Ok(self.plan),
+        }
+    }
+
+    /// Adds the jobs of one input. `no_job` is the error if it has none.
+    fn read(&mut self, lines: file::Lines, no_job: Refusal) {
+        let file::Lines { sections, refusals, names, .. } = lines;
+        let is_broken = !refusals.is_empty();
+        self.errors.extend(refusals.into_iter().map(|refusal| refusal.placed(&names)));
         let mut global = Draft::default();
         global.job.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
+        // As in fio, a file after another one begins when the other has ended.
+        let mut begins = !self.plan.phases.is_empty();
+        let mut any = false;
         for section in sections {
-            let Kind::Job(name) = section.kind else {
-                self.apply(&section.assignments, &mut global, &mut plan.warnings)?;
-                continue;
-            };
-            if name.chars().any(char::is_control) {
-                // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
-                let wrong =
-                    Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
-                return Err(Refusal { origin: section.origin, subject: Subject::Section(name), wrong });
-            }
-            plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
-            let mut draft = global.clone();
-            draft.job.name.clone_from(&name);
-            self.apply(&section.assignments, &mut draft, &mut plan.warnings)?;
-            self.apply(&overrides, &mut draft, &mut plan.warnings)?;
-            // As in fio, `name` within a section names the job, but not its files.
-            draft.job.section = (draft.job.name != name).then_some(name);
-            let start = draft.start;
-            let job = check::job(draft, section.origin, &mut plan.warnings)?;
-            match plan.phases.last_mut() {
-                Some(phase) if start == Start::Together => phase.jobs.push(job),
-                _ => plan.phases.push(Phase { jobs: vec![job] }),
+            match section.kind {
+                Kind::Global => {
+                    self.apply(&section.assignments, &mut global, &names);
+                }
+                Kind::Job(ref name) if !self.settings.sections.is_empty() && !self.settings.sections.contains(name) => {
+                    any = true;
+                }
+                Kind::Job(name) => {
+                    any = true;
+                    self.names.insert(name.clone());
+                    let section = Section { kind: Kind::Global, ..section };
+                    let Some((start, job)) = self.job(name, section, &global, &names) else { continue };
+                    match self.plan.phases.last_mut() {
+                        Some(phase) if start == Start::Together && !std::mem::take(&mut begins) => phase.jobs.push(job),
+                        _ => self.plan.phases.push(Phase { jobs: vec![job] }),
+                    }
+                    begins = false;
+                }
             }
         }
-        if plan.phases.is_empty() { Err(no_job) } else { Ok(plan) }
+        if !any && !is_broken {
+            self.errors.push(no_job.placed(&names));
+        }
+    }
+
+    /// The job of a section, unless something is wrong with it.
+    fn job(
+        &mut self,
+        name: String,
+        section: Section,
+        global: &Draft,
+        files: &[String],
+    ) -> Option<(Start, super::job::JobPlan)> {
+        if name.chars().any(char::is_control) {
+            // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
+            let wrong = Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
+            let refusal = Refusal { origin: section.origin, subject: Subject::Section(name), wrong };
+            self.errors.push(refusal.placed(files));
+            return None;
+        }
+        self.plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
+        let before = self.errors.len();
+        let mut draft = global.clone();
+        draft.job.name.clone_from(&name);
+        self.apply(&section.assignments, &mut draft, files);
+        let overrides = std::mem::take(&mut self.overrides);
+        self.apply(&overrides, &mut draft, files);
+        self.overrides = overrides;
+        // As in fio, `name` within a section names the job, but not its files.
+        draft.job.section = (draft.job.name != name).then_some(name);
+        let start = draft.start;
+        if self.errors.len() > before {
+            // What is missing may stand in the lines that were refused.
+            return None;
+        }
+        match check::job(draft, section.origin, &mut self.plan.warnings) {
+            Ok(job) => Some((start, job)),
+            Err(refusal) => {
+                self.errors.push(refusal.placed(files));
+                None
+            }
+        }
     }
 
     /// Applies the options of one section to `draft`.
-    fn apply(&self, section: &[Assignment], draft: &mut Draft, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
+    fn apply(&mut self, section: &[Assignment], draft: &mut Draft, files: &[String]) {
         draft.cache = CacheWords::default();
         draft.replaced = false;
         for Assignment { name, value, origin } in section {
-            let refuse = |wrong| Refusal::option(name, *origin, wrong);
-            if let Some(option) = options::find(name) {
-                draft.begin(option.name, *origin);
-                option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)).map_err(refuse)?;
-                draft.note(option.name, *origin);
-                let unlike = value.as_deref().and_then(|value| option.unlike_fio(value));
-                let place = |what| self.error(Refusal::option(name, *origin, Wrong::new(what))).to_string();
-                if let Some(what) = unlike {
-                    warning::add_once(warnings, Warning::new(Code::OptionDiffers, place(what)));
+            let error = |wrong| Refusal::option(name, *origin, wrong).placed(files);
+            let Some(option) = options::find(name) else {
+                let error = error(options::unknown(name));
+                match self.settings.unknown_options {
+                    UnknownOptions::Refuse => self.errors.push(error),
+                    // An option of all jobs is applied once for each job, but reported once.
+                    UnknownOptions::Ignore => {
+                        warning::add_once(
+                            &mut self.plan.warnings,
+                            Warning::new(Code::OptionIgnored, error.to_string()),
+                        );
+                    }
                 }
                 continue;
+            };
+            draft.begin(option.name, *origin);
+            if let Err(wrong) = option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)) {
+                self.errors.push(error(wrong));
+                continue;
             }
-            let refusal = refuse(options::unknown(name));
-            if self.settings.unknown_options != UnknownOptions::Ignore {
-                return Err(refusal);
+            draft.note(option.name, *origin);
+            if let Some(what) = value.as_deref().and_then(|value| option.unlike_fio(value)) {
+                let what = error(Wrong::new(what)).to_string();
+                warning::add_once(&mut self.plan.warnings, Warning::new(Code::OptionDiffers, what));
             }
-            // An option of all jobs is applied once for each job, but reported once.
-            warning::add_once(warnings, Warning::new(Code::OptionIgnored, self.error(refusal).to_string()));
         }
-        Ok(())
-    }
-
-    fn error(&self, refusal: Refusal) -> ParseError {
-        let place = match refusal.origin {
-            Origin::Line(line) => Place::Line { file: self.file_name.to_owned(), line },
-            Origin::Flag => Place::Flag,
-            Origin::Override => Place::Override,
-        };
-        let Wrong { reason: message, suggestion } = refusal.wrong;
-        ParseError { place, subject: refusal.subject, message, suggestion }
     }
 }

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 pub use choice::{Choice, choice, list_words, word};
 pub use list::{LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, file_names, per_direction, percentiles};
-pub use wrong::Wrong;
+pub use wrong::{Effect, Wrong};
 pub(crate) use wrong::{Quoted, Short};
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ pub(in crate::comparison) fn experiment(draft: Draft) -> crate::experiment::Expe
     arms.extend((!draft.against_itself).then(|| arm("candidate", &["inject_ns=1"])));
     let surroundings = Surroundings {
         environment: &|_| None,
+        included: &|_| None,
         address: &|_| crate::plan::service::Address::default(),
         unknown_options: UnknownOptions::Refuse,
         device_writes: DeviceWrites::Refuse,

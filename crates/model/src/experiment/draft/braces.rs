@@ -68,6 +68,7 @@ mod tests {
     fn read(text: &str) -> Result<crate::experiment::Experiment, String> {
         let surroundings = Surroundings {
             environment: &|_| None,
+            included: &|_| None,
             address: &|name| Address { port: name.len() as u16 + 1000, directory: format!("/tmp/{name}") },
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,

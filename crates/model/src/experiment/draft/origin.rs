@@ -1,9 +1,7 @@
 //! Where an experiment was written. An error names that place and suggests a fix in its language.
 
 use super::DraftError;
-use crate::plan::ParseError;
-use crate::plan::parse::{Place, Subject};
-use crate::plan::value::Quoted;
+use crate::plan::parse::Place;
 use std::fmt;
 
 /// Where a draft was written.
@@ -28,16 +26,13 @@ impl Origin {
     /// Adds this origin to an error.
     pub(super) fn refuses(&self, error: DraftError) -> DraftError {
         match (self, error) {
-            // It names the job file itself.
-            (_, DraftError::Job(error @ ParseError { place: Place::Line { .. }, .. })) => DraftError::Job(error),
-            // Shows an option of an arm or a sweep without dashes, unless it was given as a flag.
-            (
-                Self::File(_),
-                DraftError::Job(ParseError { subject: Subject::Option(name), message, suggestion, .. }),
-            ) => {
-                let meant = suggestion.map(|word| format!("; did you mean {}?", Quoted(&word))).unwrap_or_default();
-                DraftError::Wrong(format!("{self}: option {}: {message}{meant}", Quoted(&name)))
-            }
+            (_, DraftError::Job(refused)) => DraftError::Job(refused.placed(|place| match (self, place) {
+                // A line of a job file names it itself.
+                (_, line @ Place::Line { .. }) => line,
+                (Self::CommandLine, _) => Place::Verb(self.to_string()),
+                // Shows an option of an arm or a sweep without dashes.
+                (Self::File(name), _) => Place::Experiment(name.clone()),
+            })),
             (_, error) => DraftError::Wrong(format!("{self}: {error}")),
         }
     }

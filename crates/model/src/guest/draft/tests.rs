@@ -21,7 +21,7 @@ fn draft(kernels: &[&str], jobs: Vec<JobDraft>) -> Draft {
 }
 
 fn resolved(draft: &Draft) -> GuestPlan {
-    draft.resolve(&|_| None).unwrap()
+    draft.resolve(&Settings::default()).unwrap()
 }
 
 fn sweep(name: &str, values: &[&str]) -> (String, Vec<String>) {
@@ -146,12 +146,13 @@ fn a_job_file_gives_the_jobs_name_and_its_variables() {
         let text = JobText::File { name: "x.fio".to_owned(), text: text.to_owned(), overrides: words(&["bs=2k"]) };
         draft(&["k"], vec![JobDraft { stacks: words(&["tmpfs"]), text, ..JobDraft::default() }])
     };
-    let plan =
-        file("[reads]\nrw=read\nsize=${SIZE}\n").resolve(&|name| (name == "SIZE").then(|| "1m".to_owned())).unwrap();
+    let plan = file("[reads]\nrw=read\nsize=${SIZE}\n")
+        .resolve(&Settings { environment: &|name| (name == "SIZE").then(|| "1m".to_owned()), ..Settings::default() })
+        .unwrap();
     assert_eq!(plan.title, "x.fio on tmpfs: k");
     let point = plan.points.first().unwrap();
     assert_eq!((point.job.as_str(), point.warm_up_ios), ("reads", 512));
-    let two = file("[a]\nrw=read\n[b]\nstonewall\nrw=read\n").resolve(&|_| None).unwrap_err();
+    let two = file("[a]\nrw=read\n[b]\nstonewall\nrw=read\n").resolve(&Settings::default()).unwrap_err();
     assert_eq!(two, "job 'x.fio': 2 phases, but a guest measures one; remove stonewall");
 }
 
@@ -188,7 +189,7 @@ fn every_error_says_what_and_how_to_mend_it() {
         (draft(&["k"], vec![job("a", &["tmpfs"], &["rw=reed"])]), ""),
     ];
     for (draft, expected) in cases {
-        let error = draft.resolve(&|_| None).unwrap_err();
+        let error = draft.resolve(&Settings::default()).unwrap_err();
         if expected.is_empty() {
             // The parser of jobs tells it.
             assert!(error.contains("reed") && !error.contains('\n'), "{error}");

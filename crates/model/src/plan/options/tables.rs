@@ -5,6 +5,7 @@ mod files;
 mod job;
 mod pace;
 mod path;
+mod reports;
 mod requests;
 
 use super::JobOption;
@@ -17,11 +18,12 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 6] = [
+const SUBJECTS: [(&str, &[JobOption]); 7] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Files", files::OPTIONS),
     ("Pace and length", pace::OPTIONS),
+    ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
     ("", path::OPTIONS),
 ];

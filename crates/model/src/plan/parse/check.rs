@@ -24,8 +24,8 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
-    let complaint = runtime(&draft)
-        .or_else(|| server(&draft))
+    warnings.extend(endless(&mut draft.job));
+    let complaint = server(&draft)
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
@@ -50,10 +50,14 @@ fn refuse(draft: &Draft, option: &'static str, otherwise: Origin, reason: String
 /// The option to change, and why.
 type Complaint = (&'static str, String);
 
-fn runtime(draft: &Draft) -> Option<Complaint> {
-    let duration = draft.job.duration;
-    (duration.time_based && duration.runtime == Nanos(0))
-        .then(|| ("time_based", "it never ends without a runtime; add one, for example runtime=10s".to_owned()))
+/// As in fio, a job without `runtime` ends with its I/O.
+fn endless(job: &mut JobPlan) -> Option<Warning> {
+    if !job.duration.time_based || job.duration.runtime > Nanos(0) {
+        return None;
+    }
+    job.duration.time_based = false;
+    let why = "time_based has no effect without runtime, as in fio; add one, for example runtime=10s";
+    Some(Warning::new(Code::OptionIgnored, format!("job {}: {why}", Quoted(&job.name))))
 }
 
 fn server(draft: &Draft) -> Option<Complaint> {

@@ -1,9 +1,64 @@
-//! Why a plan was refused, in one line.
+//! Why a plan was refused: all that is wrong with it, a line each.
 
-use crate::plan::value::Quoted;
+use crate::plan::value::{Effect, Quoted};
 use std::fmt::{self, Display};
 
-/// Why a plan was refused. Displayed as one line: the place, the option or section, what is wrong, and a suggestion if
+/// All that is wrong with a plan, in the order of the text. Displayed as a line for each, without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Refused(Vec<ParseError>);
+
+impl Refused {
+    /// `None` without an error. What is wrong in several jobs in the same way is said once.
+    pub(super) fn of(errors: Vec<ParseError>) -> Option<Self> {
+        let mut refused = Self(Vec::new());
+        for error in errors {
+            if !refused.0.contains(&error) {
+                refused.0.push(error);
+            }
+        }
+        (!refused.0.is_empty()).then_some(refused)
+    }
+
+    /// All of them.
+    pub fn errors(&self) -> impl Iterator<Item = &ParseError> {
+        self.0.iter()
+    }
+
+    /// Changes the place of each.
+    pub(crate) fn placed(mut self, place: impl Fn(Place) -> Place) -> Self {
+        for error in &mut self.0 {
+            let old = std::mem::replace(&mut error.place, Place::Flag);
+            error.place = place(old);
+        }
+        self
+    }
+
+    /// What to do where a job uses options or engines of fio that iotoll does not have; `None` if that is not the cause.
+    pub fn advice(&self) -> Option<String> {
+        let unsupported = || self.errors().filter(|error| error.unsupported.is_some());
+        unsupported().next()?;
+        let harmless = unsupported().filter(|error| error.unsupported == Some(Effect::None)).count();
+        let all = self.errors().count();
+        let leave_out = match harmless {
+            0 => String::new(),
+            _ if harmless == all => "no I/O depends on it, so --ignore-unknown runs the job without; ".to_owned(),
+            _ => format!("no I/O depends on {harmless} of these {all} lines, which say so; "),
+        };
+        Some(format!("{leave_out}to measure fio itself with this job: iotoll cost -- fio …"))
+    }
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.0.iter().enumerate() {
+            let before = if number > 0 { "\n" } else { "" };
+            write!(f, "{before}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong with a plan. Displayed as one line: the place, the option or section, what is wrong, and a suggestion if
 /// a similar word is valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
@@ -15,6 +70,8 @@ pub struct ParseError {
     pub message: String,
     /// The word that was probably meant.
     pub suggestion: Option<String>,
+    /// For an option of fio that iotoll does not have: what it changes.
+    pub unsupported: Option<Effect>,
 }
 
 /// Where an error is.
@@ -31,6 +88,10 @@ pub enum Place {
     Flag,
     /// Among the overrides that apply to every job.
     Override,
+    /// Among the flags of this verb.
+    Verb(String),
+    /// In an experiment file of this name.
+    Experiment(String),
 }
 
 /// What was refused.
@@ -57,6 +118,12 @@ impl Display for ParseError {
                 write!(f, "{kind} {}", Quoted(&format!("--{name}")))
             }
             (Place::Flag | Place::Override, _) => write!(f, "{kind} {}", Quoted(name)),
+            (Place::Verb(verb), Subject::Option(_)) => {
+                write!(f, "{verb}: {kind} {}", Quoted(&format!("--{name}")))
+            }
+            (Place::Verb(within) | Place::Experiment(within), _) => {
+                write!(f, "{}: {kind} {}", OneLine(within), Quoted(name))
+            }
         }?;
         write!(f, ": {}", self.message)?;
         match &self.suggestion {

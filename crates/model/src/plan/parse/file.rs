@@ -1,35 +1,98 @@
 //! fio's job files: lines of `[section]`, `name=value` and bare names, with `;` and `#` comments.
 
-use super::{Assignment, Kind, Refusal, Section, Subject, keywords};
+use super::{Assignment, Kind, Refusal, Section, Settings, Subject, keywords};
 use crate::plan::draft::Origin;
 use crate::plan::value::{Quoted, Wrong};
 
-/// Splits a file into its sections.
-pub(super) fn sections(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Section>, Refusal> {
-    let mut sections: Vec<Section> = Vec::new();
-    for (line, line_text) in (1..).zip(without_mark(text).lines()) {
-        let (text, origin) = (without_comment(line_text), Origin::Line(line));
-        if text.is_empty() {
-            continue;
+/// Files may include others this deep, as in fio; more is a circle.
+const DEEPEST: usize = 16;
+
+/// The sections of a file and of those that it includes.
+pub(super) struct Lines<'a> {
+    settings: &'a Settings<'a>,
+    pub sections: Vec<Section>,
+    /// What is wrong, in the order of the lines.
+    pub refusals: Vec<Refusal>,
+    /// The names of the files, as messages show them.
+    pub names: Vec<String>,
+    /// Files that are being read, each within the one before.
+    depth: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(settings: &'a Settings<'a>) -> Self {
+        Self { settings, sections: Vec::new(), refusals: Vec::new(), names: Vec::new(), depth: 0 }
+    }
+
+    /// Splits a file into its sections.
+    pub fn read(&mut self, name: &str, text: &str) {
+        let file = self.names.len();
+        self.names.push(name.to_owned());
+        self.depth += 1;
+        for (line, line_text) in (1..).zip(without_mark(text).lines()) {
+            let (text, origin) = (without_comment(line_text), Origin::Line { file, line });
+            if text.is_empty() {
+                continue;
+            }
+            if let Err(refusal) = self.line(line_text, text, origin) {
+                self.refusals.push(refusal);
+            }
         }
+        self.depth -= 1;
+    }
+
+    fn line(&mut self, whole: &str, text: &str, origin: Origin) -> Result<(), Refusal> {
         if text.starts_with('[') {
-            sections.push(section(line_text, text, origin)?);
-            continue;
+            let section = section(whole, text, origin);
+            // What follows belongs to a section, whatever its name is.
+            let (section, outcome) = match section {
+                Ok(section) => (section, Ok(())),
+                Err(refusal) => (Section::new(Kind::Job(String::new()), origin), Err(refusal)),
+            };
+            self.sections.push(section);
+            return outcome;
         }
-        let assignment = assignment(text, origin, environment)?;
-        match sections.last_mut() {
+        if let Some(other) = text.strip_prefix("include").filter(|rest| rest.starts_with(char::is_whitespace)) {
+            return self.include(other.trim(), origin);
+        }
+        let assignment = assignment(text, origin, self.settings.environment)?;
+        match self.sections.last_mut() {
             Some(section) => section.assignments.push(assignment),
+            None => return Err(refuse(&assignment.name, origin, "is before the first section, such as [job1]")),
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of another file in place of this one. As in fio, its name is relative to the current folder or else to the folder of
+    /// the file that names it.
+    fn include(&mut self, name: &str, origin: Origin) -> Result<(), Refusal> {
+        if self.depth > DEEPEST {
+            let why =
+                format!("{} is included within {DEEPEST} others; files must not include each other", Quoted(name));
+            return Err(refuse("include", origin, why));
+        }
+        let Origin::Line { file, .. } = origin else { return Ok(()) };
+        let folder = self.names.get(file).and_then(|from| from.rsplit_once('/')).map(|(folder, _)| folder);
+        let places = [Some(name.to_owned()), folder.map(|folder| format!("{folder}/{name}"))];
+        let mut found =
+            places.into_iter().flatten().filter_map(|place| Some(((self.settings.included)(&place)?, place)));
+        match found.next() {
+            Some((Ok(text), place)) => {
+                self.read(&place, &text);
+                Ok(())
+            }
+            Some((Err(why), _)) => Err(refuse("include", origin, why)),
             None => {
-                return Err(refuse(&assignment.name, origin, "is before the first section, such as [job1]"));
+                let why = format!("{}: there is no such file, neither here nor beside this file", Quoted(name));
+                Err(refuse("include", origin, why))
             }
         }
     }
-    Ok(sections)
 }
 
 /// The error for a file without a job, at its last line.
 pub(super) fn no_job(text: &str) -> Refusal {
-    let origin = Origin::Line(text.lines().count().max(1));
+    let origin = Origin::Line { file: 0, line: text.lines().count().max(1) };
     refuse_section(origin, "job1", "missing; a file needs at least one job")
 }
 
@@ -71,9 +134,6 @@ fn section(line: &str, without_comment: &str, origin: Origin) -> Result<Section,
 
 fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<String>) -> Result<Assignment, Refusal> {
     let name = text.split(|character: char| character == '=' || character.is_whitespace()).next().unwrap_or_default();
-    if name == "include" {
-        return Err(refuse(name, origin, "not supported; copy the lines of that file here"));
-    }
     let refuse = |reason| refuse(name, origin, reason);
     let text = substitute(text, environment).map_err(refuse)?;
     let text = keywords::replace(&text, environment).map_err(refuse)?;

@@ -98,7 +98,10 @@ fn an_error_is_one_line_with_place_name_and_fix() {
             "f:2: option 'bs': its value is empty; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
         ),
         ("bs=4k\n[a]\n", "f:1: option 'bs': is before the first section, such as [job1]"),
-        ("[a]\ninclude other.fio\n", "f:2: option 'include': not supported; copy the lines of that file here"),
+        (
+            "[a]\ninclude other.fio\n",
+            "f:2: option 'include': 'other.fio': there is no such file, neither here nor beside this file",
+        ),
         ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the value of $ncpus is not known; use a number"),
         ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']', with or without a comment behind it"),
         ("[ ]\n", "f:1: section ' ': has no name"),
@@ -195,10 +198,6 @@ fn an_error_stays_on_one_line() {
 fn contradictions_are_reported_at_an_option_that_fixes_them() {
     for (text, expected) in [
         (
-            "[global]\ntime_based\n[a]\n",
-            "f:2: option 'time_based': job 'a': it never ends without a runtime; add one, for example runtime=10s",
-        ),
-        (
             "[a]\nbuffered=1\ndirect=1\n",
             "f:3: option 'direct': direct=1 and buffered=1 contradict each other; leave one of them out",
         ),
@@ -290,8 +289,71 @@ fn overrides_come_last_and_are_checked() {
     let plan = read(&["bs=16k", "direct=1", "norandommap"]).unwrap();
     assert!(plan.phases[0].jobs.iter().all(|job| job.direct && job.no_random_map && job.block_sizes.read.0 == 16384));
     assert_eq!(read(&["iodepht=4"]).unwrap_err(), "option '--iodepht': unknown; did you mean 'iodepth'?");
-    let error = read(&["time_based"]).unwrap_err();
-    assert!(error.starts_with("option '--time_based': job 'a': it never ends"), "{error}");
+    let plan = read(&["time_based"]).unwrap();
+    assert!(!plan.phases[0].jobs[0].duration.time_based, "as in fio, it has no effect without runtime");
+    assert!(plan.warnings[0].message.starts_with("job 'a': time_based has no effect"), "{:?}", plan.warnings);
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let text = "[global]\nverify_interval=512\nbs=x\n[a]\nwrite_lat_log=l\nsize=1m\n[b]\nioengine=rados\n[c]\nsize=1k\nbs=4k\n";
+    let refused = job_file("f", text, &Settings::default()).unwrap_err();
+    let lines: Vec<String> = refused.errors().map(ToString::to_string).collect();
+    let begins = [
+        "f:2: option 'verify_interval'",
+        "f:3: option 'bs'",
+        "f:5: option 'write_lat_log'",
+        "f:8: option 'ioengine'",
+        "f:11: option 'bs'",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{refused}");
+    assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{refused}");
+    assert_eq!(
+        refused.advice().as_deref(),
+        Some(
+            "no I/O depends on 1 of these 5 lines, which say so; to measure fio itself with this job: iotoll cost -- fio …"
+        )
+    );
+    let harmless = job_file("f", "[a]\nwrite_lat_log=l\n", &Settings::default()).unwrap_err();
+    assert!(harmless.advice().is_some_and(|advice| advice.contains("--ignore-unknown runs the job without")));
+    let misspelled = job_file("f", "[a]\niodepht=4\n[b]\niodepht=4\n", &Settings::default()).unwrap_err();
+    assert_eq!((misspelled.errors().count(), misspelled.advice()), (2, None));
+}
+
+#[test]
+fn a_file_is_included_where_its_name_stands() {
+    let included = |path: &str| match path {
+        "dir/more" => Some(Ok("bs=8k\n[b]\nsize=x\ninclude ../top\n".to_owned())),
+        "dir/../top" => Some(Ok("rw=write\n".to_owned())),
+        "circle" => Some(Ok("include circle\n".to_owned())),
+        "unreadable" => Some(Err("it is a folder".to_owned())),
+        _ => None,
+    };
+    let settings = Settings { included: &included, ..Settings::default() };
+    let read = |text| job_file("dir/f", text, &settings).map_err(|error| error.to_string());
+    let wrong = read("[a]\ninclude more\nioengine=psync\n").unwrap_err();
+    assert!(wrong.starts_with("dir/more:3: option 'size': 'x'"), "{wrong}");
+    let text = "[a]\nfilename=x\ninclude ../top\n";
+    assert_eq!(read(text).unwrap().phases[0].jobs[0].access, Access::Write);
+    assert!(read("[a]\ninclude circle\n").unwrap_err().contains("must not include each other"));
+    assert_eq!(read("[a]\ninclude unreadable\n").unwrap_err(), "dir/f:2: option 'include': it is a folder");
+}
+
+#[test]
+fn files_follow_each_other_and_do_not_share_their_globals() {
+    let files = [("f", "[global]\nbs=8k\n[a]\n[b]\n"), ("g", "[a]\n[c]\n[d]\nstonewall\n")];
+    let plan = job_files(&files, &Settings::default()).unwrap();
+    let phases = |plan: &Plan| -> Vec<Vec<(String, u64)>> {
+        let job = |job: &JobPlan| (job.name.clone(), job.block_sizes.read.0 / 1024);
+        plan.phases.iter().map(|phase| phase.jobs.iter().map(job).collect()).collect()
+    };
+    let named = |jobs: &[(&str, u64)]| jobs.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect::<Vec<_>>();
+    assert_eq!(phases(&plan), [named(&[("a", 8), ("b", 8)]), named(&[("a", 4), ("c", 4)]), named(&[("d", 4)])]);
+    let read = |sections: &[String]| job_files(&files, &Settings { sections, ..Settings::default() });
+    let plan = read(&["c".to_owned(), "b".to_owned()]).unwrap();
+    assert_eq!(phases(&plan), [named(&[("b", 8)]), named(&[("c", 4)])]);
+    let wrong = read(&["x".to_owned()]).unwrap_err().to_string();
+    assert_eq!(wrong, "option '--section': no job has the section 'x'; give a name as it stands in the brackets");
 }
 
 #[test]

@@ -11,12 +11,23 @@ pub struct Wrong {
     pub reason: String,
     /// The word that was probably meant.
     pub suggestion: Option<String>,
+    /// For an option of fio that is not supported: what it changes.
+    pub unsupported: Option<Effect>,
+}
+
+/// What an option changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Which I/O is done, or how.
+    Work,
+    /// Only reports, logs, or the surroundings of the job.
+    None,
 }
 
 impl Wrong {
     /// An error without a suggestion.
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), suggestion: None }
+        Self { reason: reason.into(), suggestion: None, unsupported: None }
     }
 
     /// An error of the form "'TEXT' IS".

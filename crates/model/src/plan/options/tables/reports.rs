@@ -1,0 +1,110 @@
+//! Options of fio that change its reports and clocks, and no I/O. They are accepted, and have no effect: iotoll measures latencies always, with
+//! one reading of the time-stamp counter for each I/O, and its reports have their own form.
+
+use super::MANY_64;
+use crate::plan::options::{Default, JobOption, PLAIN, Role, Value, Value::*};
+use crate::plan::value::Wrong;
+
+/// The words that one of these options accepts.
+macro_rules! words {
+    ($($word:literal),+) => {
+        Choice(|| [$($word),+].join(", "), |_, text| one_of(text, &[$($word),+]))
+    };
+}
+
+pub(super) static OPTIONS: &[JobOption] = &[
+    switch("gtod_reduce", &[], "Accepted without effect: latencies are always measured"),
+    switch("disable_lat", &[], "Accepted without effect: latencies are always measured"),
+    switch("disable_clat", &[], "Accepted without effect: latencies are always measured"),
+    switch("disable_slat", &[], "Accepted without effect: no latency of the submission alone is measured"),
+    switch("disable_bw_measurement", &["disable_bw"], "Accepted without effect: bytes are always counted"),
+    on("clat_percentiles", "Accepted without effect: percentiles of the latency are always reported"),
+    switch("lat_percentiles", &[], "Accepted without effect: percentiles of the latency are always reported"),
+    switch("slat_percentiles", &[], "Accepted without effect: no latency of the submission alone is measured"),
+    switch("block_error_percentiles", &[], "Accepted without effect: the first error ends the job"),
+    on("disk_util", "Accepted without effect: see --probe for the counters of a device"),
+    switch("error_dump", &[], "Accepted without effect: an error is always said"),
+    switch("experimental_verify", &[], "Accepted without effect, as in fio 3.33"),
+    row(
+        "clocksource",
+        "Accepted without effect: the clock is the time-stamp counter",
+        ("the time-stamp counter", "cpu", "sundial"),
+        words!("gettimeofday", "clock_gettime", "cpu"),
+    ),
+    row(
+        "gtod_cpu",
+        "Accepted without effect: no thread reads the clock for the others",
+        ("none", "1", "x"),
+        Number("as a CPU", 0..=1023, |_, _| {}),
+    ),
+    row("unit_base", "Accepted without effect: reports are in bytes", ("8", "8", "2"), words!("0", "8", "1")),
+    row(
+        "kb_base",
+        "The meaning of k, m, g in values: powers of 1024. 1000, which turns that round, is refused",
+        ("1024", "1024", "1000"),
+        words!("1024"),
+    ),
+    row(
+        "significant_figures",
+        "Accepted without effect: the interval of a figure decides",
+        ("by the interval", "6", "0"),
+        Number("digits", 1..=10, |_, _| {}),
+    ),
+    row(
+        "bwavgtime",
+        "Accepted without effect: rates are those of the whole run and of its windows",
+        ("none", "500", "half"),
+        Number("milliseconds", 0..=MANY_64, |_, _| {}),
+    ),
+    row(
+        "iopsavgtime",
+        "Accepted without effect: rates are those of the whole run and of its windows",
+        ("none", "500", "half"),
+        Number("milliseconds", 0..=MANY_64, |_, _| {}),
+    ),
+];
+
+/// A switch that is off by default.
+const fn switch(name: &'static str, aliases: &'static [&'static str], help: &'static str) -> JobOption {
+    let default = Default::Value("0");
+    JobOption {
+        name,
+        aliases,
+        help,
+        default,
+        role: Role::Nothing,
+        example: "1",
+        bad_example: "2",
+        set: Switch(|_, _| {}),
+        ..PLAIN
+    }
+}
+
+/// A boolean that is on by default.
+const fn on(name: &'static str, help: &'static str) -> JobOption {
+    let default = Default::Value("1");
+    JobOption {
+        name,
+        help,
+        default,
+        role: Role::Nothing,
+        example: "0",
+        bad_example: "2",
+        set: Switch(|_, _| {}),
+        ..PLAIN
+    }
+}
+
+/// Another one, with its default, its example and its bad example.
+const fn row(
+    name: &'static str,
+    help: &'static str,
+    (default, example, bad_example): (&'static str, &'static str, &'static str),
+    set: Value,
+) -> JobOption {
+    JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
+}
+
+fn one_of(text: &str, words: &[&str]) -> Result<(), Wrong> {
+    if words.contains(&text) { Ok(()) } else { Err(Wrong::because(text, "is not supported")) }
+}
