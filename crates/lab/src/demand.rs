@@ -138,17 +138,11 @@ fn files(root: &Sysroot) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{Plan, Settings, UnknownOptions, parse};
+    use model::plan::{Plan, Settings, parse};
 
     fn demand(text: &str) -> Demand {
         let flags: Vec<String> = format!("--name=a {text}").split(' ').map(|flag| flag.replace('~', " ")).collect();
-        let settings = Settings {
-            environment: &|_| None,
-            overrides: &[],
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: model::plan::DeviceWrites::Refuse,
-        };
-        let plan: Plan = parse::flags(&flags, &settings).unwrap();
+        let plan: Plan = parse::flags(&flags, &Settings::default()).unwrap();
         Demand::of(&plan.phases[0].jobs)
     }
 

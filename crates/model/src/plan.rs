@@ -14,7 +14,8 @@ pub mod value;
 
 pub use job::{
     Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
-    PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
+    MOST_SUBMITTERS, Medium, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
+    PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, RateProcess, Rates, Size, Target,
+    TxTaskCpus,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -20,7 +20,7 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
         size: Some(Size::Bytes(Bytes(BLOCK * BLOCKS))),
         ..Target::default()
     };
-    let depth = Depth { in_flight: 8, submit: 3, complete_min: 2, complete_max: 8 };
+    let depth = Depth { in_flight: 8, low: Some(5), submit: 3, complete_min: 2, complete_max: 8 };
     let name = format!("{engine:?}");
     let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
     let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));

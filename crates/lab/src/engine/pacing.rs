@@ -1,23 +1,27 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
+mod rates;
+mod thinking;
+
+pub(super) use thinking::Pause;
+
 use super::traits::Sync;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
 use model::unit::Hertz;
+use rates::{Least, Rates};
+use thinking::Thinking;
 
 /// The state of these options.
 pub(super) struct Pacing {
     /// A request that waits for its time.
     pub held: Option<Request>,
-    /// Ticks between requests of a kind; 0 means no limit.
-    pub interval: [u64; 3],
-    /// When the next of each kind is due.
-    pub due: [u64; 3],
-    think_ticks: u64,
-    /// Nothing was issued since the last pause.
-    thought: bool,
-    /// The end of the pause that runs.
-    think_until: Option<u64>,
+    rates: Rates,
+    /// `None` if the job does not end for being slow.
+    least: Option<Least>,
+    thinking: Thinking,
+    /// What a pause delays is due later.
+    ignores_thinking: bool,
     sync_every: [(u32, Sync); 2],
     writes: u64,
     /// The number of writes for which the last sync was due; `None` in a pass without one.
@@ -39,14 +43,12 @@ pub(super) struct Pacing {
 impl Pacing {
     /// The options of a job with this number of files.
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
-        let interval = |rate: u64| if rate == 0 { 0 } else { (clock.0 / rate as f64) as u64 };
         Self {
             held: None,
-            interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
-            due: [0; 3],
-            think_ticks: clock.ticks(plan.think_time).0,
-            thought: true,
-            think_until: None,
+            rates: Rates::new(plan, clock),
+            least: Least::new(plan, clock),
+            thinking: Thinking::new(plan, clock),
+            ignores_thinking: plan.pace.ignores_thinking,
             sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
             writes: 0,
             synced_at: None,
@@ -62,15 +64,20 @@ impl Pacing {
 
     /// Whether any of them is in force.
     pub fn is_in_force(&self) -> bool {
-        self.think_ticks > 0
-            || self.interval != [0; 3]
+        self.thinking.is_in_force()
+            || self.rates.is_in_force()
+            || self.least.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
     }
 
     /// The job begins.
     pub fn begin(&mut self, now: u64) {
-        self.due = [now; 3];
+        self.rates.begin(now);
+        self.thinking.begin(now);
+        if let Some(least) = &mut self.least {
+            least.begin(now);
+        }
         self.last_was_sync = false;
         self.end_sync_due = self.end_sync;
     }
@@ -85,17 +92,24 @@ impl Pacing {
         (self.writes, self.synced_at) = (0, None);
     }
 
-    /// The end of the pause between I/Os, if it runs.
-    pub fn thinks_until(&mut self, now: u64) -> Option<u64> {
-        if self.thought {
-            return None;
+    /// The pause between I/Os, if one runs.
+    pub fn pause(&mut self, now: u64) -> Option<Pause> {
+        let pause = self.thinking.pause(now)?;
+        // Each pause begins once.
+        if self.ignores_thinking && pause.end == now.saturating_add(self.thinking.length()) {
+            self.rates.delay(self.thinking.length());
         }
-        let end = *self.think_until.get_or_insert(now.saturating_add(self.think_ticks));
-        if now < end {
-            return Some(end);
-        }
-        (self.thought, self.think_until) = (true, None);
-        None
+        Some(pause)
+    }
+
+    /// When the next request of each direction is due.
+    pub fn due(&self) -> [u64; 3] {
+        self.rates.due()
+    }
+
+    /// Why the job has to end, if it was slower than its least rate.
+    pub fn too_slow(&mut self, now: u64) -> Option<String> {
+        self.least.as_mut()?.missed(now)
     }
 
     /// The sync that is due now, of the files written since their last one ([`Self::next_to_sync`]). fio syncs once more where
@@ -149,7 +163,11 @@ impl Pacing {
             }
         }
         self.last_was_sync = false;
-        self.thought = self.think_ticks == 0;
+        self.rates.note_issued(request);
+        self.thinking.note_issued();
+        if let Some(least) = &mut self.least {
+            least.note_issued(request);
+        }
     }
 }
 
@@ -189,15 +207,5 @@ mod tests {
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
         pacing.begin(0);
         assert!(!pacing.last_sync() && !pacing.is_in_force());
-    }
-
-    #[test]
-    fn a_pause_ends_once() {
-        let plan = JobPlan { think_time: model::unit::Nanos(100), ..JobPlan::default() };
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
-        assert_eq!(pacing.thinks_until(7), None, "not before the first I/O");
-        pacing.note_issued(&write(0));
-        assert_eq!((pacing.thinks_until(10), pacing.thinks_until(60)), (Some(110), Some(110)));
-        assert_eq!((pacing.thinks_until(110), pacing.thinks_until(111)), (None, None));
     }
 }

@@ -6,7 +6,7 @@
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
-use super::pacing::Pacing;
+use super::pacing::{Pacing, Pause};
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
@@ -23,12 +23,20 @@ use sys::clock::ticks;
 enum Next {
     Issue(Request),
     /// Wait for this time, with nothing in flight.
-    Pause(Duration),
+    Pause(Rest),
     /// Sync the files that are due, with nothing in flight.
     Sync(Sync),
     /// The ramp has ended: start counting.
     Count,
+    /// End the job with this error, with nothing in flight.
+    Fail(String),
     Done,
+}
+
+/// A pause: the CPU is kept busy first, then the thread sleeps.
+struct Rest {
+    busy_until: u64,
+    duration: Duration,
 }
 
 /// One copy of a job, ready to run.
@@ -209,8 +217,8 @@ impl Worker {
             } else {
                 match self.next(stamp) {
                     Next::Issue(request) => request,
-                    Next::Pause(duration) => {
-                        self.control.pause(duration);
+                    Next::Pause(rest) => {
+                        self.rest(&rest, stamp);
                         stamp = ticks();
                         continue;
                     }
@@ -223,6 +231,7 @@ impl Worker {
                         self.syscalls_before = engine.syscalls();
                         continue;
                     }
+                    Next::Fail(why) => return Err(self.too_slow(why)),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
                         return Ok(());
@@ -262,6 +271,9 @@ impl Worker {
 
     fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let depth = self.depth.in_flight;
+        let low = self.depth.low.unwrap_or(depth);
+        // Whether the queue is being filled, not drained to its low mark.
+        let mut filling = true;
         let nothing = InFlight { request: Request { kind: Kind::Read, file: 0, offset: 0, length: 0 }, stamp: 0 };
         let mut table = vec![nothing; depth as usize];
         let mut free: Vec<u32> = (0..depth).rev().collect();
@@ -272,7 +284,8 @@ impl Worker {
         let mut interlude = None;
         loop {
             let mut staged = 0;
-            while interlude.is_none()
+            while filling
+                && interlude.is_none()
                 && let Some(&slot) = free.last()
             {
                 let request = if self.issues_at_once(stamp) {
@@ -305,6 +318,9 @@ impl Worker {
                 }
             }
             let in_flight = depth - free.len() as u32;
+            if in_flight == depth {
+                filling = low >= depth;
+            }
             if in_flight > 0 {
                 // Before a pause, a sync or the end, wait for everything in flight.
                 let least = if interlude.is_some() { in_flight } else { self.depth.complete_min.min(in_flight) };
@@ -314,12 +330,14 @@ impl Worker {
                 self.reap(engine, most, now, looked, &mut table, &mut free)?;
                 (stamp, looked) = (now, now);
             }
+            filling |= depth - free.len() as u32 <= low;
             if in_flight > 0 && free.len() < depth as usize {
                 continue;
             }
             match interlude.take() {
-                Some(Next::Pause(duration)) => self.control.pause(duration),
+                Some(Next::Pause(rest)) => self.rest(&rest, stamp),
                 Some(Next::Sync(what)) => self.sync(|file| engine.sync(file, what))?,
+                Some(Next::Fail(why)) => return Err(self.too_slow(why)),
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
@@ -373,6 +391,11 @@ impl Worker {
             self.ledger.end_ticks = now;
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    #[cold]
+    fn too_slow(&self, why: String) -> Error {
+        Error::job(&self.job, "keeping its rate", io::Error::other(why))
     }
 
     #[cold]
@@ -500,10 +523,20 @@ impl Worker {
         if self.manners.last_sync() { Next::Sync(Sync::All) } else { Next::Done }
     }
 
-    /// A pause until `end`, or until the job's time is over, as in fio.
-    fn pause(&self, end: u64, now: u64) -> Next {
-        let ticks = end.min(self.alarm).saturating_sub(now);
-        Next::Pause(self.clock.nanos(model::unit::Ticks(ticks)).duration())
+    /// A pause, or until the job's time is over, as in fio.
+    fn pause(&self, pause: Pause, now: u64) -> Next {
+        let ticks = pause.end.min(self.alarm).saturating_sub(now);
+        let duration = self.clock.nanos(model::unit::Ticks(ticks)).duration();
+        Next::Pause(Rest { busy_until: pause.busy_until.min(self.alarm), duration })
+    }
+
+    #[cold]
+    fn rest(&self, rest: &Rest, now: u64) {
+        while ticks() < rest.busy_until && !self.control.stopped() {
+            std::hint::spin_loop();
+        }
+        let spun = self.clock.nanos(model::unit::Ticks(rest.busy_until.saturating_sub(now))).duration();
+        self.control.pause(rest.duration.saturating_sub(spun));
     }
 
     fn next_mannered(&mut self, now: u64) -> Next {
@@ -519,28 +552,26 @@ impl Worker {
             if let Some(what) = self.manners.due_sync() {
                 return Next::Sync(what);
             }
-            if let Some(end) = self.manners.thinks_until(now) {
-                return self.pause(end, now);
+            if let Some(pause) = self.manners.pause(now) {
+                return self.pause(pause, now);
             }
         }
+        if let Some(why) = self.manners.too_slow(now) {
+            return Next::Fail(why);
+        }
         let manners = &mut self.manners;
+        let due = manners.due();
         let request = match manners.held.take() {
             Some(request) => request,
             None => {
-                let due = manners.due;
                 // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
                 self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
             }
         };
-        let kind = request.kind as usize;
-        if manners.interval[kind] > 0 {
-            let early = manners.due[kind].saturating_sub(now);
-            if early > 0 {
-                manners.held = Some(request);
-                let due = manners.due[kind];
-                return self.pause(due, now);
-            }
-            manners.due[kind] += manners.interval[kind];
+        let end = due[request.kind as usize];
+        if end > now {
+            manners.held = Some(request);
+            return self.pause(Pause { busy_until: 0, end }, now);
         }
         manners.note_issued(&request);
         if self.sure > 0 {

@@ -1,14 +1,17 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
 mod engine;
+mod pace;
 mod path_plan;
 mod peer;
 
+use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
+pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
@@ -94,6 +97,9 @@ pub struct JobPlan {
     pub registered_files: Option<bool>,
     /// `rate_iops` for reads, writes and trims.
     pub rates: Rates,
+    /// Rates in bytes, least rates, and how pauses are made.
+    #[serde(default, skip_serializing_if = "Pace::is_default")]
+    pub pace: Pace,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// `startdelay`.
@@ -180,6 +186,7 @@ impl Default for JobPlan {
             fixed_buffers: None,
             registered_files: None,
             rates: Rates::default(),
+            pace: Pace::default(),
             cpus_allowed: Vec::new(),
             start_delay: Nanos(0),
             think_time: Nanos(0),
@@ -365,6 +372,9 @@ impl Default for Target {
 pub struct Depth {
     /// `iodepth`: I/Os in flight.
     pub in_flight: u32,
+    /// `iodepth_low`: once the queue was full, none is submitted until it has drained to this. `None` means `iodepth`: it is kept full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<u32>,
     /// `iodepth_batch_submit`: submitted at once.
     pub submit: u32,
     /// `iodepth_batch_complete_min`: completions to wait for; 0 polls without waiting while more I/O can be submitted.
@@ -375,7 +385,7 @@ pub struct Depth {
 
 impl Default for Depth {
     fn default() -> Self {
-        Self { in_flight: 1, submit: 1, complete_min: 1, complete_max: 1 }
+        Self { in_flight: 1, low: None, submit: 1, complete_min: 1, complete_max: 1 }
     }
 }
 
@@ -403,16 +413,30 @@ impl Default for Duration {
     }
 }
 
-/// `rate_iops=R,W,T`; 0 means no limit.
+/// A rate of each direction, as `rate_iops=R,W,T` has them; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
-    /// Reads per second.
+    /// Of reads, per second.
     pub read: u64,
-    /// Writes per second.
+    /// Of writes, per second.
     pub write: u64,
-    /// Trims per second.
+    /// Of trims, per second.
     pub trim: u64,
+}
+
+impl Rates {
+    /// Reads, writes and trims.
+    pub fn each(self) -> [u64; 3] {
+        [self.read, self.write, self.trim]
+    }
+
+    /// Changes the directions that are given.
+    pub(crate) fn take(&mut self, given: PerDirection) {
+        self.read = given.read.unwrap_or(self.read);
+        self.write = given.write.unwrap_or(self.write);
+        self.trim = given.trim.unwrap_or(self.trim);
+    }
 }
 
 /// `fallocate`.

@@ -20,6 +20,7 @@ fn experiment(when: bool) -> Experiment {
     let text = format!("job = '''\n[a]\nioengine=null\nsize=1m\n'''\n{}{}", arm("stock", 1), arm("patched", 2));
     let surroundings = Surroundings {
         environment: &|_| None,
+        included: &|_| None,
         address: &|_| model::plan::service::Address::default(),
         unknown_options: UnknownOptions::Refuse,
         device_writes: DeviceWrites::Refuse,

@@ -26,6 +26,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
     let complaint = server(&draft)
+        .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
@@ -67,6 +68,22 @@ fn server(draft: &Draft) -> Option<Complaint> {
     }
     let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
     missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
+}
+
+/// As in fio, a direction has one rate.
+fn two_rates(draft: &Draft) -> Option<Complaint> {
+    let job = &draft.job;
+    let both = |(ios, bytes): (u64, u64)| ios > 0 && bytes > 0;
+    let ([ios, bytes], [least_ios, least_bytes]) =
+        ([job.rates, job.pace.bytes], [job.pace.least_ios, job.pace.least_bytes]);
+    if ios.each().into_iter().zip(bytes.each()).any(both) {
+        return Some(("rate", "rate and rate_iops both limit the same direction; leave one of them out".to_owned()));
+    }
+    let pairs = [("rate_min", least_bytes, bytes), ("rate_iops_min", least_ios, ios)];
+    pairs.into_iter().find_map(|(name, least, most)| {
+        let above = least.each().into_iter().zip(most.each()).any(|(least, most)| most > 0 && least > most);
+        above.then(|| (name, "it is above the limit of the rate, so the job would always fail; lower it".to_owned()))
+    })
 }
 
 /// Without a given cost, these engines would silently cost nothing.
@@ -215,7 +232,8 @@ fn differs(job: &JobPlan, what: String) -> Warning {
 fn batches(asked: Depth) -> Depth {
     let depth = asked.in_flight;
     let submit = if asked.submit == 0 { depth } else { asked.submit.min(depth) };
+    let low = asked.low.map(|low| low.min(depth));
     let complete_min = asked.complete_min.min(depth);
     let complete_max = asked.complete_max.max(complete_min).clamp(1, depth);
-    Depth { in_flight: depth, submit, complete_min, complete_max }
+    Depth { in_flight: depth, low, submit, complete_min, complete_max }
 }

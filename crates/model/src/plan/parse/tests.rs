@@ -239,7 +239,13 @@ fn an_engine_without_files_derives_its_size_from_other_limits() {
 #[test]
 fn batches_stay_within_the_depth() {
     let depth = |text: &str| job(&format!("[a]\nioengine=libaio\n{text}\n")).depth;
-    let of = |in_flight, submit, complete_min, complete_max| Depth { in_flight, submit, complete_min, complete_max };
+    let of = |in_flight, submit, complete_min, complete_max| Depth {
+        in_flight,
+        low: None,
+        submit,
+        complete_min,
+        complete_max,
+    };
     assert_eq!(depth("iodepth=4"), of(4, 1, 1, 1));
     assert_eq!(depth("iodepth=4\niodepth_batch=0\niodepth_batch_complete_min=0"), of(4, 4, 0, 1));
     assert_eq!(depth("iodepth=4\niodepth_batch=9\niodepth_batch_complete=9"), of(4, 4, 4, 4));

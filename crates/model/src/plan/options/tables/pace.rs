@@ -1,13 +1,19 @@
 //! The options of a job's pace and length: queue depth, rate, pauses, time and amount.
 
 use super::{MANY, MANY_64};
-use crate::plan::job::Rates;
+use crate::plan::job::{RateProcess, Rates};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::typed;
+use crate::plan::value::{Wrong, choice, list_words, typed, word};
+use crate::unit::Nanos;
 
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
 const DEEPEST: u32 = 65_536;
+
+/// More bytes per second than memory moves.
+const FASTEST: u64 = 1 << 50;
+
+const MILLISECOND: u64 = 1_000_000;
 
 /// More than three years of I/O at ten million I/Os per second.
 const MOST_IOS: u64 = 1 << 50;
@@ -22,6 +28,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "0",
         get: |job| Some(job.depth.in_flight.to_string()),
         set: Count("I/Os", 1..=DEEPEST, |draft, ios| draft.job.depth.in_flight = ios),
+        ..PLAIN
+    },
+    JobOption {
+        name: "iodepth_low",
+        help: "Once the queue is full, submit nothing until it has drained to this depth",
+        default: Default::Words("iodepth: it is kept full"),
+        role: Role::Work,
+        example: "4",
+        bad_example: "0",
+        get: |job| job.depth.low.map(|low| low.to_string()),
+        set: Count("I/Os", 1..=DEEPEST, |draft, low| draft.job.depth.low = Some(low)),
         ..PLAIN
     },
     JobOption {
@@ -66,16 +83,78 @@ pub(super) static OPTIONS: &[JobOption] = &[
         role: Role::Work,
         example: "1000,500",
         bad_example: "fast",
-        get: |job| {
-            let Rates { read, write, trim } = job.rates;
-            Some(typed::each([read, write, trim].map(|rate| rate.to_string())))
-        },
-        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| {
-            let now = &mut draft.job.rates;
-            now.read = rates.read.unwrap_or(now.read);
-            now.write = rates.write.unwrap_or(now.write);
-            now.trim = rates.trim.unwrap_or(now.trim);
+        get: |job| Some(counts(job.rates)),
+        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| draft.job.rates.take(rates)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate",
+        help: "Limit the rate in bytes. 0 means no limit",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "10m,5m",
+        bad_example: "fast",
+        get: |job| Some(bytes(job.pace.bytes)),
+        set: PerDirection("bytes per second", 0..=FASTEST, |draft, rates| draft.job.pace.bytes.take(rates)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate_process",
+        help: "The times between the I/Os of a job with a rate: equal, or exponentially distributed",
+        default: Default::Value("linear"),
+        role: Role::Work,
+        example: "poisson",
+        bad_example: "normal",
+        get: |job| Some(word(job.pace.process).to_owned()),
+        set: Choice(list_words::<RateProcess>, |draft, text| choice(text).map(|found| draft.job.pace.process = found)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate_min",
+        aliases: &["ratemin"],
+        help: "End the job with an error if it moves fewer bytes in a rate_cycle. 0 means never",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "1m",
+        bad_example: "slow",
+        get: |job| Some(bytes(job.pace.least_bytes)),
+        set: PerDirection("bytes per second", 0..=FASTEST, |draft, rates| draft.job.pace.least_bytes.take(rates)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate_iops_min",
+        help: "End the job with an error if it does fewer I/Os in a rate_cycle. 0 means never",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "100",
+        bad_example: "slow",
+        get: |job| Some(counts(job.pace.least_ios)),
+        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| draft.job.pace.least_ios.take(rates)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate_cycle",
+        aliases: &["ratecycle"],
+        help: "The time over which rate_min and rate_iops_min are judged",
+        default: Default::Value("1000"),
+        role: Role::Work,
+        example: "500",
+        bad_example: "0",
+        get: |job| Some((job.pace.cycle.0 / MILLISECOND).to_string()),
+        set: Count("milliseconds", 1..=86_400_000, |draft, milliseconds| {
+            draft.job.pace.cycle = Nanos(u64::from(milliseconds) * MILLISECOND);
         }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "rate_ignore_thinktime",
+        help: "Do not catch up what a thinktime delayed",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.pace.ignores_thinking)),
+        set: Boolean(|draft, on| draft.job.pace.ignores_thinking = on),
         ..PLAIN
     },
     JobOption {
@@ -87,6 +166,56 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "50k",
         get: |job| Some(typed::time(job.think_time)),
         set: Time(Microseconds, |draft, time| draft.job.think_time = time),
+        ..PLAIN
+    },
+    JobOption {
+        name: "thinktime_blocks",
+        help: "Sleep for thinktime after this many I/Os, once they have completed",
+        default: Default::Words("1; with thinktime_iotime, time alone counts"),
+        role: Role::Work,
+        example: "8",
+        bad_example: "0",
+        get: |job| job.pace.think_blocks.map(|blocks| blocks.to_string()),
+        set: Count("I/Os", 1..=MANY, |draft, blocks| draft.job.pace.think_blocks = Some(blocks)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "thinktime_blocks_type",
+        help: "Accepted without effect: a pause comes after that many I/Os were submitted and have completed",
+        default: Default::Words("complete"),
+        role: Role::Nothing,
+        example: "issue",
+        bad_example: "start",
+        get: |_| None,
+        set: Choice(
+            || "complete, issue".to_owned(),
+            |_, text| match text {
+                "complete" | "issue" => Ok(()),
+                _ => Err(Wrong::because(text, "is not supported")),
+            },
+        ),
+        ..PLAIN
+    },
+    JobOption {
+        name: "thinktime_iotime",
+        help: "Sleep for thinktime also after this time of I/O; without thinktime_blocks only then. 0 means never",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "9s",
+        bad_example: "9x",
+        get: |job| Some(typed::time(job.pace.think_io_time)),
+        set: Time(Seconds, |draft, time| draft.job.pace.think_io_time = time),
+        ..PLAIN
+    },
+    JobOption {
+        name: "thinktime_spin",
+        help: "Keep the CPU busy for the first part of each thinktime",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "20",
+        bad_example: "20k",
+        get: |job| Some(typed::time(job.pace.think_spin)),
+        set: Time(Microseconds, |draft, time| draft.job.pace.think_spin = time),
         ..PLAIN
     },
     JobOption {
@@ -146,3 +275,11 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
 ];
+
+fn counts(rates: Rates) -> String {
+    typed::each(rates.each().map(|rate| rate.to_string()))
+}
+
+fn bytes(rates: Rates) -> String {
+    typed::each(rates.each().map(typed::bytes))
+}
