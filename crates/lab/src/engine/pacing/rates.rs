@@ -2,7 +2,7 @@
 
 use crate::workload::permutation::split_mix;
 use crate::workload::request_source::{Kind, Request};
-use model::plan::{JobPlan, RateProcess};
+use model::plan::{Access, JobPlan, RateProcess};
 use model::unit::{Bytes, Hertz};
 
 /// The schedule of each direction. It does not slip: what is late is caught up.
@@ -84,7 +84,12 @@ pub(super) struct Least {
 impl Least {
     /// `None` if the job has no least rate.
     pub fn new(plan: &JobPlan, clock: Hertz) -> Option<Self> {
-        let (ios, bytes) = (plan.pace.least_ios.each(), plan.pace.least_bytes.each());
+        let reads = matches!(plan.access, Access::Read | Access::ReadWrite);
+        let trims = matches!(plan.access, Access::Trim | Access::TrimWrite);
+        let used = [reads, plan.access.writes(), trims].map(u64::from);
+        let of_used = |rates: [u64; 3]| std::array::from_fn(|kind| rates[kind] * used[kind]);
+        let (ios, bytes): ([u64; 3], [u64; 3]) =
+            (of_used(plan.pace.least_ios.each()), of_used(plan.pace.least_bytes.each()));
         let least = ios.iter().chain(&bytes).any(|rate| *rate > 0);
         least.then(|| Self {
             ios,
@@ -185,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_job_below_its_least_rate_is_found_at_the_end_of_a_cycle() {
-        let least_bytes = Limits { read: 0, write: 1_000_000, trim: 0 };
+        let least_bytes = Limits { read: 1_000_000, write: 1_000_000, trim: 1_000_000 };
         let pace = Pace { least_bytes, cycle: Nanos(500_000_000), ..Pace::default() };
-        let plan = JobPlan { pace, ..JobPlan::default() };
+        let plan = JobPlan { access: Access::Write, pace, ..JobPlan::default() };
         assert!(Least::new(&JobPlan::default(), CLOCK).is_none());
         let mut least = Least::new(&plan, CLOCK).unwrap();
         least.begin(0);
