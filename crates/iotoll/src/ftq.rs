@@ -180,7 +180,11 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     flags.extend(["--time_based=1".to_owned(), format!("--runtime={}us", duration.0.div_ceil(1000))]);
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let settings = PlanSettings { device_writes, ..PlanSettings::default() };
-    Ok(parse::flags(&flags, &settings)?)
+    let plan = parse::flags(&flags, &settings)?;
+    match plan.depends_on_turns() {
+        Some(why) => Err(BadInput(format!("ftq: {why}")).into()),
+        None => Ok(plan),
+    }
 }
 
 /// Options of a job say nothing to a worker that has none.

@@ -8,7 +8,7 @@ mod libaio;
 mod mem;
 mod nbd;
 mod null;
-mod pacing;
+pub(crate) mod pacing;
 mod psync;
 mod rr;
 mod spin;
@@ -113,7 +113,13 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
     let length = slot_bytes(plan).checked_mul(count as usize);
     let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
-    let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
+    let mut buffer = if plan.thread.huge_pages {
+        let why =
+            |error| Error::job(&plan.name, "mem=mmaphuge (reserve huge pages with sysctl vm.nr_hugepages)", error);
+        AlignedBuffer::huge(length).map_err(why)?
+    } else {
+        AlignedBuffer::zeroed(length).map_err(failed)?
+    };
     target::fill_with_noise(&mut buffer, &mut 0x5eed);
     Ok(buffer)
 }

@@ -52,11 +52,14 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
         let running = (number, phases.len());
         let prepared = session.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, running, observer)) {
-            Ok((execution, failure)) => {
+            Ok(Measured { execution, failure, ends_run }) => {
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
                     sheet.note_outcome(Outcome::Failed(failure.to_string()));
+                }
+                if ends_run {
+                    break;
                 }
             }
             Err(error) if sheet.record.phases.is_empty() => return Err(error),
@@ -71,7 +74,16 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
     Ok(sheet.close())
 }
 
-/// Measures one phase, the `number`th of `count`. Returns what its jobs did, and the first failure.
+/// A phase that ran.
+struct Measured {
+    execution: Execution,
+    /// The first failure of its jobs.
+    failure: Option<Error>,
+    /// No other phase follows, because a job says so.
+    ends_run: bool,
+}
+
+/// Measures one phase, the `number`th of `count`.
 ///
 /// # Errors
 /// When it cannot start.
@@ -81,7 +93,7 @@ fn measure_phase(
     sheet: &mut Sheet,
     (number, count): (usize, usize),
     observer: Observer,
-) -> Result<(Execution, Option<Error>)> {
+) -> Result<Measured> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(invalidate)?;
     let pool = WorkerPool::start(copies, &sheet.session.placing, sheet.session.clock())?;
@@ -102,10 +114,12 @@ fn measure_phase(
     });
     let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
+    let ends_run = subject.pool.ends_run();
     let (jobs, failure) = subject.pool.join();
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
-    Ok((Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() }, failure))
+    let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
+    Ok(Measured { execution, failure, ends_run })
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;

@@ -1,6 +1,10 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
+mod own_thread;
+mod steady_watch;
+
 use crate::engine::ledger::LiveCounters;
+use crate::engine::pacing::Flows;
 use crate::engine::worker::{Control, Worker};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
@@ -9,7 +13,7 @@ use crate::meter::Work;
 use crate::placing::Placing;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
-use model::plan::{JobPlan, PathTxQueue};
+use model::plan::{Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -17,6 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steady_watch::SteadyWatch;
 use sys::clock::ThreadClock;
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
@@ -25,13 +30,43 @@ const STACK_BYTES: usize = 256 << 10;
 enum News {
     /// A worker's engine is ready.
     Ready,
-    /// A worker is done; its thread waits for its release.
-    Ended(Result<()>),
+    /// A worker of the job of this number is done; its thread waits for its release.
+    Ended(usize, Result<()>),
+}
+
+/// A job of the phase.
+struct Job {
+    name: String,
+    together: Together,
+    control: Arc<Control>,
+    /// Open when all its workers are done.
+    done: Arc<Gate>,
+    /// Workers that are not done.
+    working: usize,
+    live: Vec<Arc<LiveCounters>>,
+    steady: Option<SteadyWatch>,
+}
+
+impl Job {
+    fn new(plan: &JobPlan) -> Self {
+        Self {
+            name: plan.name.clone(),
+            together: plan.together.clone(),
+            control: Arc::default(),
+            done: Arc::default(),
+            working: 0,
+            live: Vec::new(),
+            steady: SteadyWatch::new(plan.together.steady),
+        }
+    }
 }
 
 /// The workers of one phase.
 pub struct WorkerPool {
-    control: Arc<Control>,
+    jobs: Vec<Job>,
+    flows: Flows,
+    /// A job with `exit_what=all` has ended.
+    ends_run: bool,
     begin: Arc<Gate>,
     release: Arc<Gate>,
     news: Receiver<News>,
@@ -50,7 +85,9 @@ impl WorkerPool {
     pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
         let (tell, news) = channel();
         let mut pool = Self {
-            control: Arc::default(),
+            jobs: Vec::new(),
+            flows: Flows::default(),
+            ends_run: false,
             begin: Arc::default(),
             release: Arc::default(),
             news,
@@ -61,15 +98,24 @@ impl WorkerPool {
             failure: None,
         };
         for (thread, copy) in copies.iter().enumerate() {
+            // The copies of a job follow each other.
+            let is_another = thread
+                .checked_sub(1)
+                .and_then(|before| copies.get(before))
+                .is_none_or(|before| !std::ptr::eq(before.plan, copy.plan));
+            if is_another {
+                pool.jobs.push(Job::new(copy.plan));
+            }
             let mut plan = copy.plan.clone();
+            one_cpu_each(&mut plan, thread);
             placing.apply(&mut plan, thread);
             pool.spawn(copy, plan, clock, &tell)?;
         }
         for _ in 0..copies.len() {
             match pool.news.recv() {
                 Ok(News::Ready) => {}
-                Ok(News::Ended(Err(error))) => return Err(error),
-                Ok(News::Ended(Ok(()))) | Err(_) => {
+                Ok(News::Ended(_, Err(error))) => return Err(error),
+                Ok(News::Ended(_, Ok(()))) | Err(_) => {
                     return Err(Error::Refused("a worker ended before it started; please report this".to_owned()));
                 }
             }
@@ -79,7 +125,17 @@ impl WorkerPool {
 
     fn spawn(&mut self, copy: &JobCopy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
-        let mut worker = build_worker(copy, live.clone(), self.control.clone(), clock)?;
+        let job = self.jobs.len().saturating_sub(1);
+        let waits_for = plan.together.wait_for.as_ref().and_then(|name| self.jobs.iter().find(|job| job.name == *name));
+        let before = waits_for.map(|job| job.done.clone());
+        let Some(of_job) = self.jobs.last_mut() else { return Ok(()) };
+        of_job.working += 1;
+        of_job.live.push(live.clone());
+        let mut worker = build_worker(copy, live.clone(), of_job.control.clone(), clock)?;
+        if let Some(flow) = self.flows.join(&plan.together) {
+            worker.join(flow);
+        }
+        let control = of_job.control.clone();
         let (number, targets) = (copy.number, copy.targets.clone());
         let (begin, release, clocks, tell) =
             (self.begin.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
@@ -92,12 +148,17 @@ impl WorkerPool {
                 }
                 let _ = ready.send(News::Ready);
                 begin.pass();
+                if let Some(before) = before {
+                    // A job that is asked to end does not wait any longer.
+                    before.pass_unless(|| control.stopped());
+                }
             });
             let copy = JobCopy { plan: &plan, number, targets };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
             let failed = outcome.as_ref().err().map(ToString::to_string);
-            let _ = tell.send(News::Ended(outcome));
+            worker.leave();
+            let _ = tell.send(News::Ended(job, outcome));
             release.pass();
             let thread_nanos = Nanos(ended).since(worker.thread_begin);
             job_record(&plan, number, &worker, clock, thread_nanos, failed)
@@ -116,7 +177,16 @@ impl WorkerPool {
 
     /// Asks every worker to end after its I/Os in flight.
     pub fn stop(&self) {
-        self.control.stop();
+        self.stop_those(|_| true);
+    }
+
+    fn stop_those(&self, which: impl Fn(&Job) -> bool) {
+        self.jobs.iter().filter(|job| which(job)).for_each(|job| job.control.stop());
+    }
+
+    /// Whether no phase follows this one, because of `exit_what=all`.
+    pub fn ends_run(&self) -> bool {
+        self.ends_run
     }
 
     /// Waits until all workers are done, or `timeout` has passed. Returns whether all are done. When one fails, the
@@ -126,18 +196,55 @@ impl WorkerPool {
         while self.working > 0 {
             match self.news.recv_timeout(deadline.saturating_duration_since(std::time::Instant::now())) {
                 Ok(News::Ready) => {}
-                Ok(News::Ended(outcome)) => {
+                Ok(News::Ended(job, outcome)) => {
                     self.working -= 1;
+                    self.note_end(job);
                     if let Err(error) = outcome {
-                        self.control.stop();
+                        self.stop();
                         self.failure = self.failure.take().or(Some(error));
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.end_steady();
+                    return false;
+                }
                 Err(RecvTimeoutError::Disconnected) => self.working = 0,
             }
         }
         true
+    }
+
+    /// A worker of this job is done: what waits for it begins, what ends with it ends.
+    fn note_end(&mut self, number: usize) {
+        let Some(job) = self.jobs.get_mut(number) else { return };
+        job.working = job.working.saturating_sub(1);
+        if job.working == 0 {
+            job.done.open();
+        }
+        if !job.together.exit_all {
+            return;
+        }
+        let group = job.together.group;
+        match job.together.exit_what {
+            Ends::Group => self.stop_those(|other| other.together.group == group),
+            Ends::Phase => self.stop(),
+            Ends::Run => {
+                self.ends_run = true;
+                self.stop();
+            }
+        }
+    }
+
+    /// Ends the jobs that are steady.
+    fn end_steady(&mut self) {
+        let now = std::time::Instant::now();
+        for job in &mut self.jobs {
+            let Some(steady) = &mut job.steady else { continue };
+            let done = job.live.iter().map(|live| live.read()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            if steady.is_steady(now, done) {
+                job.control.stop();
+            }
+        }
     }
 
     /// The counters of the first worker, for a reader of its own.
@@ -159,7 +266,7 @@ impl WorkerPool {
     }
 
     fn end(&self) {
-        self.control.stop();
+        self.stop();
         self.begin.open();
         self.release.open();
     }
@@ -192,6 +299,15 @@ impl Work for WorkerPool {
     }
 }
 
+/// `cpus_allowed_policy=split`: each thread of the phase has one of the CPUs.
+fn one_cpu_each(plan: &mut JobPlan, thread: usize) {
+    if plan.thread.one_cpu_each
+        && let Some(cpu) = plan.cpus_allowed.get(thread % plan.cpus_allowed.len().max(1)).copied()
+    {
+        plan.cpus_allowed = vec![cpu];
+    }
+}
+
 /// A worker for a copy of a job: its requests are generated, but nothing is opened yet.
 pub(crate) fn build_worker(
     copy: &JobCopy,
@@ -217,10 +333,7 @@ pub(crate) fn with_engine<T>(
     work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>,
 ) -> Result<T> {
     let plan = copy.plan;
-    if !plan.cpus_allowed.is_empty() {
-        let pinned = sys::schedule::pin_to(&plan.cpus_allowed);
-        pinned.map_err(|error| Error::job(&plan.name, "cpus_allowed", error))?;
-    }
+    own_thread::set_up(plan)?;
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4

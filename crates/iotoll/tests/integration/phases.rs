@@ -36,6 +36,48 @@ fn stonewall_begins_a_phase() {
 }
 
 #[test]
+fn jobs_wait_for_each_other_and_end_others() {
+    let folder = Folder::new();
+    let finding = folder.measured_job(
+        "[global]\nioengine=null\nsize=100g\ntime_based\n[first]\nruntime=300ms\n[second]\nwait_for=first\nruntime=300ms\n\
+         [endless]\nruntime=1h\n[last]\nwait_for=second\nruntime=300ms\nexitall\n",
+    );
+    let seconds = |index: usize| number(&finding["jobs"][index]["wall_seconds"]);
+    assert!(
+        seconds(0) < 0.9 && seconds(1) < 0.9 && seconds(3) < 0.9,
+        "a job's time begins when the other one has ended"
+    );
+    assert!((0.9..30.0).contains(&seconds(2)), "{}", seconds(2));
+    assert_eq!(finding["outcome"], "completed");
+    // Nothing follows a job that ends the run.
+    let finding = folder.measured_job(
+        "[global]\nioengine=null\nsize=100g\n[one]\nnumber_ios=1000\nexitall\nexit_what=all\n[other]\nnew_group\n\
+         time_based\nruntime=1h\n[never]\nstonewall\n",
+    );
+    assert_eq!(names(&finding["phases"][0]["jobs"]), ["one", "other"]);
+    assert_eq!((finding["phases"].as_array().unwrap().len(), &finding["outcome"]), (1, &Value::from("completed")));
+    let bad = "[a]\nioengine=null\nsize=1g\nwait_for=b\n[b]\nioengine=null\nsize=1g\n";
+    folder.write("bad.fio", bad);
+    folder
+        .iotoll("run bad.fio")
+        .run()
+        .refused(2, &["bad.fio:4", "wait_for", "no job before this one has the name 'b'"]);
+}
+
+#[test]
+fn a_flow_keeps_jobs_in_proportion() {
+    let folder = Folder::new();
+    let finding = folder.measured_job(
+        "[global]\nioengine=null\nsize=100g\nflow_id=7\n[light]\nflow=1\ntime_based\nruntime=1h\n\
+         [heavy]\nflow=8\nflow_sleep=50\nnumber_ios=8000\nexitall\n",
+    );
+    let (light, heavy) = (whole(&finding["jobs"][0]["ios"]), whole(&finding["jobs"][1]["ios"]));
+    assert_eq!(heavy, 8000);
+    // The heavy job is never ahead of its share. When it has ended, the light one stops after some more.
+    assert!(light >= 999, "{light}");
+}
+
+#[test]
 fn copies_are_reported_apart_or_together() {
     let folder = Folder::with_file("data", 1 << 20);
     let options = "run --name=c --filename=data --rw=randread --numjobs=3 --number_ios=50";

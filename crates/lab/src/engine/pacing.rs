@@ -1,8 +1,10 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
+mod flow;
 mod rates;
 mod thinking;
 
+pub(crate) use flow::{FlowShare, Flows};
 pub(super) use thinking::Pause;
 
 use super::traits::Sync;
@@ -20,6 +22,9 @@ pub(super) struct Pacing {
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
     thinking: Thinking,
+    /// `None` if the job takes no part in a flow.
+    flow: Option<FlowShare>,
+    clock: Hertz,
     /// What a pause delays is due later.
     ignores_thinking: bool,
     sync_every: [(u32, Sync); 2],
@@ -48,6 +53,8 @@ impl Pacing {
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
+            flow: None,
+            clock,
             ignores_thinking: plan.pace.ignores_thinking,
             sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
             writes: 0,
@@ -67,6 +74,7 @@ impl Pacing {
         self.thinking.is_in_force()
             || self.rates.is_in_force()
             || self.least.is_some()
+            || self.flow.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
     }
@@ -100,6 +108,21 @@ impl Pacing {
             self.rates.delay(self.thinking.length());
         }
         Some(pause)
+    }
+
+    /// Takes part in a flow.
+    pub fn join(&mut self, flow: FlowShare) {
+        self.flow = Some(flow);
+    }
+
+    /// Leaves it again.
+    pub fn leave(&mut self) {
+        self.flow = None;
+    }
+
+    /// Until when other jobs of the flow have to catch up.
+    pub fn flow_wait(&self, now: u64) -> Option<u64> {
+        Some(now.saturating_add(self.flow.as_ref()?.wait(self.clock)?))
     }
 
     /// When the next request of each direction is due.
@@ -167,6 +190,9 @@ impl Pacing {
         self.thinking.note_issued();
         if let Some(least) = &mut self.least {
             least.note_issued(request);
+        }
+        if let Some(flow) = &mut self.flow {
+            flow.note_issued();
         }
     }
 }

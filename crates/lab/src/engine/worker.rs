@@ -6,7 +6,7 @@
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
-use super::pacing::{Pacing, Pause};
+use super::pacing::{FlowShare, Pacing, Pause};
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
@@ -141,6 +141,17 @@ impl Worker {
         self.source.make_endless();
         self.most_ios = ios;
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
+    }
+
+    /// Takes part in a flow.
+    pub(crate) fn join(&mut self, flow: FlowShare) {
+        self.manners.join(flow);
+        self.paced = true;
+    }
+
+    /// Leaves its flow: the other jobs no longer wait for it.
+    pub fn leave(&mut self) {
+        self.manners.leave();
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
@@ -558,6 +569,9 @@ impl Worker {
         }
         if let Some(why) = self.manners.too_slow(now) {
             return Next::Fail(why);
+        }
+        if let Some(end) = self.manners.flow_wait(now) {
+            return self.pause(Pause { busy_until: 0, end }, now);
         }
         let manners = &mut self.manners;
         let due = manners.due();

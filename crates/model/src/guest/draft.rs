@@ -256,6 +256,9 @@ impl Draft {
             }
         }
         let plan = parsed(job, &overrides, outside)?;
+        if let Some(why) = plan.depends_on_turns() {
+            return Err(why);
+        }
         let [phase] = plan.phases.as_slice() else {
             return Err(format!(
                 "job '{}': {} phases, but a guest measures one; remove stonewall",

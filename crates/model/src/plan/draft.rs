@@ -10,6 +10,8 @@ pub(crate) struct Draft {
     pub job: JobPlan,
     /// When it starts.
     pub start: Start,
+    /// Whether it begins a new group.
+    pub new_group: bool,
     /// What the current section says about the page cache.
     pub cache: CacheWords,
     /// Whether `filename` of this section, which applies to every job, has replaced the job's own.

@@ -4,6 +4,8 @@ mod engine;
 mod pace;
 mod path_plan;
 mod peer;
+mod thread;
+mod together;
 
 use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
@@ -17,6 +19,8 @@ pub use path_plan::{
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
+pub use thread::{MemoryPolicy, ThreadPlan};
+pub use together::{Ends, SteadyMetric, SteadyState, Together};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +30,20 @@ pub struct Plan {
     pub phases: Vec<Phase>,
     /// Caveats of parsing the plan: ignored options, and options that differ from fio's.
     pub warnings: Vec<Warning>,
+}
+
+impl Plan {
+    /// Why its jobs cannot take turns, if they depend on each other or end by themselves.
+    pub fn depends_on_turns(&self) -> Option<String> {
+        let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        jobs.find_map(|job| {
+            let option = job.together.first_option()?;
+            let name = &job.name;
+            Some(format!(
+                "job '{name}': {option} says when a job runs, which the measurement decides here; leave it out"
+            ))
+        })
+    }
 }
 
 /// Jobs that run at the same time and share one machine cost.
@@ -102,6 +120,12 @@ pub struct JobPlan {
     pub pace: Pace,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
+    /// Its thread: CPUs, priorities, memory.
+    #[serde(default, skip_serializing_if = "ThreadPlan::is_default")]
+    pub thread: ThreadPlan,
+    /// How it depends on other jobs, and when it ends before its I/O is done.
+    #[serde(default, skip_serializing_if = "Together::is_default")]
+    pub together: Together,
     /// `startdelay`.
     pub start_delay: Nanos,
     /// `thinktime`: sleep between I/Os.
@@ -188,6 +212,8 @@ impl Default for JobPlan {
             rates: Rates::default(),
             pace: Pace::default(),
             cpus_allowed: Vec::new(),
+            thread: ThreadPlan::default(),
+            together: Together::default(),
             start_delay: Nanos(0),
             think_time: Nanos(0),
             percentiles: PERCENTILES.to_vec(),

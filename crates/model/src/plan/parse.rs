@@ -188,6 +188,8 @@ struct Reader<'a> {
     settings: &'a Settings<'a>,
     overrides: Vec<Assignment>,
     plan: Plan,
+    /// The group of the last job.
+    group: u32,
     /// The sections of jobs.
     names: BTreeSet<String>,
     errors: Vec<ParseError>,
@@ -196,7 +198,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(settings: &'a Settings<'a>) -> Self {
         let overrides = settings.overrides.iter().map(|text| Assignment::parse(text, Origin::Override)).collect();
-        Self { settings, overrides, plan: Plan::default(), names: BTreeSet::new(), errors: Vec::new() }
+        Self { settings, overrides, plan: Plan::default(), group: 0, names: BTreeSet::new(), errors: Vec::new() }
     }
 
     fn plan(mut self) -> Result<Plan, Refused> {
@@ -271,18 +273,35 @@ impl<'a> Reader<'a> {
         self.overrides = overrides;
         // As in fio, `name` within a section names the job, but not its files.
         draft.job.section = (draft.job.name != name).then_some(name);
-        let start = draft.start;
+        let (start, new_group) = (draft.start, draft.new_group);
         if self.errors.len() > before {
             // What is missing may stand in the lines that were refused.
             return None;
         }
+        if let Some(refusal) = self.unknown_wait(&draft) {
+            self.errors.push(refusal.placed(files));
+            return None;
+        }
         match check::job(draft, section.origin, &mut self.plan.warnings) {
-            Ok(job) => Some((start, job)),
+            Ok(mut job) => {
+                self.group = if start == Start::AfterPrevious { 0 } else { self.group + u32::from(new_group) };
+                job.together.group = self.group;
+                Some((start, job))
+            }
             Err(refusal) => {
                 self.errors.push(refusal.placed(files));
                 None
             }
         }
+    }
+
+    /// As in fio, a job waits for one that stands before it.
+    fn unknown_wait(&self, draft: &Draft) -> Option<Refusal> {
+        let name = draft.job.together.wait_for.as_ref()?;
+        let before = self.plan.phases.iter().flat_map(|phase| &phase.jobs).any(|job| job.name == *name);
+        let wrong =
+            || Wrong::new(format!("no job before this one has the name {}; give the name of one", Quoted(name)));
+        (!before).then(|| Refusal::option("wait_for", draft.origin("wait_for").unwrap_or(Origin::Flag), wrong()))
     }
 
     /// Applies the options of one section to `draft`.

@@ -50,7 +50,7 @@ fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
             format!("The cost is shared by {jobs} jobs of one command; it is not divided among them.")
         }
         (_, 0 | 1) => {
-            format!("The cost is shared by {jobs} jobs that ran at the same time; it is not divided among them.")
+            format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.")
         }
         _ => format!(
             "The cost is a mean over {groups} groups of jobs that ran one after the other; for the cost of each, measure it by a command \

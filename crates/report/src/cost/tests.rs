@@ -81,7 +81,7 @@ fn failures_are_shown_at_the_top_and_in_the_row() {
 #[test]
 fn a_cost_that_jobs_share_is_not_divided() {
     let text = sheet(&fixture::many_jobs());
-    assert!(text.contains("shared by 32 jobs that ran at the same time; it is not divided among them."), "{text}");
+    assert!(text.contains("shared by 32 jobs of one phase; it is not divided among them."), "{text}");
     assert!(text.contains("writer-15") && !text.contains("writer-16") && text.contains("and 16 more jobs"), "{text}");
 }
 

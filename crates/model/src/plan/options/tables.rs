@@ -7,6 +7,8 @@ mod pace;
 mod path;
 mod reports;
 mod requests;
+mod thread;
+mod together;
 
 use super::JobOption;
 
@@ -18,11 +20,13 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 7] = [
+const SUBJECTS: [(&str, &[JobOption]); 9] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Files", files::OPTIONS),
     ("Pace and length", pace::OPTIONS),
+    ("Jobs among others", together::OPTIONS),
+    ("Threads", thread::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
     ("", path::OPTIONS),

@@ -1,7 +1,7 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Order, PATTERNS, RateProcess};
+use crate::plan::job::{Access, ENGINES, Ends, EngineKind, Fallocate, Order, PATTERNS, RateProcess};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -19,6 +19,12 @@ impl Choice for EngineKind {
 impl Choice for (Access, Order) {
     fn words() -> Vec<(&'static str, Self)> {
         PATTERNS.into_iter().map(|(word, access, order)| (word, (access, order))).collect()
+    }
+}
+
+impl Choice for Ends {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("group", Self::Group), ("stonewall", Self::Phase), ("all", Self::Run)]
     }
 }
 

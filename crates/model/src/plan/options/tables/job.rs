@@ -4,7 +4,7 @@ use crate::plan::draft::Start;
 use crate::plan::job::EngineKind;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*, engine};
 use crate::plan::value::TimeUnit::Seconds;
-use crate::plan::value::{cpus, list_words, percentiles, typed};
+use crate::plan::value::{list_words, percentiles, typed};
 
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
@@ -97,19 +97,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "1-5",
         get: |job| Some(typed::time(job.start_delay)),
         set: Time(Seconds, |draft, time| draft.job.start_delay = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "cpus_allowed",
-        help: "Pin the job's threads to these CPUs",
-        default: Default::Words("all CPUs"),
-        role: Role::Work,
-        example: "0-3,5",
-        bad_example: "3-0",
-        get: |job| typed::list(&job.cpus_allowed, ","),
-        set: Text("CPU numbers and ranges, 0 to 1023", |draft, text| {
-            cpus(text).map(|cpus| draft.job.cpus_allowed = cpus)
-        }),
         ..PLAIN
     },
     JobOption {

@@ -1,0 +1,51 @@
+//! What a worker sets for its own thread: CPUs, priorities, memory policy.
+
+use crate::error::{Error, Result};
+use model::plan::{JobPlan, MemoryPolicy};
+use std::collections::BTreeSet;
+use sys::schedule;
+
+/// Sets up the calling thread for a job.
+///
+/// # Errors
+/// What the kernel refused, and the option that asked for it.
+pub(super) fn set_up(plan: &JobPlan) -> Result<()> {
+    let failed = |option: &'static str| move |error| Error::job(&plan.name, option, error);
+    let thread = &plan.thread;
+    let cpus = cpus(plan)?;
+    if !cpus.is_empty() {
+        schedule::pin_to(&cpus).map_err(failed("cpus_allowed"))?;
+    }
+    let policy = match &thread.memory {
+        MemoryPolicy::Default => None,
+        MemoryPolicy::Local => Some((schedule::Memory::Local, [].as_slice())),
+        MemoryPolicy::Prefer(node) => Some((schedule::Memory::Prefer, std::slice::from_ref(node))),
+        MemoryPolicy::Bind(nodes) => Some((schedule::Memory::Bind, nodes.as_slice())),
+        MemoryPolicy::Interleave(nodes) => Some((schedule::Memory::Interleave, nodes.as_slice())),
+    };
+    if let Some((policy, nodes)) = policy {
+        schedule::set_memory_policy(policy, nodes).map_err(failed("numa_mem_policy"))?;
+    }
+    if thread.nice != 0 {
+        schedule::set_nice(thread.nice).map_err(failed("nice"))?;
+    }
+    if let Some((class, level)) = thread.io_priority {
+        schedule::set_io_priority(class, level).map_err(failed("prioclass"))?;
+    }
+    Ok(())
+}
+
+/// The CPUs of `cpus_allowed` and of the nodes of `numa_cpu_nodes`; empty means all.
+fn cpus(plan: &JobPlan) -> Result<Vec<u32>> {
+    let mut cpus: BTreeSet<u32> = BTreeSet::new();
+    for node in &plan.thread.nodes {
+        let of_node = schedule::cpus_of_node(*node);
+        cpus.extend(of_node.map_err(|error| Error::job(&plan.name, format!("numa_cpu_nodes: node {node}"), error))?);
+    }
+    let given = &plan.cpus_allowed;
+    match (given.is_empty(), cpus.is_empty()) {
+        (_, true) => Ok(given.clone()),
+        (true, false) => Ok(cpus.into_iter().collect()),
+        (false, false) => Ok(given.iter().copied().filter(|cpu| cpus.contains(cpu)).collect()),
+    }
+}
