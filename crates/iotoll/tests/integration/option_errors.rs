@@ -29,7 +29,7 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --size=0", &["'--size'"]),
         ("run --name=a --percentile_list=nan", &["'--percentile_list'"]),
         ("run --name=a --cpus_allowed=3-0", &["'--cpus_allowed'"]),
-        ("run --name=a --time_based --size=1m", &["time_based", "runtime"]),
+        ("run --name=a --wait_for=b --size=1m", &["wait_for", "'b'"]),
         ("run --name=a --ioengine=null", &["size", "null"]),
         ("run --name=a --ioengine=spin --size=1m", &["spin_cycles"]),
         ("run --name=a --ioengine=null --size=1m --inject_ns=1 --inject_at=wire", &["'--inject_at'", "submit", "nbd"]),

@@ -3,8 +3,10 @@
 mod braces;
 mod origin;
 mod published;
+mod surroundings;
 
 pub use origin::Origin;
+pub use surroundings::Surroundings;
 
 use super::{
     ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Metric, Published,
@@ -12,8 +14,8 @@ use super::{
 };
 use crate::limit::Limit;
 use crate::page_cache::is_buffered;
-use crate::plan::service::{Address, Names, ServicePlan};
-use crate::plan::{DeviceWrites, Plan, Refused, Settings, UnknownOptions, parse};
+use crate::plan::service::{Names, ServicePlan};
+use crate::plan::{Plan, Refused, Settings, parse};
 use std::fmt;
 
 /// An experiment as it was written.
@@ -69,21 +71,6 @@ pub enum Workload {
     Flags(Vec<String>),
     /// A foreign command.
     Command(Vec<String>),
-}
-
-/// What resolving depends on besides the draft.
-#[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// The environment, for `${NAME}` in job files.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a file that a job file includes; `None` if there is no such file.
-    pub included: &'a dyn Fn(&str) -> Option<Result<String, String>>,
-    /// The address that was chosen for a service, by name.
-    pub address: &'a dyn Fn(&str) -> Address,
-    /// What to do with unknown job options.
-    pub unknown_options: UnknownOptions,
-    /// Whether jobs may write to block devices.
-    pub device_writes: DeviceWrites,
 }
 
 /// Why a draft could not be resolved.
@@ -464,14 +451,12 @@ impl Draft {
 mod tests {
     use super::*;
     use crate::experiment::{Setting, When};
+    use crate::plan::service::Address;
 
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
-            environment: &|_| None,
-            included: &|_| None,
             address: &|name| Address { port: 1111, directory: format!("/tmp/{name}") },
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: DeviceWrites::Refuse,
+            ..Surroundings::default()
         }
     }
 

@@ -14,7 +14,6 @@ use crate::envelope::{Envelope, Kind};
 use crate::experiment::draft::{Draft, Surroundings, Workload};
 use crate::experiment::{ArmPlan, Axis, Metric};
 use crate::limit::LimitState;
-use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
 use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
 use crate::slice::rounds::Choice;
@@ -51,14 +50,7 @@ pub(in crate::comparison) fn experiment(draft: Draft) -> crate::experiment::Expe
     };
     let mut arms = vec![arm("baseline", &[])];
     arms.extend((!draft.against_itself).then(|| arm("candidate", &["inject_ns=1"])));
-    let surroundings = Surroundings {
-        environment: &|_| None,
-        included: &|_| None,
-        address: &|_| crate::plan::service::Address::default(),
-        unknown_options: UnknownOptions::Refuse,
-        device_writes: DeviceWrites::Refuse,
-    };
-    Draft { workload, arms, ..draft }.resolve(&surroundings).unwrap()
+    Draft { workload, arms, ..draft }.resolve(&Surroundings::default()).unwrap()
 }
 
 /// A simulated machine: the current values of its clocks, and its background.
