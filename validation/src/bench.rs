@@ -3,6 +3,7 @@
 pub mod evidence;
 pub mod fio;
 pub mod iotoll;
+pub mod loop_disk;
 pub mod memory_disk;
 pub mod recording;
 pub mod rounds;
@@ -51,7 +52,7 @@ impl Bench {
             signal_hook::flag::register(signal, interrupted.clone())?;
         }
         let this = std::env::current_exe()?;
-        let iotoll = iotoll_beside(&this, !["undo", "hostile", "events"].contains(&name))?;
+        let iotoll = iotoll_beside(&this, !["undo", "hostile", "events", "accounts"].contains(&name))?;
         // In the current directory: a temporary directory may be in memory, not on ext4.
         let here = std::env::current_dir()?;
         let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);

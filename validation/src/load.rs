@@ -1,11 +1,13 @@
 //! `validation load NAME …`: the programs with known behaviour that validations measure.
 
+mod accounted;
 mod bare_exchange;
 mod bare_pread;
 mod bare_sendto;
 mod burner;
 mod hog;
 mod ping_pong;
+mod pipe_pair;
 mod planted;
 mod remote_verify;
 mod restless_hog;
@@ -17,7 +19,9 @@ use anyhow::Context;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+pub use accounted::Truth;
 pub use ping_pong::read_trips;
+pub use pipe_pair::read_nanos;
 
 struct Load {
     name: &'static str,
@@ -25,7 +29,10 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 15] = [
+/// Also as many more words as there are.
+const MORE: &str = "WORD…";
+
+const LOADS: [Load; 22] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
@@ -40,6 +47,13 @@ const LOADS: [Load; 15] = [
     Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },
     Load { name: "planted", arguments: &["IOS"], run: planted::run },
     Load { name: "contended", arguments: &["IOS"], run: planted::contend },
+    Load { name: "known-spin", arguments: &["SECONDS", "FILE"], run: accounted::spin },
+    Load { name: "known-system-calls", arguments: &["SECONDS", "FILE"], run: accounted::system_calls },
+    Load { name: "known-datagrams", arguments: &["DATAGRAMS", "FILE"], run: accounted::datagrams },
+    Load { name: "known-timers", arguments: &["SECONDS", "FILE", "MICROS"], run: accounted::timers },
+    Load { name: "known-ring-workers", arguments: &["SECONDS", "FILE", MORE], run: accounted::ring_workers },
+    Load { name: "known-kernel-workers", arguments: &["SECONDS", "FILE", "DEVICE"], run: accounted::kernel_workers },
+    Load { name: "pipe-pair", arguments: &["CPU", "TRIPS", "FILE"], run: pipe_pair::run },
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 
@@ -52,7 +66,8 @@ pub fn usage() -> String {
 pub fn main(arguments: &[&str]) -> ExitCode {
     let named = arguments.split_first().and_then(|(name, rest)| {
         let load = LOADS.iter().find(|load| load.name == *name)?;
-        (rest.len() == load.arguments.len()).then_some((load, rest))
+        let more = load.arguments.last() == Some(&MORE) && rest.len() > load.arguments.len();
+        (more || rest.len() == load.arguments.len()).then_some((load, rest))
     });
     let Some((load, rest)) = named else {
         eprintln!("usage:\n{}", usage());

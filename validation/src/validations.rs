@@ -3,6 +3,7 @@
 //! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
 //! status 1.
 
+mod accounts;
 mod beside_others;
 mod blast;
 mod compare;
@@ -45,7 +46,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 32] = [
+const VALIDATIONS: [Validation; 33] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -73,6 +74,13 @@ const VALIDATIONS: [Validation; 32] = [
         seconds: 5.0,
         rounds: 6,
         run: beside_others::validate,
+    },
+    Validation {
+        name: "accounts",
+        shows: "CPU time of planted loads is in its account and in no other, and what keeping accounts costs; needs root, fio and losetup (4 min)",
+        seconds: 4.0,
+        rounds: 3,
+        run: accounts::validate,
     },
     Validation {
         name: "events",

@@ -1,5 +1,7 @@
 //! What is read of an ELF file: the libraries of a program, its functions, and the description of a kernel module.
 
+mod stubs;
+
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -75,6 +77,9 @@ impl Segment {
     }
 }
 
+/// Ends the name of a stub that calls a function of a library.
+pub(crate) use stubs::SUFFIX as STUB;
+
 /// A function of a program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
@@ -84,7 +89,7 @@ pub(crate) struct Function {
     pub name: String,
 }
 
-/// The loaded segments of a program or library, and its functions; `None` if it is something else.
+/// The loaded segments of a program or library, its functions, and its stubs of calls to libraries; `None` if it is something else.
 pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
     let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
     let symbols = file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Text);
@@ -93,7 +98,9 @@ pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
         let (address, length) = (symbol.address(), symbol.size());
         Some(Function { address, length, name: symbol.name().ok()?.to_owned() })
     });
-    Some((segments(&file), functions.collect()))
+    let functions: Vec<Function> = functions.collect();
+    let stubs = stubs::stubs(&file, &functions);
+    Some((segments(&file), [functions, stubs].concat()))
 }
 
 /// What unwinding the stacks of a file's functions takes.

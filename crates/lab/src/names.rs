@@ -182,6 +182,9 @@ impl Program {
 
 /// The name as its programmer wrote it, in Rust or C++.
 fn demangled(name: &str) -> String {
+    if let Some(called) = name.strip_suffix(elf::STUB) {
+        return demangled(called) + elf::STUB;
+    }
     if let Ok(rust) = try_demangle(name) {
         return format!("{rust:#}");
     }
@@ -199,6 +202,7 @@ mod tests {
         assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(demangled("vfs_read"), "vfs_read");
         assert_eq!(demangled("_Z"), "_Z");
+        assert_eq!(demangled("_ZN2OplsEi@plt"), "Op::operator<<(int)@plt");
     }
 
     const KALLSYMS: &str = "ffffffff81000100 t alpha\nffffffff810000f0 t __pfx_alpha\nffffffff81000200 D data\n\

@@ -1,7 +1,11 @@
 //! What /proc says about processes.
 
+use model::record::Holder;
 use std::fs;
 use std::path::Path;
+
+/// Of a thread of the kernel, linux/sched.h.
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Entries of a directory whose names are numbers: processes, threads, interrupts.
 pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
@@ -21,8 +25,6 @@ pub(crate) struct Stat {
 impl Stat {
     /// Reads the file in the directory of a process or a thread. `None` if it has ended.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        /// linux/sched.h
-        const PF_KTHREAD: u64 = 0x0020_0000;
         // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may contain any byte, and a long
         // name may be cut within a character.
         let stat = fs::read(directory.join("stat")).ok()?;
@@ -34,6 +36,30 @@ impl Stat {
         let flags: u64 = fields.nth(4)?.parse().ok()?;
         Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0 })
     }
+}
+
+/// Threads of programs that are ready to run with a real-time priority, except those of this process.
+pub(crate) fn real_time_tasks() -> Vec<Holder> {
+    let own = std::process::id();
+    let processes = numbered(Path::new("/proc")).into_iter().filter(|process| *process != own);
+    let threads = processes.flat_map(|process| {
+        let directory = Path::new("/proc").join(process.to_string()).join("task");
+        numbered(&directory).into_iter().map(move |thread| directory.join(thread.to_string()))
+    });
+    threads
+        .filter_map(|thread| real_time_task(&String::from_utf8_lossy(&fs::read(thread.join("stat")).ok()?)))
+        .collect()
+}
+
+/// By a line of `stat`; `None` if it is not one.
+fn real_time_task(stat: &str) -> Option<Holder> {
+    let (head, tail) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    // proc_pid_stat(5) counts fields from 1, and these from the third on.
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let ready = fields.first() == Some(&"R") && number(9)? & PF_KTHREAD == 0;
+    let priority = u32::try_from(number(40)?).ok().filter(|priority| ready && *priority > 0)?;
+    Some(Holder { name: head.split_once('(')?.1.to_owned(), priority, cpu: u32::try_from(number(39)?).ok()? })
 }
 
 /// Whether a process is `ancestor`, or descends from it as far as parents are known.
@@ -60,6 +86,21 @@ mod tests {
         assert_eq!(read("6 (x) S 5 0 0 0 -1 4194304 0 0"), stat("x", 5, false));
         assert_eq!(read("6 (x) S"), None);
         assert_eq!(Stat::read(&directory.path().join("ended")), None);
+    }
+
+    #[test]
+    fn only_ready_threads_of_programs_with_a_real_time_priority_are_told() {
+        let stat = |state: &str, flags: u32, priority: u32| {
+            let zeroes = |count: usize| "0 ".repeat(count);
+            format!("7 (a) b) {state} {}{flags} {}3 {priority} 1 {}", zeroes(5), zeroes(29), zeroes(11))
+        };
+        let holder = Holder { name: "a) b".to_owned(), priority: 50, cpu: 3 };
+        assert_eq!(real_time_task(&stat("R", 0, 50)), Some(holder));
+        for other in [stat("S", 0, 50), stat("R", 0x0020_0000, 50), stat("R", 0, 0), "7 (a) R 1".to_owned()] {
+            assert_eq!(real_time_task(&other), None, "{other}");
+        }
+        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        assert_eq!(real_time_task(&own), None);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Takes snapshots of the machine at the boundaries of windows, while a workload runs or none does.
 
 use crate::meter::{MeterSet, Windows, Work};
+use crate::proc_files::real_time_tasks;
 use model::meter::Meter;
 use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
+use model::unit::Nanos;
 use std::time::{Duration, Instant};
 
 /// Length of the first windows. Shorter ones would contain too few wake-ups at the resolution of the readers
@@ -23,6 +25,8 @@ const FAVOURED_WINDOWS: usize = 5;
 const EVENT_WINDOW: Duration = Duration::from_millis(100);
 /// Readings of the counts in such a window: their spread gives the interval also of a short run.
 const READINGS: u32 = 4;
+/// A boundary that comes later than this after the end of its window waited for a CPU.
+const LATE: Duration = Duration::from_millis(250);
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
@@ -59,8 +63,11 @@ pub fn watch(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     // Real-time priority, so that a boundary does not wait behind the workload. Without the permission a boundary comes
     // later, and its time stamps show it; children run with ordinary priority. Only while watching: laying out files
     // and studying take long and must not keep other processes from a CPU.
-    let real_time = set_class(Class::RealTime).is_ok();
-    let stretch = watch_at_once(meters, subject);
+    let real_time = set_class(Class::Watching).is_ok();
+    let mut stretch = watch_at_once(meters, subject);
+    if let Some(starved) = &mut stretch.starved {
+        starved.priority = real_time.then(|| sys::schedule::WATCHING.into());
+    }
     if real_time {
         // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
@@ -80,10 +87,15 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     subject.begin();
     loop {
         let length = rotation.length(started.elapsed());
+        let begun = Instant::now();
         let over = match rotation.mode() {
             Mode::Events(_) => count_events(meters, subject, length),
             Mode::Quiet | Mode::Alone(_) | Mode::Gap => subject.wait(length),
         };
+        let late = begun.elapsed().saturating_sub(length);
+        if late > LATE {
+            note_starved(&mut stretch, late);
+        }
         rotation.advance(meters.favoured());
         let mode = if over { Mode::Gap } else { rotation.mode() };
         stretch.snapshots.push(snapshot(meters, mode, subject));
@@ -92,6 +104,17 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
         }
         if over {
             return stretch;
+        }
+    }
+}
+
+/// Who kept this thread from the CPUs, as far as it still wants one.
+fn note_starved(stretch: &mut Stretch, late: Duration) {
+    let starved = stretch.starved.get_or_insert_default();
+    starved.waited_nanos += Nanos(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+    for holder in real_time_tasks() {
+        if !starved.holders.iter().any(|known| (&known.name, known.cpu) == (&holder.name, holder.cpu)) {
+            starved.holders.push(holder);
         }
     }
 }
@@ -225,6 +248,14 @@ mod tests {
         assert_eq!(cycle(&windows, None), [quiet, quiet, quiet, gap, accounts, gap, first, gap, second, gap]);
         let rotation = Rotation { place: 6, ..Rotation::new(windows) };
         assert_eq!((rotation.mode(), rotation.length(Duration::from_secs(600))), (first, EVENT_WINDOW));
+    }
+
+    #[test]
+    fn late_boundaries_are_added_up() {
+        let mut stretch = Stretch::default();
+        (0..2).for_each(|_| note_starved(&mut stretch, Duration::from_millis(300)));
+        let starved = stretch.starved.unwrap();
+        assert_eq!((starved.waited_nanos, starved.priority), (Nanos::from_millis(600), None));
     }
 
     #[test]

@@ -157,6 +157,31 @@ pub struct Stretch {
     /// CPU time of every task of the machine over the stretch: the difference between a scan at its beginning and one
     /// at its end.
     pub tasks: Option<TaskTimes>,
+    /// Boundaries that came late because iotoll got no CPU; `None` if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starved: Option<Box<Starved>>,
+}
+
+/// Waiting of iotoll for a CPU at boundaries of windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starved {
+    /// In all, beyond the ends that the windows were to have.
+    pub waited_nanos: Nanos,
+    /// iotoll's real-time priority; `None` if it has none.
+    pub priority: Option<u32>,
+    /// Real-time tasks that still wanted a CPU then.
+    pub holders: Vec<Holder>,
+}
+
+/// A real-time task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Name of the task (`comm`).
+    pub name: String,
+    /// Its real-time priority, 1 to 99.
+    pub priority: u32,
+    /// The CPU that it ran on last.
+    pub cpu: u32,
 }
 
 /// What happens between a snapshot and the next one.

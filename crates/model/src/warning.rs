@@ -90,6 +90,8 @@ pub enum Code {
     RecorderShares,
     /// A quantum of a recording holds few I/Os: a whole one more or less looks like noise, and a steady rate beats with the quantum.
     FewIosPerQuantum,
+    /// iotoll got no CPU for a while, so windows are missing.
+    Starved,
     /// Many readings of a recording were late, so short stalls cannot be seen.
     LateReadings,
     /// The hypervisor stole CPU time.

@@ -204,8 +204,8 @@ fn points(finding: &BlastFinding) -> Block {
     let dearest = finding.points.iter().filter_map(|point| point.cycles_per_packet).map(|cycles| cycles.value);
     let cycles = Scale::of(CYCLES, dearest.fold(0.0, f64::max));
     for point in &finding.points {
-        let ends = |estimate: Option<Estimate>| {
-            let text = estimate.map(|one| number::plus_minus(one.value, one.low, one.high));
+        let ends = |units, estimate: Option<Estimate>| {
+            let text = estimate.map(|one| number::plus_minus_in(units, one.value, one.low, one.high));
             Cell::new(Tone::Faint, text.unwrap_or_else(|| MISSING.to_owned()))
         };
         let unit = |number: String, unit: &str| if unit.is_empty() { number } else { format!("{number} {unit}") };
@@ -215,14 +215,14 @@ fn points(finding: &BlastFinding) -> Block {
             Cell::from(submitters),
             Cell::from(seed_form(point)),
             Cell::new(Tone::Strong, unit(delivered.cell(point.delivered_per_second), delivered.unit)),
-            ends(Some(point.delivered)),
+            ends(COUNT, Some(point.delivered)),
             Cell::new(
                 Tone::Strong,
                 point
                     .cycles_per_packet
                     .map_or_else(|| MISSING.to_owned(), |one| unit(cycles.cell(one.value), cycles.unit)),
             ),
-            ends(point.cycles_per_packet),
+            ends(CYCLES, point.cycles_per_packet),
             few(point.context_switches_per_packet),
         ];
         cells.extend(probes.iter().map(|probe| few(point.probes_per_packet.get(*probe).copied().flatten())));

@@ -209,6 +209,16 @@ pub fn plus_minus(value: f64, low: Option<f64>, high: Option<f64>) -> String {
     if half.is_finite() { format!("±{}", percent(half)) } else { MISSING.to_owned() }
 }
 
+/// Half the interval's width: relative to the value as [`plus_minus`] shows it, or in units where it exceeds the value, "±0.21 kcycles": of a
+/// figure near 0 a percentage says nothing.
+pub fn plus_minus_in(units: Units, value: f64, low: Option<f64>, high: Option<f64>) -> String {
+    let half = low.zip(high).map(|(low, high)| (high - low) / 2.0);
+    match half.filter(|half| half.is_finite() && *half > value.abs()) {
+        Some(half) => format!("±{}", with_unit(units, half)),
+        None => plus_minus(value, low, high),
+    }
+}
+
 fn join(number: &str, unit: &str) -> String {
     if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
 }
@@ -330,6 +340,16 @@ mod tests {
         assert_eq!(plus_minus(6.91, Some(6.84), Some(6.98)), "±1.0 %");
         assert_eq!(plus_minus(0.0, Some(-1.0), Some(1.0)), MISSING);
         assert_eq!(plus_minus(6.91, None, None), MISSING);
+    }
+
+    #[test]
+    fn half_intervals_of_figures_near_zero_are_in_units() {
+        assert_eq!(plus_minus_in(CYCLES, 6910.0, Some(6840.0), Some(6980.0)), "±1.0 %");
+        assert_eq!(plus_minus_in(CYCLES, 3.0, Some(-207.0), Some(213.0)), "±210 cycles");
+        assert_eq!(plus_minus_in(CYCLES, -3.0, Some(-2103.0), Some(2097.0)), "±2.10 kcycles");
+        assert_eq!(plus_minus_in(COUNT, 0.0, Some(0.0), Some(0.0)), MISSING);
+        assert_eq!(plus_minus_in(CYCLES, 3.0, None, None), MISSING);
+        assert_eq!(plus_minus_in(CYCLES, 3.0, Some(f64::NEG_INFINITY), Some(1.0)), MISSING);
     }
 
     proptest! {

@@ -113,6 +113,8 @@ pub fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
     let outcome = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+/// The real-time priority of [`Class::Watching`].
+pub const WATCHING: u8 = 98;
 
 /// A scheduling class for the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +122,9 @@ pub enum Class {
     /// SCHED_FIFO at its lowest priority: preempts every ordinary thread. Requires CAP_SYS_NICE or an RLIMIT_RTPRIO.
     /// Threads and processes that it starts are ordinary again.
     RealTime,
+    /// The same at a priority above those of loads and of threaded interrupts, for threads that run for some milliseconds at a time. The
+    /// kernel's own watchdogs are above it.
+    Watching,
     /// SCHED_OTHER, the default class.
     Ordinary,
     /// SCHED_IDLE: runs only if nothing else wants the CPU.
@@ -128,14 +133,20 @@ pub enum Class {
 
 /// Sets the scheduling class of the calling thread.
 pub fn set_class(class: Class) -> io::Result<()> {
+    set_class_of(0, class)
+}
+
+/// Sets the scheduling class of a thread; 0 is the calling one.
+pub fn set_class_of(thread: i32, class: Class) -> io::Result<()> {
     let (policy, priority) = match class {
         Class::RealTime => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
+        Class::Watching => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, WATCHING.into()),
         Class::Ordinary => (libc::SCHED_OTHER, 0),
         Class::Idle => (libc::SCHED_IDLE, 0),
     };
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: pid 0 is the calling thread, and `parameters` is a valid structure for the call.
-    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {
+    // SAFETY: `parameters` is a valid structure for the call.
+    if unsafe { libc::sched_setscheduler(thread, policy, &parameters) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
@@ -164,7 +175,8 @@ mod tests {
             assert_eq!(allowed_cpus_of(thread_id().unsigned_abs()).unwrap(), [first]);
             assert!(pin_to(&[u32::MAX]).is_err());
             set_class(Class::Idle).unwrap();
-            set_class(Class::Ordinary).unwrap();
+            set_class_of(thread_id(), Class::Ordinary).unwrap();
+            assert!(set_class_of(i32::MAX, Class::Idle).is_err());
         })
         .join()
         .unwrap();

@@ -10,6 +10,12 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::with_error(mean, (squares / (count - 1.0) / count).sqrt(), count - 1.0)
 }
 
+/// In another unit.
+pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
+    let scale = |value: f64| value * factor;
+    Estimate { value: scale(estimate.value), low: estimate.low.map(scale), high: estimate.high.map(scale) }
+}
+
 /// Median; the mean of the two middle values if their number is even; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

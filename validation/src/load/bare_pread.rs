@@ -5,7 +5,7 @@ use super::argument;
 use anyhow::{bail, ensure};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,9 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(argument::<PathBuf>(arguments, 0)?)?;
     let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
     let block: usize = argument(arguments, 2)?;
-    let offsets = offsets(file.metadata()?.len(), block as u64);
+    let metadata = file.metadata()?;
+    let size = if metadata.file_type().is_block_device() { sys::device::size(&file)? } else { metadata.len() };
+    let offsets = offsets(size, block as u64);
     ensure!(block > 0 && !offsets.is_empty(), "the file is shorter than a block of {block} bytes");
     let mut memory = vec![1; block + PAGE];
     let aligned = memory.as_ptr().align_offset(PAGE);

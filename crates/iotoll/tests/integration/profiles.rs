@@ -92,6 +92,66 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
 }
 
+/// Calls a function of a library, and code that it makes in its memory and names as JVMs and Node.js do: a loop.
+#[cfg(target_arch = "x86_64")]
+const MADE: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+extern void planted_callee(void);
+static const unsigned char loop[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3}; /* dec %rdi; jnz; ret */
+int main(void) {
+    char path[64];
+    struct timespec begin, now;
+    unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(code + 256, loop, sizeof loop);
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    FILE *map = fopen(path, "w");
+    fprintf(map, "%lx %x planted made code\n", (long)code + 256, (int)sizeof loop);
+    fclose(map);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        ((void (*)(long))(code + 256))(1000000);
+        for (int i = 0; i < 100000; i++) planted_callee();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begin.tv_sec < 3);
+    unlink(path);
+    return 0;
+}
+"#;
+
+/// Also when the program has ended, and has removed the file, before its last functions are named.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_that_a_program_makes_and_stubs_of_calls_have_names() {
+    let folder = Folder::new();
+    folder.write("made.c", MADE);
+    folder.write("callee.c", "void planted_callee(void) {}");
+    let path = |name: &str| folder.path(name);
+    let compile = |words: &[&str], files: &[&str]| {
+        let files = files.iter().map(|file| path(file));
+        assert!(Command::new("cc").arg("-O1").args(words).args(files).status().unwrap().success());
+    };
+    let library = path("libcallee.so").display().to_string();
+    compile(&["-shared", "-fPIC", "-o", &library], &["callee.c"]);
+    let program = path("made").display().to_string();
+    let folder_of_library = format!("-Wl,-rpath,{}", path("").display());
+    compile(&["-fplt", &folder_of_library, "-o", &program], &["made.c", "libcallee.so"]);
+    let words = format!("cost --quiet --profile --no-save --format json --ios 1000000 -- {program}");
+    let finding = folder.iotoll(&words).run().json();
+    let Some(phase) = phase("code_that_a_program_makes_and_stubs_of_calls_have_names", &finding) else { return };
+    let symbols = phase["symbols"].as_array().unwrap();
+    let samples = |module: &str, symbol: &str| {
+        let of_it = symbols.iter().filter(|it| it["module"] == module && it["symbol"] == symbol);
+        of_it.map(|it| number(&it["samples"])).sum::<f64>()
+    };
+    assert!(samples("JIT", "planted made code") > 20.0, "{symbols:?}");
+    assert!(samples("made", "planted_callee@plt") > 20.0, "{symbols:?}");
+    assert!(samples("libcallee.so", "planted_callee") > 0.0, "{symbols:?}");
+}
+
 /// Processes that begin in a window, and mostly end in it.
 #[test]
 fn functions_of_children_are_the_commands() {

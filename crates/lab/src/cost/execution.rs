@@ -237,7 +237,7 @@ mod tests {
 
     fn stretch(seconds: &[u64]) -> Stretch {
         let snapshot = |seconds: &u64| Snapshot { at_nanos: Nanos::from_secs(*seconds), ..Snapshot::default() };
-        Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
+        Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None, starved: None }
     }
 
     fn says(begin: u64, end: u64) -> ProgramReport {

@@ -16,7 +16,7 @@ mod totals;
 
 use calibration::{Calibration, split};
 use instructions::{Instructions, Interrupt, Maps};
-use layout::{Account, Layout, header_word};
+use layout::{Account, Layout, Table, header_word};
 use model::unit::Nanos;
 use origins::Origins;
 use std::collections::HashMap as StdHashMap;
@@ -295,8 +295,10 @@ impl Accounts {
         let totals = &mut attached.totals;
         totals.close(closed, self.accounts(closed));
         totals.add_tasks(closed, &self.maps.tasks.drain()?);
+        totals.add_places(&self.take_table(closed, Table::Tasks));
         totals.add_parents(&self.maps.parents.drain()?);
-        totals.add_wakes(&self.maps.wakes.drain()?);
+        let wakes = self.maps.wakes.drain()?.into_iter().map(|(key, [count])| (key, count));
+        totals.add_wakes(wakes.chain(self.take_table(closed, Table::Wakes)));
         let mut times = AccountTimes {
             left_out: self.programs.left_out()?.saturating_sub(attached.left_out_before),
             ..AccountTimes::default()
@@ -323,6 +325,17 @@ impl Accounts {
             }
         }
         sums
+    }
+
+    /// Empties a table of a closed bank: the keys and sums of all CPUs.
+    fn take_table(&self, bank: usize, table: Table) -> Vec<(u64, u64)> {
+        let first = self.layout.first_word_of(bank, table);
+        let words = move |words: &'_ [AtomicU64]| -> Vec<(u64, u64)> {
+            let places = words.get(first..first + 2 * self.layout.places()).unwrap_or_default().chunks_exact(2);
+            let take = |word: Option<&AtomicU64>| word.map_or(0, |word| word.swap(0, Ordering::Relaxed));
+            places.map(|place| (take(place.first()), take(place.last()))).filter(|(key, _)| *key != 0).collect()
+        };
+        self.maps.states.values().flat_map(words).collect()
     }
 
     /// A bank's words of each CPU.

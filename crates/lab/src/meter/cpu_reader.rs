@@ -103,7 +103,7 @@ impl CpuReader {
     fn serve(mut self, board: &Board) {
         // Without pinning and priority a reading is late, not wrong: it has its own time stamp.
         let _ = sys::schedule::pin_to(&[self.cpu]);
-        let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
+        let _ = sys::schedule::set_class(sys::schedule::Class::Watching);
         let mut seen = 0;
         let mut state = board.lock();
         self.answer(&mut state, board, CpuReading { cpu: self.cpu, ..CpuReading::default() });

@@ -5,6 +5,7 @@
 
 mod kernel_code;
 mod listings;
+mod made_code;
 mod processes;
 
 use super::account_windows::Relations;
@@ -20,16 +21,20 @@ use model::record::Mode;
 use model::unit::Nanos;
 use processes::{Place, Processes};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use sys::clock::monotonic_nanos;
+use sys::clock::{ThreadClock, monotonic_nanos};
 use sys::perf::{DEFAULT_PERIOD_NANOS, SampleEvent, StackSampler};
+use sys::schedule::{Class, set_class, set_class_of, thread_id};
 
 /// The mode of its windows.
 const SAMPLED: Mode = Mode::Alone(Meter::Sampler);
 /// Windows that are named together.
 const TOGETHER: usize = 3;
+/// Ordinary programs that share all CPUs with others wait less.
+const SOON: Duration = Duration::from_millis(100);
 /// A tenth of what a buffer of the usual size holds.
 const DRAINED_EVERY: Duration = Duration::from_millis(20);
 
@@ -170,15 +175,48 @@ impl Sampling {
 }
 
 /// The profile of all that was collected, named by a thread of ordinary priority: the one that watches must not keep the load from a CPU for
-/// so long.
+/// so long, unless real-time tasks hold all CPUs.
 fn named(naming: &Naming<'_>, collected: &mut Collected, listings: &mut Listings) -> Option<Profile> {
+    if !ordinary_threads_run() {
+        return Some(naming.profile(collected, listings));
+    }
     std::thread::scope(|scope| {
-        let naming = scope.spawn(|| {
-            let _ = sys::schedule::set_class(sys::schedule::Class::Ordinary);
-            naming.profile(collected, listings)
+        let ((begins, begun), (ends, ended)) = (channel(), channel::<()>());
+        let naming = scope.spawn(move || {
+            let _ = set_class(Class::Ordinary);
+            let _ = begins.send(thread_id());
+            let profile = naming.profile(collected, listings);
+            drop(ends);
+            profile
         });
+        if let Ok(thread) = begun.recv() {
+            help_if_starved(thread, &ended);
+        }
         naming.join().ok()
     })
+}
+
+/// Waits for a thread of ordinary priority to end, and raises its priority when others leave it no CPU.
+fn help_if_starved(thread: i32, ended: &Receiver<()>) {
+    /// What the kernel keeps for ordinary threads beside real-time ones is half of it.
+    const LEAST: u64 = 10;
+    let clock = ThreadClock::of_thread(thread.unsigned_abs());
+    let mut before = clock.nanos().unwrap_or(0);
+    while ended.recv_timeout(SOON * 5) == Err(RecvTimeoutError::Timeout) {
+        let now = clock.nanos().unwrap_or(u64::MAX);
+        if now.saturating_sub(before) * LEAST < u64::try_from((SOON * 5).as_nanos()).unwrap_or(u64::MAX) {
+            let _ = set_class_of(thread, Class::Watching);
+            return;
+        }
+        before = now;
+    }
+}
+
+/// Whether a thread of ordinary priority soon gets a CPU. One that does not ends later by itself.
+fn ordinary_threads_run() -> bool {
+    let (runs, told) = channel();
+    let thread = std::thread::Builder::new().name("iotoll-asks".to_owned()).stack_size(64 << 10);
+    thread.spawn(move || runs.send(()).is_ok()).is_ok() && told.recv_timeout(SOON).is_ok()
 }
 
 impl Drop for Sampling {
@@ -194,7 +232,7 @@ impl Drop for Sampling {
 
 fn drain_regularly(board: &Board) {
     // Where programs keep all CPUs busy, a thread that waits for its turn loses samples. Without the right, some are lost, and counted.
-    let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
+    let _ = set_class(Class::Watching);
     let mut state = board.lock();
     while !state.ending {
         state = if state.running {
@@ -249,6 +287,9 @@ impl Collected {
                     Some(registers) => self.processes.unwind(sample.process, registers, sample.stack),
                     None => (Vec::new(), true),
                 };
+                if program.iter().any(|place| place.file.is_none()) {
+                    self.processes.runs_made_code(sample.process);
+                }
                 if sample.process != 0 {
                     self.busy += 1;
                     // Now, because the thread may have ended when the window has.
@@ -302,7 +343,7 @@ impl Naming<'_> {
         for (sampled, count) in samples {
             let kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
             let Some((kind, name, owner)) = self.account(&sampled, &kernel, &mut collected.processes) else { continue };
-            let program = sampled.program.iter().map(|place| collected.processes.function(*place));
+            let program = sampled.program.iter().map(|place| collected.processes.function(sampled.process, *place));
             let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
                 let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
                 let place = *places.entry(function.clone()).or_insert(next);

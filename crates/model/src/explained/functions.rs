@@ -302,7 +302,7 @@ mod tests {
             vec![at(1000, Mode::Quiet), at(3000, alone), at(4000, alone), at(4500, alone), at(5000, Mode::Gap)];
         snapshots.last_mut().unwrap().profile = Some(Box::new(profile));
         let interval = IoInterval { begin_nanos: Nanos::from_millis(1000), end_nanos: Nanos::from_millis(5000) };
-        let stretch = Stretch { snapshots, tasks: None };
+        let stretch = Stretch { snapshots, tasks: None, starved: None };
         let execution = Execution { stretch, io_interval: Some(interval), ..Execution::default() };
         let slice = SliceRecord { case: Some(0), reading: SliceReading::Execution(execution) };
         let sum = OfCase::sum(&[&slice], 10.0, 1e9);

@@ -7,10 +7,11 @@ use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
 use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
+use crate::elided_list::elided_list;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
 use crate::probe;
-use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
+use crate::record::{Canaries, Execution, Holder, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
@@ -42,6 +43,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     meters(finding, &mut found);
     background(record, finding, &mut found);
     steal(record, finding, &mut found);
+    found.extend(starved(record));
     for phase in &finding.phases {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }
@@ -261,6 +263,30 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         );
         found.push(Warning::new(Code::BackgroundSqueezed, message));
     }
+}
+
+/// Who kept iotoll from the CPUs at boundaries of windows.
+fn starved(record: &Record) -> Option<Warning> {
+    let executions = record.phases.iter().flat_map(|phase| &phase.executions);
+    let starved = executions.filter_map(|execution| execution.stretch.starved.as_ref());
+    let longest = starved.max_by_key(|starved| starved.waited_nanos)?;
+    let holder = |it: &Holder| format!("{} (priority {}, CPU {})", it.name, it.priority, it.cpu);
+    let holders: Vec<String> = longest.holders.iter().map(holder).collect();
+    let why = match (longest.priority, holders.as_slice()) {
+        (None, []) => "it has no right to a real-time priority; run as root, or keep a CPU free".to_owned(),
+        (Some(own), []) => format!(
+            "its real-time priority is {own}; tasks with a higher one held all CPUs, or the machine stood still"
+        ),
+        (own, several) => {
+            let own = own.map_or_else(|| "has no real-time priority".to_owned(), |own| format!("has priority {own}"));
+            format!("real-time tasks held them: {}; iotoll {own}", elided_list(several, ", "))
+        }
+    };
+    let waited = longest.waited_nanos.seconds();
+    let message = format!(
+        "iotoll got no CPU for {waited:.1} s while windows were to end: {why}. Windows are missing, so accounts, functions and intervals may be too"
+    );
+    Some(Warning::new(Code::Starved, message))
 }
 
 fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {

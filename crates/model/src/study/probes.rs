@@ -168,7 +168,7 @@ mod tests {
                 ..Snapshot::default()
             }
         };
-        Stretch { snapshots: (0..).zip(values).map(snapshot).collect(), tasks: None }
+        Stretch { snapshots: (0..).zip(values).map(snapshot).collect(), tasks: None, starved: None }
     }
 
     fn growing(first: f64, by: f64) -> Stretch {

@@ -6,6 +6,7 @@ mod events;
 mod hostile;
 mod limits;
 mod placement;
+mod starved;
 mod stepping;
 mod symbols;
 
@@ -99,7 +100,7 @@ impl Machine {
     }
 
     fn stretch(self) -> Stretch {
-        Stretch { snapshots: self.snapshots, tasks: Some(TaskTimes::default()) }
+        Stretch { snapshots: self.snapshots, tasks: Some(TaskTimes::default()), starved: None }
     }
 }
 

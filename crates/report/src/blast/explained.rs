@@ -68,7 +68,7 @@ fn table(points: &[&PointFinding]) -> Table {
         let mut cells: Vec<Cell> = several.then(|| Cell::from(short_name(point))).into_iter().collect();
         cells.push(Cell::from(&account.name));
         cells.push(Cell::from(number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost))));
-        cells.push(Cell::new(Tone::Faint, number::plus_minus(cost.value, cost.low, cost.high)));
+        cells.push(Cell::new(Tone::Faint, number::plus_minus_in(CYCLES, cost.value, cost.low, cost.high)));
         cells.push(Cell::from(number::percent(account.share)));
         if several {
             let change = account.change_cycles_per_packet;

@@ -20,6 +20,11 @@ pub(super) const TASK_WORDS: usize = 4;
 const TASK_NAME: i32 = 16;
 const NAME_BYTES: i32 = 16;
 
+/// Where on the stack the key of a task is.
+const TASK_KEY: i16 = -16;
+/// The sum of a place in a table.
+const SUM: i16 = ACCOUNTS + 8;
+
 /// The maps that the programs write.
 #[derive(Debug)]
 pub(super) struct Maps {
@@ -84,10 +89,21 @@ impl<'maps> Instructions<'maps> {
         // The idle task, for the first time.
         draft.code.load(Eight, R1, ARGUMENTS, FROM).store(Eight, HEADER, IDLE_TASK, R1);
         draft.move_to_idle_entry();
-        let end = draft.end;
+        let (end, miss, keep) = (draft.end, draft.code.label(), draft.code.label());
         draft.code.jump(end).bind(task);
+        // Mostly the task has a place in this CPU's table.
+        draft.code.copy(R2, R0).copy(R3, OPEN_BANK);
+        draft.find_place(Table::Tasks);
+        draft.code.load(Eight, R1, R3, ACCOUNTS).jump_if(R1, NotEqual, R0, miss);
+        draft.take_task_time();
+        draft.code.load(Eight, R2, R3, SUM).compute(Add, R2, R1).store(Eight, R3, SUM, R2).jump(end).bind(miss);
         draft.bank_word_to_r9();
         draft.move_to_task();
+        // It has an entry with its name now, and gets the place if that is free.
+        draft.code.load(Eight, R0, R10, TASK_KEY).copy(R2, R0).copy(R3, OPEN_BANK);
+        draft.find_place(Table::Tasks);
+        draft.code.load(Eight, R1, R3, ACCOUNTS).jump_if_constant(R1, NotEqual, 0, keep);
+        draft.code.store(Eight, R3, ACCOUNTS, R0).bind(keep);
         draft.finish()
     }
 
@@ -196,14 +212,15 @@ impl<'maps> Instructions<'maps> {
         draft.finish()
     }
 
-    /// `sched_process_exec`: a task that has an entry has a new name.
+    /// `sched_process_exec`: a task has a new name. One that has only a place in a table may have no entry.
     pub(super) fn rename(&self) -> Assembled<'maps> {
         let mut draft = self.draft(Interrupts::MayCome);
-        let end = draft.end;
-        const KEY: i16 = -8;
-        draft.code.call(Helper::ProcessAndThread).store(Eight, R10, KEY, R0);
-        draft.code.address(R2, R10, KEY.into()).map(R1, &self.maps.tasks).call(Helper::MapLookup);
-        draft.code.jump_if_constant(R0, Equal, 0, end);
+        let (end, found) = (draft.end, draft.code.label());
+        draft.code.call(Helper::ProcessAndThread).store(Eight, R10, TASK_KEY, R0);
+        draft.find_task();
+        draft.code.jump_if_constant(R0, NotEqual, 0, found);
+        draft.make_task();
+        draft.code.jump(end).bind(found);
         draft.code.address(R1, R0, TASK_NAME).set(R2, NAME_BYTES).call(Helper::TaskName);
         draft.finish()
     }
@@ -255,6 +272,16 @@ impl<'maps> Instructions<'maps> {
         draft.code.jump(known).bind(in_task);
         draft.code.call(Helper::ProcessAndThread).copy(R9, R0).compute_constant(ShiftRight, R9, 32).bind(known);
         draft.code.load(Four, R8, R10, PROCESS);
+        // Mostly the pair has a place in this CPU's table.
+        let (in_table, in_hash) = (draft.code.label(), draft.code.label());
+        draft.code.copy(R1, R9).compute_constant(ShiftLeft, R1, 32).compute(Add, R1, R8);
+        draft.code.copy(R2, R9).compute_constant(ShiftLeft, R2, 2).compute(Add, R2, R8);
+        draft.code.load(Eight, R3, HEADER, BANK).compute_constant(And, R3, self.layout.bank()).compute(Add, R3, HEADER);
+        draft.find_place(Table::Wakes);
+        draft.code.load(Eight, R2, R3, ACCOUNTS).jump_if(R2, Equal, R1, in_table);
+        draft.code.jump_if_constant(R2, NotEqual, 0, in_hash).store(Eight, R3, ACCOUNTS, R1).bind(in_table);
+        draft.code.load(Eight, R1, R3, SUM).compute_constant(Add, R1, 1).store(Eight, R3, SUM, R1);
+        draft.code.jump(end).bind(in_hash);
         draft.code.store(Four, R10, KEY, R8).store(Four, R10, WAKER, R9);
         draft.code.address(R2, R10, KEY.into()).map(R1, &self.maps.wakes).call(Helper::MapLookup);
         draft.code.jump_if_constant(R0, NotEqual, 0, found);
@@ -388,20 +415,12 @@ impl<'maps> Draft<'maps> {
     /// Moves the time in the task's account to the entry of the current task, whose numbers R0 has. R9 is the offset of
     /// the bank's word.
     fn move_to_task(&mut self) {
-        const KEY: i16 = -16;
-        const NEW_ENTRY: i16 = -48;
-        const NEW_NAME: i16 = NEW_ENTRY + 16;
         let found = self.code.label();
-        self.code.store(Eight, R10, KEY, R0);
-        self.find_task(KEY);
+        self.code.store(Eight, R10, TASK_KEY, R0);
+        self.find_task();
         self.code.jump_if_constant(R0, NotEqual, 0, found);
-        for word in [NEW_ENTRY, NEW_ENTRY + 8, NEW_NAME, NEW_NAME + 8] {
-            self.code.store_constant(Eight, R10, word, 0);
-        }
-        self.code.address(R1, R10, NEW_NAME.into()).set(R2, NAME_BYTES).call(Helper::TaskName);
-        self.code.address(R2, R10, KEY.into()).address(R3, R10, NEW_ENTRY.into()).set(R4, 0);
-        self.code.map(R1, &self.maps.tasks).call(Helper::MapUpdate);
-        self.find_task(KEY);
+        self.make_task();
+        self.find_task();
         self.code.jump_if_constant(R0, NotEqual, 0, found);
         self.take_task_time();
         self.add_r1(LOST);
@@ -412,8 +431,26 @@ impl<'maps> Draft<'maps> {
         self.code.load(Eight, R2, R0, 0).compute(Add, R2, R1).store(Eight, R0, 0, R2);
     }
 
-    /// R0 = the entry of a task, or 0.
-    fn find_task(&mut self, key: i16) {
-        self.code.address(R2, R10, key.into()).map(R1, &self.maps.tasks).call(Helper::MapLookup);
+    /// R0 = the entry of the task whose key is on the stack, or 0.
+    fn find_task(&mut self) {
+        self.code.address(R2, R10, TASK_KEY.into()).map(R1, &self.maps.tasks).call(Helper::MapLookup);
+    }
+
+    /// Makes an entry with the name of the current task, whose key is on the stack, if there is room.
+    fn make_task(&mut self) {
+        const NEW_ENTRY: i16 = -48;
+        const NEW_NAME: i16 = NEW_ENTRY + 16;
+        for word in [NEW_ENTRY, NEW_ENTRY + 8, NEW_NAME, NEW_NAME + 8] {
+            self.code.store_constant(Eight, R10, word, 0);
+        }
+        self.code.address(R1, R10, NEW_NAME.into()).set(R2, NAME_BYTES).call(Helper::TaskName);
+        self.code.address(R2, R10, TASK_KEY.into()).address(R3, R10, NEW_ENTRY.into()).set(R4, 0);
+        self.code.map(R1, &self.maps.tasks).call(Helper::MapUpdate);
+    }
+
+    /// Adds to R3, a bank, the offset of the place in its table of the key whose low bits R2 has.
+    fn find_place(&mut self, table: Table) {
+        self.code.compute_constant(And, R2, self.layout.place_mask()).compute_constant(ShiftLeft, R2, ACCOUNT_SHIFT);
+        self.code.compute(Add, R3, R2).compute_constant(Add, R3, self.layout.table(table));
     }
 }

@@ -1,7 +1,10 @@
-//! The memory of a CPU's state machine: a header, and two banks of accounts.
+//! The memory of a CPU's state machine: a header, and two banks of accounts, each followed by two tables.
 //!
 //! All offsets are in bytes. An account has two words, nanoseconds and a count. Which bank is written changes at each
 //! reading, so the closed bank stands still while it is read.
+//!
+//! The tables save look-ups in the hash tables: of the tasks that ran on this CPU, and of the pairs that woke here. A place has the key and
+//! a sum. The first key that comes keeps its place until the bank is read; what finds its place taken is in the hash table.
 
 use sys::bpf::Register;
 
@@ -85,6 +88,15 @@ pub(super) const HEADER: Register = Register::R7;
 pub(super) const OPEN_BANK: Register = Register::R8;
 pub(super) const CHARGED: Register = Register::R9;
 
+/// What a table has sums of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// Nanoseconds of tasks.
+    Tasks,
+    /// How often a process was woken by a waker.
+    Wakes,
+}
+
 /// Sizes that depend on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -111,19 +123,38 @@ impl Layout {
         (1 << self.shift) - i32::from(DEVICES.0) - 1
     }
 
-    /// Size of a bank, a power of two.
+    /// Size of a bank, a power of two: its second half has the two tables.
     pub(super) fn bank(self) -> i32 {
-        1 << (i32::from(self.shift) + ACCOUNT_SHIFT)
+        2 << (i32::from(self.shift) + ACCOUNT_SHIFT)
+    }
+
+    /// Places of a table, each as large as an account.
+    pub(super) fn places(self) -> usize {
+        self.accounts() / 2
+    }
+
+    /// The bits of a place's number.
+    pub(super) fn place_mask(self) -> i32 {
+        (1 << (self.shift - 1)) - 1
+    }
+
+    /// Offset of a table in a bank.
+    pub(super) fn table(self, table: Table) -> i32 {
+        let before = match table {
+            Table::Tasks => 2,
+            Table::Wakes => 3,
+        };
+        before << (i32::from(self.shift) - 1 + ACCOUNT_SHIFT)
     }
 
     /// The shift that turns the offset of a bank into the offset of a word in a task's entry: 0 or 8.
     pub(super) fn bank_to_word(self) -> i32 {
-        i32::from(self.shift) + ACCOUNT_SHIFT - 3
+        i32::from(self.shift) + 1 + ACCOUNT_SHIFT - 3
     }
 
     /// The bits of an account's offset.
     pub(super) fn account_mask(self) -> i32 {
-        self.bank() - (1 << ACCOUNT_SHIFT)
+        self.bank() / 2 - (1 << ACCOUNT_SHIFT)
     }
 
     /// Words of one CPU.
@@ -132,7 +163,13 @@ impl Layout {
     }
 
     fn words_of_bank(self) -> usize {
-        2 * self.accounts()
+        4 * self.accounts()
+    }
+
+    /// The first word of a bank's table.
+    pub(super) fn first_word_of(self, bank: usize, table: Table) -> usize {
+        let words_of_table = 2 * self.places();
+        self.first_word(bank) + 2 * self.accounts() + if table == Table::Tasks { 0 } else { words_of_table }
     }
 
     /// The first word of a bank.
@@ -165,5 +202,11 @@ mod tests {
         assert_eq!(layout.first_word(1) * 8, 128 + usize::try_from(layout.bank()).unwrap());
         assert_eq!(layout.words(), layout.first_word(2));
         assert_eq!(layout.bank() >> layout.bank_to_word(), 8);
+        let [tasks, wakes] = [Table::Tasks, Table::Wakes].map(|table| layout.first_word_of(1, table));
+        assert_eq!((tasks, wakes), (layout.first_word(1) + 512, layout.first_word(1) + 768));
+        let offset = |table| usize::try_from(layout.table(table)).unwrap();
+        assert_eq!(layout.first_word(1) * 8 + offset(Table::Wakes), wakes * 8);
+        assert_eq!(tasks - layout.first_word(1), offset(Table::Tasks) / 8);
+        assert_eq!((layout.places(), layout.place_mask(), layout.account_mask()), (128, 127, 4080));
     }
 }

@@ -66,6 +66,14 @@ impl Totals {
         }
     }
 
+    /// What a closed bank's table of tasks had. Each has an entry, which was made when it got its place.
+    pub(super) fn add_places(&mut self, places: &[(u64, u64)]) {
+        for &(key, nanos) in places {
+            let task = self.tasks.entry(split(key)).or_default();
+            task.nanos = task.nanos.wrapping_add(nanos);
+        }
+    }
+
     /// Processes that were forked.
     pub(super) fn add_parents(&mut self, drained: &[(u64, [u64; 1])]) {
         self.parents.extend(drained.iter().map(|&(child, [parent])| (split(child).1, split(parent).1)));
@@ -74,8 +82,8 @@ impl Totals {
 
 impl Totals {
     /// Wake-ups since the last reading.
-    pub(super) fn add_wakes(&mut self, drained: &[(u64, [u64; 1])]) {
-        for &(key, [count]) in drained {
+    pub(super) fn add_wakes(&mut self, counts: impl Iterator<Item = (u64, u64)>) {
+        for (key, count) in counts {
             let sum = self.wakes.entry(key).or_default();
             *sum = sum.wrapping_add(count);
         }
@@ -108,6 +116,15 @@ mod tests {
         totals.add_tasks(0, &[]);
         assert_eq!(totals.tasks[&(7, 7)].nanos, 128);
         assert_eq!(totals.tasks[&(7, 7)].name, "server");
+    }
+
+    #[test]
+    fn a_task_has_what_the_tables_of_all_cpus_have() {
+        let mut totals = Totals::default();
+        totals.add_tasks(0, &[entry(7, 100, 5)]);
+        totals.add_places(&[(7 << 32 | 7, 30), (7 << 32 | 7, 4)]);
+        totals.add_tasks(1, &[]);
+        assert_eq!((totals.tasks[&(7, 7)].nanos, totals.tasks[&(7, 7)].name.as_str()), (139, "server"));
     }
 
     #[test]

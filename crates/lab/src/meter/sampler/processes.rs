@@ -1,5 +1,6 @@
 //! The mapped files of processes, by which the stacks of programs are unwound and named.
 
+use super::made_code::{self, MadeCode};
 use crate::elf::{self, Unwinding};
 use crate::names::{Mapping, Program, mapping};
 use crate::proc_files::Stat;
@@ -16,11 +17,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use sys::perf::{Forked, Mapped, Named, UserRegisters};
 
-/// A place in a mapped file.
+/// A place in a mapped file, or in memory without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     /// `None` for memory without a file.
     pub(super) file: Option<usize>,
+    /// In the file; otherwise the address.
     pub(super) offset: u64,
 }
 
@@ -64,6 +66,10 @@ struct Process {
     names: HashMap<u32, String>,
     kernel: bool,
     mounts: PathBuf,
+    /// The file that names the code that it made: opened when such code was sampled first, because the process may end, and read when the
+    /// code is named.
+    names_of_made_code: OnceCell<Option<File>>,
+    made_code: OnceCell<MadeCode>,
 }
 
 /// Bytes of a section that several processes share.
@@ -72,8 +78,10 @@ type Section = Arc<[u8]>;
 #[derive(Default)]
 struct Rules(UnwinderNative<Section, MayAllocateDuringUnwind>);
 
-/// Code that a program made in its memory.
+/// Code that a program made in its memory, without telling its name.
 const NO_FILE: &str = "[memory without a file]";
+/// The module of code that a program made and told the name of.
+const MADE: &str = "JIT";
 /// More calls than any program makes without a defect.
 const DEEPEST: usize = 256;
 
@@ -177,7 +185,8 @@ impl Processes {
     }
 
     fn file(&mut self, process: u32, begin: u64, mapping: &Mapping) -> Option<usize> {
-        if mapping.path.is_empty() {
+        // The kernel's records call memory without a file `//anon`; a program may name it.
+        if mapping.path.is_empty() || mapping.inode == 0 && !mapping.path.starts_with("[v") {
             return None;
         }
         let known = self.known.entry(process).or_default();
@@ -246,8 +255,13 @@ impl Processes {
         }
     }
 
-    /// The function at a place, and bytes from its begin.
-    pub(super) fn function(&self, place: Place) -> (Function, u64) {
+    /// Code without a file was sampled in a process.
+    pub(super) fn runs_made_code(&mut self, process: u32) {
+        self.process(process).names_of_made_code.get_or_init(|| made_code::open(process));
+    }
+
+    /// The function at a place of a process, and bytes from its begin.
+    pub(super) fn function(&self, process: u32, place: Place) -> (Function, u64) {
         let file = place.file.and_then(|file| self.files.get(file));
         let function = |name: String, module: &str, file: &str, begin: u64| Function {
             name,
@@ -256,7 +270,13 @@ impl Processes {
             file: file.to_owned(),
             begin,
         };
-        let Some(file) = file else { return (function(NO_FILE.to_owned(), "", "", 0), 0) };
+        let Some(file) = file else {
+            let made = self.known.get(&process).and_then(|known| known.made_code(process, place.offset));
+            return made.map_or((function(NO_FILE.to_owned(), "", "", 0), 0), |(name, begin)| {
+                // Copies of a function that moved are one.
+                (function(name.to_owned(), MADE, "", 0), place.offset - begin)
+            });
+        };
         let (program, at) = (file.program(), file.program().address(place.offset).unwrap_or(0));
         match program.function(place.offset) {
             Some((name, begin)) => (function(name.to_owned(), &file.name, &file.path, begin), at.saturating_sub(begin)),
@@ -308,9 +328,22 @@ impl Process {
     fn place(&self, address: u64) -> Place {
         let mapping = self.mappings.range(..=address).next_back().filter(|(_, (mapping, _))| address < mapping.end);
         match mapping {
-            Some((begin, (mapping, file))) => Place { file: *file, offset: address - begin + mapping.offset },
-            None => Place { file: None, offset: 0 },
+            Some((begin, (mapping, Some(file)))) => {
+                Place { file: Some(*file), offset: address - begin + mapping.offset }
+            }
+            Some((_, (_, None))) => Place { file: None, offset: address },
+            None => Place { file: None, offset: address },
         }
+    }
+
+    /// The function that a process made at an address, and where it begins.
+    fn made_code(&self, process: u32, address: u64) -> Option<(&str, u64)> {
+        let read = || match self.names_of_made_code.get().and_then(Option::as_ref) {
+            Some(file) => MadeCode::read(file),
+            // The program may have begun it later.
+            None => made_code::open(process).map(|file| MadeCode::read(&file)).unwrap_or_default(),
+        };
+        self.made_code.get_or_init(read).of(address)
     }
 }
 

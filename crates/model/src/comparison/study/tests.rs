@@ -213,7 +213,7 @@ fn fallback_targets_are_used_everywhere() {
         let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
         slice.reading = SliceReading::Execution(Execution {
             jobs: Vec::new(),
-            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None },
+            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
             io_interval: None,
             command_cpu_nanos: None,
             exit: None,

@@ -63,7 +63,7 @@ pub(super) fn record(begun: Record, lines: impl Iterator<Item = Line>) -> Result
 
 /// An execution as far as its windows contain it.
 fn execution_so_far(source: &Source, phase: usize, snapshots: Vec<Snapshot>) -> Execution {
-    let stretch = Stretch { snapshots, tasks: None };
+    let stretch = Stretch { snapshots, tasks: None, starved: None };
     let phase = match source {
         Source::Run(plan) => plan.phases.get(phase),
         Source::Cost { .. } => None,

@@ -234,7 +234,7 @@ fn executions_keep_accounts_from_window_to_window() {
         after.mode = before.mode;
         slice.reading = SliceReading::Execution(Execution {
             jobs: vec![JobRecord { read, ..JobRecord::default() }],
-            stretch: Stretch { snapshots: vec![*before.clone(), after, *outside], tasks: None },
+            stretch: Stretch { snapshots: vec![*before.clone(), after, *outside], tasks: None, starved: None },
             io_interval: Some(io_interval),
             ..Execution::default()
         });

@@ -46,7 +46,7 @@ fn executions() -> CompareRecord {
         let io_interval = IoInterval { begin_nanos: before.at_nanos, end_nanos: after.at_nanos };
         slice.reading = SliceReading::Execution(Execution {
             jobs: vec![JobRecord { read, ..JobRecord::default() }, JobRecord::default()],
-            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None },
+            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
             io_interval: Some(io_interval),
             command_cpu_nanos: Some(work.thread_nanos),
             exit: None,

@@ -102,7 +102,7 @@ fn the_mode_of_an_execution_follows_from_its_windows() {
     let mut record = placed(12, |_, _| EVEN, |round, case| Some(if case == 0 { 1 } else { u32::from(round % 4 == 0) }));
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
         let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
-        let stretch = Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None };
+        let stretch = Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None };
         slice.reading = SliceReading::Execution(Execution { stretch, ..Execution::default() });
     }
     record.header.schedule = Schedule::Executions;
