@@ -92,6 +92,9 @@ pub enum Stage<'a> {
 /// Receives the progress of an experiment.
 pub type Observer<'a> = &'a mut dyn FnMut(Stage);
 
+/// While an execution runs whose events are counted, iotoll wakes up this often.
+const STEP: Duration = Duration::from_millis(100);
+
 /// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
 
@@ -137,6 +140,9 @@ fn measure(
         !interruption.is_requested()
     })?;
     let meters = session.meters_of_rounds()?;
+    // A boot measures one arm.
+    let counts = experiment.boots.is_none();
+    let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
     let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
@@ -170,6 +176,7 @@ fn measure(
         host: session.host(host::storage::of_experiment(experiment)),
         meters: runner.meters.statuses().to_vec(),
         probes: runner.meters.probes().descriptors(),
+        events: runner.meters.events().cloned(),
         canaries,
         page_cache: runner.cache.setup(),
         work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
@@ -307,9 +314,11 @@ impl RoundRunner<'_> {
     /// Measures one round, with its times; `None` if it was interrupted.
     fn recorded(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
         let begin_nanos = Nanos(monotonic_nanos());
-        let Some(Measured { slices, latencies, commands, cpu }) = self.round(schedule)? else { return Ok(None) };
+        let Some(Measured { slices, starts, latencies, commands, cpu }) = self.round(schedule)? else {
+            return Ok(None);
+        };
         let end_nanos = Nanos(monotonic_nanos());
-        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu }))
+        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, starts, latencies, boots: Vec::new(), commands, cpu }))
     }
 
     /// Measures one round; `None` if it was interrupted.
@@ -335,7 +344,12 @@ impl RoundRunner<'_> {
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
         let before = Box::new(self.meters.begin_slice(nanos));
-        std::thread::sleep(length);
+        let step = if self.meters.counts_events() { STEP } else { length };
+        let mut left = length;
+        while !left.is_zero() {
+            std::thread::sleep(left.min(step));
+            left = left.saturating_sub(step);
+        }
         let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
         let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
@@ -363,6 +377,8 @@ enum Tasks {
 #[derive(Default)]
 struct Measured {
     slices: Vec<SliceRecord>,
+    /// Slices that end as soon as they begin.
+    starts: Vec<SliceRecord>,
     latencies: Vec<CaseLatency>,
     commands: Vec<CommandTotal>,
     /// The CPU that all commands shared.

@@ -81,7 +81,7 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     loop {
         let length = rotation.length(started.elapsed());
         let over = match rotation.mode() {
-            Mode::Events(_) => count_events(meters, subject, length),
+            Mode::Events(_) => count_events(meters, subject, length, rotation.readings()),
             Mode::Quiet | Mode::Alone(_) | Mode::Gap => subject.wait(length),
         };
         rotation.advance(meters.favoured());
@@ -97,10 +97,10 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
 }
 
 /// Waits, and reads the counts of events meanwhile. Returns whether the subject is over.
-fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration) -> bool {
+fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration, readings: u32) -> bool {
     meters.begin_events(subject);
-    for _ in 0..READINGS {
-        let over = subject.wait(length / READINGS);
+    for _ in 0..readings {
+        let over = subject.wait(length / readings);
         meters.note_events(subject);
         if over {
             return true;
@@ -138,9 +138,19 @@ impl Rotation {
     fn length(&self, elapsed: Duration) -> Duration {
         match self.mode() {
             Mode::Gap => GAP,
-            Mode::Events(_) => EVENT_WINDOW,
-            Mode::Quiet | Mode::Alone(_) => SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN),
+            Mode::Events(_) if !self.is_alone() => EVENT_WINDOW,
+            Mode::Quiet | Mode::Alone(_) | Mode::Events(_) => SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN),
         }
+    }
+
+    /// Readings of the counts in a window of events. Where the interval comes from rounds, one is enough.
+    fn readings(&self) -> u32 {
+        if self.is_alone() { 1 } else { READINGS }
+    }
+
+    /// Whether one mode runs all the time.
+    fn is_alone(&self) -> bool {
+        self.cycle.len() == 1
     }
 
     /// The next window. From the next turn on, a favoured mode has most windows.

@@ -4,8 +4,9 @@
 //! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
+use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, ExplainedFinding, StackChange, SymbolChange};
+use crate::explained::{AccountChange, EventChange, ExplainedFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -68,6 +69,18 @@ pub struct CompareFinding {
     /// Number of explaining rounds that sampled stacks.
     #[serde(default)]
     pub sampled_rounds: usize,
+    /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
+    #[serde(default)]
+    pub event_family: Option<FamilyFinding>,
+    /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
+    #[serde(default)]
+    pub counted_rounds: usize,
+    /// The events that were to be counted, and why some were not.
+    #[serde(default)]
+    pub events: Vec<EventFinding>,
+    /// Why no cell has events although some were to be counted.
+    #[serde(default)]
+    pub events_reason: Option<String>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
     /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
     #[serde(default)]
@@ -272,6 +285,10 @@ pub struct CellFinding {
     /// Their stacks of calls.
     #[serde(default)]
     pub stacks: Vec<StackChange>,
+    /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
+    /// rounds that counted events.
+    #[serde(default)]
+    pub events: Vec<EventChange>,
 }
 
 /// A probe while either arm ran.
