@@ -36,6 +36,7 @@ use crate::placing;
 use crate::progress;
 use crate::session::{self, Session, note_failure};
 use crate::wait_limit::WaitLimit;
+use crate::watch::READING_OF_EVENTS;
 use crate::whereabouts::servers::Address;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::shuffler::Shuffler;
@@ -91,9 +92,6 @@ pub enum Stage<'a> {
 
 /// Receives the progress of an experiment.
 pub type Observer<'a> = &'a mut dyn FnMut(Stage);
-
-/// While an execution runs whose events are counted, iotoll wakes up this often.
-const STEP: Duration = Duration::from_millis(100);
 
 /// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
@@ -240,8 +238,7 @@ impl RoundRunner<'_> {
 
     /// How this experiment's rounds are cut.
     fn schedule(&mut self) -> Result<Schedule> {
-        let commands = self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)));
-        if commands {
+        if self.runs_commands() {
             return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
@@ -254,6 +251,10 @@ impl RoundRunner<'_> {
             return Ok(whole::schedule(self.asked_slice(), self.longest_slice));
         }
         self.rehearse()
+    }
+
+    fn runs_commands(&self) -> bool {
+        self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)))
     }
 
     fn phases(&self) -> impl Iterator<Item = &Phase> {
@@ -344,7 +345,9 @@ impl RoundRunner<'_> {
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
         let before = Box::new(self.meters.begin_slice(nanos));
-        let step = if self.meters.counts_events() { STEP } else { length };
+        // As often as while an execution runs, iotoll wakes up.
+        let is_execution = tasks == Tasks::Read && self.meters.counts_events() && self.runs_commands();
+        let step = if is_execution { READING_OF_EVENTS } else { length };
         let mut left = length;
         while !left.is_zero() {
             std::thread::sleep(left.min(step));

@@ -23,6 +23,8 @@ const FAVOURED_WINDOWS: usize = 5;
 const EVENT_WINDOW: Duration = Duration::from_millis(100);
 /// Readings of the counts in such a window: their spread gives the interval also of a short run.
 const READINGS: u32 = 4;
+/// Time from one to the next.
+pub const READING_OF_EVENTS: Duration = Duration::from_millis(EVENT_WINDOW.as_millis() as u64 / READINGS as u64);
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
@@ -81,7 +83,7 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     loop {
         let length = rotation.length(started.elapsed());
         let over = match rotation.mode() {
-            Mode::Events(_) => count_events(meters, subject, length, rotation.readings()),
+            Mode::Events(_) => count_events(meters, subject, length),
             Mode::Quiet | Mode::Alone(_) | Mode::Gap => subject.wait(length),
         };
         rotation.advance(meters.favoured());
@@ -97,10 +99,10 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
 }
 
 /// Waits, and reads the counts of events meanwhile. Returns whether the subject is over.
-fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration, readings: u32) -> bool {
+fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration) -> bool {
     meters.begin_events(subject);
-    for _ in 0..readings {
-        let over = subject.wait(length / readings);
+    for _ in 0..READINGS {
+        let over = subject.wait(length / READINGS);
         meters.note_events(subject);
         if over {
             return true;
@@ -138,19 +140,9 @@ impl Rotation {
     fn length(&self, elapsed: Duration) -> Duration {
         match self.mode() {
             Mode::Gap => GAP,
-            Mode::Events(_) if !self.is_alone() => EVENT_WINDOW,
-            Mode::Quiet | Mode::Alone(_) | Mode::Events(_) => SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN),
+            Mode::Events(_) => EVENT_WINDOW,
+            Mode::Quiet | Mode::Alone(_) => SHORTEST_WINDOW.max(elapsed / WINDOWS_PER_RUN),
         }
-    }
-
-    /// Readings of the counts in a window of events. Where the interval comes from rounds, one is enough.
-    fn readings(&self) -> u32 {
-        if self.is_alone() { 1 } else { READINGS }
-    }
-
-    /// Whether one mode runs all the time.
-    fn is_alone(&self) -> bool {
-        self.cycle.len() == 1
     }
 
     /// The next window. From the next turn on, a favoured mode has most windows.

@@ -52,33 +52,56 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
     }
 }
 
-/// Rounds until each of these was there often enough; fewer explain nothing. When the last one that keeps accounts or counts is done, enough have sampled.
-fn fewest_of(turns: &[Mode]) -> usize {
-    match turns.iter().filter(|mode| **mode != Mode::Alone(Meter::Sampler)).count() {
+/// What a round has: one mode all the time, or several in windows of their own.
+type Turn = Vec<Mode>;
+
+/// Rounds until each of these was there often enough; fewer explain nothing. When the last one that keeps accounts or counts is done,
+/// enough have sampled.
+fn fewest_of(turns: &[Turn]) -> usize {
+    match turns.iter().filter(|modes| !modes.contains(&Mode::Alone(Meter::Sampler))).count() {
         0 => FEWEST_ROUNDS,
         others => turns.len() * (FEWEST_ROUNDS - 1) + others,
     }
 }
 
 /// Those of which enough rounds of a length fit into a time: without events, if they do not fit with them; `None` if not even then.
-fn within(turns: Vec<Mode>, length: Duration, time: Duration) -> Option<Vec<Mode>> {
-    let uncounted = || turns.iter().copied().filter(|mode| !matches!(mode, Mode::Events(_))).collect();
-    let fits = |turns: &Vec<Mode>| !turns.is_empty() && length.mul_f64(fewest_of(turns) as f64) <= time;
-    [turns.clone(), uncounted()].into_iter().find(fits)
+fn within(turns: &[Turn], length: Duration, time: Duration) -> Option<Vec<Turn>> {
+    let counts = |modes: &Turn| matches!(modes.as_slice(), [Mode::Events(_)]);
+    let uncounted = || turns.iter().filter(|modes| !counts(modes)).cloned().collect();
+    let fits = |turns: &Vec<Turn>| !turns.is_empty() && length.mul_f64(fewest_of(turns) as f64) <= time;
+    [turns.to_vec(), uncounted()].into_iter().find(fits)
 }
 
 impl RoundRunner<'_> {
-    /// What rounds of their own have, in turn.
-    fn turns(&self) -> Vec<Mode> {
-        if self.experiment.boots.is_some() {
-            return Vec::new();
-        }
+    /// What rounds of their own have, in turn. An execution is long, so it has accounts and events in windows of their own, as in `cost`.
+    fn turns(&self, schedule: Schedule) -> Vec<Turn> {
+        let events = self.meters.modes_of_events();
         let of = |meter: Meter, rounds: usize| {
             let rounds = if self.meters.can_explain(meter) { rounds } else { 0 };
-            std::iter::repeat_n(Mode::Alone(meter), rounds)
+            std::iter::repeat_n(vec![Mode::Alone(meter)], rounds)
         };
-        let events = self.meters.modes_of_events();
-        of(Meter::Accounts, 1).chain(events).chain(of(Meter::Sampler, SAMPLED_ROUNDS)).collect()
+        let samples = of(Meter::Sampler, SAMPLED_ROUNDS);
+        match schedule {
+            // A boot measures one arm.
+            _ if self.experiment.boots.is_some() => Vec::new(),
+            Schedule::Executions if !events.is_empty() => {
+                let accounts = of(Meter::Accounts, 1).flatten();
+                std::iter::once(accounts.chain(events).collect()).chain(samples).collect()
+            }
+            _ => of(Meter::Accounts, 1).chain(events.into_iter().map(|mode| vec![mode])).chain(samples).collect(),
+        }
+    }
+
+    /// The meters of a turn run from now on. Returns whether they do.
+    fn begin(&mut self, turn: &Turn, schedule: Schedule) -> bool {
+        match turn.as_slice() {
+            [mode @ Mode::Alone(_)] => self.meters.explain(*mode),
+            [mode] if schedule != Schedule::Executions => self.meters.explain(*mode),
+            modes => {
+                self.meters.explain_in_windows(modes);
+                true
+            }
+        }
     }
 
     /// The part of the whole time that they get, as its reciprocal.
@@ -99,7 +122,7 @@ impl RoundRunner<'_> {
 
     /// Such rounds; `None` if there are none.
     fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
-        let explains = !self.turns().is_empty();
+        let explains = !self.turns(schedule).is_empty();
         shortened(schedule, time, round).filter(|_| explains)
     }
 
@@ -108,7 +131,7 @@ impl RoundRunner<'_> {
         let reserve = budget / self.share();
         let explaining = self.explaining(schedule, reserve, round);
         let fewest = |(_, length)| {
-            let turns = within(self.turns(), length, reserve.mul_f64(1.25))?;
+            let turns = within(&self.turns(schedule), length, reserve.mul_f64(1.25))?;
             Some(reserve.max(length.mul_f64(fewest_of(&turns) as f64)))
         };
         explaining.and_then(fewest).unwrap_or(Duration::ZERO)
@@ -127,12 +150,12 @@ impl RoundRunner<'_> {
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // A comparison that ended early has time left for the fewest.
         let available = time.max(budget.saturating_sub(took));
-        let Some(turns) = within(self.turns(), length, available) else { return Outcome::Completed };
+        let Some(turns) = within(&self.turns(schedule), length, available) else { return Outcome::Completed };
         let fewest = fewest_of(&turns);
-        for mode in turns.into_iter().cycle() {
+        for turn in turns.into_iter().cycle() {
             let (rounds, elapsed) = (record.explaining.len(), begun.elapsed());
             let full = rounds >= fewest && elapsed + length / 2 > time;
-            if full || rounds >= MOST_ROUNDS || !self.meters.explain(mode) {
+            if full || rounds >= MOST_ROUNDS || !self.begin(&turn, schedule) {
                 break;
             }
             let interruption = &self.settings.session.interruption;
@@ -164,30 +187,38 @@ mod tests {
 
     #[test]
     fn the_fewest_rounds_have_each_turn_three_times() {
-        let (accounts, events, samples) = (Mode::Alone(Meter::Accounts), Mode::Events(0), Mode::Alone(Meter::Sampler));
+        let one = |mode| vec![mode];
+        let (accounts, events) = (one(Mode::Alone(Meter::Accounts)), one(Mode::Events(0)));
+        let samples = || std::iter::repeat_n(one(Mode::Alone(Meter::Sampler)), 3);
+        let both = vec![accounts[0], events[0]];
+        let with_samples = |turns: &[Turn]| turns.iter().cloned().chain(samples()).collect::<Vec<Turn>>();
         for (turns, fewest) in [
-            (vec![accounts], 3),
-            (vec![accounts, events], 6),
-            (vec![accounts, events, Mode::Events(1)], 9),
-            (vec![accounts, samples, samples, samples], 9),
-            (vec![accounts, events, samples, samples, samples], 12),
-            (vec![samples; 3], 3),
+            (vec![accounts.clone()], 3),
+            (vec![accounts.clone(), events.clone()], 6),
+            (vec![accounts.clone(), events.clone(), one(Mode::Events(1))], 9),
+            (with_samples(&[accounts.clone()]), 9),
+            (with_samples(&[accounts, events]), 12),
+            (vec![both.clone()], 3),
+            (with_samples(&[both]), 9),
+            (with_samples(&[]), 3),
         ] {
             assert_eq!(fewest_of(&turns), fewest, "{turns:?}");
-            let had: Vec<Mode> = turns.iter().copied().cycle().take(fewest).collect();
-            let often = |mode: &Mode| had.iter().filter(|other| *other == mode).count() >= FEWEST_ROUNDS;
+            let had: Vec<&Turn> = turns.iter().cycle().take(fewest).collect();
+            let often = |turn: &Turn| had.iter().filter(|other| **other == turn).count() >= FEWEST_ROUNDS;
             assert!(turns.iter().all(often), "{turns:?}");
         }
     }
 
     #[test]
     fn long_rounds_keep_accounts_rather_than_count() {
-        let (accounts, events) = (Mode::Alone(Meter::Accounts), Mode::Events(0));
-        let of = |turns: &[Mode], seconds| within(turns.to_vec(), Duration::from_secs(1), Duration::from_secs(seconds));
-        assert_eq!(of(&[accounts, events], 6), Some(vec![accounts, events]));
-        assert_eq!(of(&[accounts, events], 5), Some(vec![accounts]));
-        assert_eq!(of(&[accounts, events], 2), None);
-        assert_eq!((of(&[events], 3), of(&[events], 2), of(&[], 9)), (Some(vec![events]), None, None));
+        let (accounts, events) = (vec![Mode::Alone(Meter::Accounts)], vec![Mode::Events(0)]);
+        let both = [accounts.clone(), events.clone()];
+        let of = |turns: &[Turn], seconds| within(turns, Duration::from_secs(1), Duration::from_secs(seconds));
+        assert_eq!(of(&both, 6), Some(both.to_vec()));
+        assert_eq!(of(&both, 5), Some(vec![accounts]));
+        assert_eq!(of(&both, 2), None);
+        assert_eq!(of(std::slice::from_ref(&events), 3), Some(vec![events.clone()]));
+        assert_eq!((of(&[events], 2), of(&[], 9)), (None, None));
     }
 
     #[test]

@@ -78,6 +78,10 @@ pub struct CompareFinding {
     /// The events that were to be counted, and why some were not.
     #[serde(default)]
     pub events: Vec<EventFinding>,
+    /// The events whose change over the cells of a sweep is correlated with that of cycles per I/O, the closest first for each arm; the
+    /// intervals hold together (95 %) and exclude 0. An event that goes along with the cost need not be its cause.
+    #[serde(default)]
+    pub event_correlations: Vec<EventCorrelation>,
     /// Why no cell has events although some were to be counted.
     #[serde(default)]
     pub events_reason: Option<String>,
@@ -289,6 +293,20 @@ pub struct CellFinding {
     /// rounds that counted events.
     #[serde(default)]
     pub events: Vec<EventChange>,
+}
+
+/// An event that goes along with the cost over the cells of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventCorrelation {
+    /// The arm.
+    pub arm: String,
+    /// The event.
+    pub name: String,
+    /// Number of cells in which both changes are known; at least four.
+    pub cells: usize,
+    /// Correlation (Pearson) of the change of its count per I/O with the change of cycles per I/O.
+    pub correlation: Estimate,
 }
 
 /// A probe while either arm ran.

@@ -1,5 +1,6 @@
 //! Computes a finding from the record of a comparison: every derived number is computed here, and can be recomputed.
 
+mod along;
 mod caveats;
 mod change;
 mod explaining;
@@ -200,6 +201,7 @@ impl CompareFinding {
         }
         (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
         (self.function_family, self.event_family) = (None, None);
+        self.event_correlations.clear();
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -290,6 +292,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         sampled_rounds,
         event_family,
         counted_rounds,
+        event_correlations: along::correlations(&cells),
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
         unexplained: explaining::reason(record),

@@ -32,7 +32,7 @@ pub struct EventChange {
     pub candidate: Estimate,
     /// Change of this count: candidate − baseline. Its interval holds together with those of all events of all cells (95 %).
     pub change_per_io: Estimate,
-    /// Whether this interval excludes 0.
+    /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
     pub detected: bool,
 }
 
@@ -51,6 +51,7 @@ struct OfCase {
     /// Net of the background.
     counts: BTreeMap<String, f64>,
     ios: f64,
+    slices: usize,
 }
 
 /// What slices of one kind in a round counted.
@@ -124,7 +125,8 @@ impl CountedEvents {
                     let begun = Sum::of(&round.starts, Some(case), set);
                     let counts = Sum::of(&round.slices, Some(case), set).without(begun).net_of(&alone)?;
                     let ios = ios? - of_start.unwrap_or(0.0);
-                    (ios > 0.0).then_some(OfCase { counts, ios })
+                    let slices = round.slices.iter().filter(|slice| slice.case == Some(case)).count();
+                    (ios > 0.0).then_some(OfCase { counts, ios, slices })
                 };
                 ios.into_iter().zip(of_starts).enumerate().map(of_case).collect::<Option<Vec<OfCase>>>()
             });
@@ -154,9 +156,16 @@ impl OfSet {
             numerator: case.counts.get(name).copied().unwrap_or(0.0),
             denominator: case.ios,
         };
+        // An event in each slice of either arm.
+        let resolution = [0, 1].map(|arm| {
+            let of_arm = || rounds.iter().map(|(one, other)| if arm == 0 { one } else { other });
+            of_arm().map(|case| case.slices as f64).sum::<f64>() / of_arm().map(|case| case.ios).sum::<f64>()
+        });
+        let resolution = resolution.iter().sum();
         let row = |(name, named): (&String, &bool)| Row {
             name: name.clone(),
             named: *named,
+            resolution,
             rounds: rounds
                 .iter()
                 .map(|(one, other)| PairedRound { baseline: pair(one, name), candidate: pair(other, name) })
@@ -205,6 +214,8 @@ pub(crate) struct EventParts(Vec<Row>);
 struct Row {
     name: String,
     named: bool,
+    /// A smaller change is not told from what both ends of a slice add.
+    resolution: f64,
     rounds: Vec<PairedRound>,
 }
 
@@ -226,7 +237,7 @@ impl Row {
             baseline: of_baseline(&self.rounds)?,
             candidate: of_candidate(&self.rounds)?,
             change_per_io: found.estimate(confidence),
-            detected: found.excludes_zero(confidence),
+            detected: found.excludes_zero(confidence) && found.value.abs() > self.resolution,
         })
     }
 }

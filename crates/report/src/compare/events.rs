@@ -2,10 +2,7 @@
 
 use super::contents;
 use super::explained::place;
-use super::parts::range;
-use crate::document::{
-    Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Scale as DrawnScale, Span, Table, Tone,
-};
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
 use crate::explained::{interval, scale_of, signed, whole};
 use crate::number::{self, COUNT, Scale};
 use crate::phrase::tied;
@@ -36,8 +33,8 @@ pub(super) fn blocks(finding: &CompareFinding, arm: &str) -> Vec<Block> {
         return vec![Block::new("", Body::Notes).with(vec![unchanged(finding)])];
     }
     let few = cells.len() <= super::FEW;
-    let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few).collect();
-    let sentences = Block::new("", Body::Notes).with(sentences);
+    let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
+    let sentences = Block::new("", Body::Notes).with(sentences.chain(along(finding, arm)).collect());
     let block =
         Block::new("Events per I/O", Body::Table(table(finding, arm, &cells))).with(vec![note(finding, &cells)]);
     if few {
@@ -126,26 +123,47 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     Some(Note::new(Tone::Strong, text))
 }
 
+/// "Over 9 cells, the change of cycles per I/O is correlated with that of sched_switch: 0.97 [0.80, 1.00]".
+fn along(finding: &CompareFinding, arm: &str) -> Option<Note> {
+    let found: Vec<_> = finding.event_correlations.iter().filter(|found| found.arm == arm).take(NAMED).collect();
+    let several = contents::candidates(finding).len() > 1;
+    let place = if several { format!("{arm}: ") } else { String::new() };
+    let named = found.iter().map(|found| {
+        let scale = Scale::of(COUNT, 1.0);
+        let value = tied(&format!("{} {}", scale.cell(found.correlation.value), interval(scale, &found.correlation)));
+        format!("{}, {value}", tied(&short(&found.name)))
+    });
+    let named = named.collect::<Vec<_>>().join("; ");
+    let cells = found.first()?.cells;
+    let text = format!("{place}Over {cells} cells, the change of cycles per I/O is correlated with that of {named}.");
+    Some(Note::new(Tone::Strong, text))
+}
+
 /// One row for each event that is shown.
 fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
     let axes = contents::axes(finding);
     let rows: Vec<(&CellFinding, &EventChange)> =
         cells.iter().flat_map(|cell| shown(finding, cell).map(move |event| (*cell, event))).collect();
     let doubtful = rows.iter().any(|(_, event)| !event.detected);
-    let ranges: Vec<(f64, f64)> = rows.iter().filter_map(|(_, event)| range(&event.change_per_io)).collect();
-    let drawn = Span::of_most(&ranges, 0.0).map(|span| DrawnScale { span, margin: None });
+    // The longest bar is the largest change.
+    let changes = rows.iter().map(|(_, event)| event.change_per_io.value.abs());
+    let largest = changes.filter(|change| change.is_finite()).fold(0.0, f64::max);
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.push(Column::rows("event"));
     columns.extend([Column::number(contents::baseline(finding)).spare(3), Column::number(arm).spare(2)]);
     columns.extend([Column::number("change"), Column::text("interval")]);
     columns.extend(doubtful.then(|| Column::text("detected").spare(1)));
     columns.push(Column::text("").spare(0));
-    columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
+    columns.extend((largest > 0.0).then(|| Column::drawing(Draw::Diverging)));
     let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
     for (cell, event) in rows {
         let change = event.change_per_io;
         let scale = scale(&change);
-        let tone = if event.detected { Tone::Strong } else { Tone::Faint };
+        let tone = match (event.detected, change.value > 0.0) {
+            (true, true) => Tone::Bad,
+            (true, false) => Tone::Own,
+            (false, _) => Tone::Plain,
+        };
         let count = |estimate: Estimate| {
             Cell::from(number::net(Some(estimate.value), |value| {
                 with_its_unit(self::scale(&estimate), |scale| scale.cell(value))
@@ -161,8 +179,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
         ]);
         cells.extend(doubtful.then(|| Cell::from(if event.detected { "yes" } else { "no" })));
         cells.push(Cell::new(Tone::Faint, meaning(&event.name)));
-        let raw = Interval { value: change.value, ends: change.low.zip(change.high) };
-        cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(raw))));
+        cells.extend((largest > 0.0).then(|| Cell::drawn(tone, Raw::Number(change.value / largest))));
         table.row(cells);
     }
     table

@@ -321,6 +321,7 @@ pub fn empty() -> CompareFinding {
         counted_rounds: 0,
         events: Vec::new(),
         events_reason: None,
+        event_correlations: Vec::new(),
         unexplained: None,
         unseen_fraction: Some(0.0499),
         schema: SCHEMA.to_owned(),

@@ -58,7 +58,7 @@ pub(super) fn parts(finding: &CompareFinding, arm: &str, what: &str, rows: Vec<P
 }
 
 /// From the lowest to the highest of an estimate and its ends.
-pub(super) fn range(estimate: &Estimate) -> Option<(f64, f64)> {
+fn range(estimate: &Estimate) -> Option<(f64, f64)> {
     let ends = [Some(estimate.value), estimate.low, estimate.high].into_iter().flatten();
     ends.filter(|end| end.is_finite())
         .map(|end| (end, end))

@@ -49,6 +49,7 @@ fn header(experiment: Experiment) -> Header {
         page_cache: None,
         work_counter: None,
         probes: Vec::new(),
+        events: None,
     }
 }
 
