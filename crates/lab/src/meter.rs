@@ -306,7 +306,8 @@ impl MeterSet {
 
     /// The mode whose windows the cost will come from, if not from the quiet ones: the accounts', beside other programs.
     pub fn favoured(&self) -> Option<Mode> {
-        let needed = self.accounts.as_ref().is_some_and(|accounts| accounts.are_needed());
+        // That of rounds comes from others.
+        let needed = self.in_rounds.is_none() && self.accounts.as_ref().is_some_and(|accounts| accounts.are_needed());
         needed.then_some(Mode::Alone(Meter::Accounts))
     }
 

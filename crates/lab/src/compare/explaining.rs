@@ -196,7 +196,7 @@ mod tests {
             (vec![accounts.clone()], 3),
             (vec![accounts.clone(), events.clone()], 6),
             (vec![accounts.clone(), events.clone(), one(Mode::Events(1))], 9),
-            (with_samples(&[accounts.clone()]), 9),
+            (with_samples(std::slice::from_ref(&accounts)), 9),
             (with_samples(&[accounts, events]), 12),
             (vec![both.clone()], 3),
             (with_samples(&[both]), 9),

@@ -59,7 +59,7 @@ pub fn page() -> String {
     page.table(&["Verb", "Without", "Why"], &WITHOUT.iter().map(row).collect::<Vec<_>>());
     page.paragraph(
         "`compare --prepare` works for commands only: for jobs, `--cache` prepares the files. `compare --probe` does not work where \
-         arms are boots, whose kernels need not have the same counters, and neither do `--events`, because no round of one boot has both arms.",
+         arms are boots, whose kernels need not have the same counters; `--events` does not either, because no round of one boot has both arms.",
     );
     page.finish()
 }

@@ -115,7 +115,7 @@ fn uncounted(events: &Events, rounds: &[RoundRecord]) -> String {
         None if rounds.iter().filter(|round| counts(round)).count() < FEWEST_ROUNDS => {
             "there was no time for rounds that count them; use a longer --budget".to_owned()
         }
-        None => "the number of I/Os is unknown".to_owned(),
+        None => "the number of I/Os is unknown, or an execution is too short for a window of theirs".to_owned(),
     }
 }
 
