@@ -29,7 +29,7 @@ pub(super) fn blocks(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     if cells.is_empty() {
         return Vec::new();
     }
-    if !cells.iter().any(|cell| cell.events.iter().any(|event| event.detected)) {
+    if !cells.iter().any(|cell| cell.events.iter().any(|event| event.detected || event.named)) {
         return vec![Block::new("", Body::Notes).with(vec![unchanged(finding)])];
     }
     let few = cells.len() <= super::FEW;
@@ -46,8 +46,9 @@ pub(super) fn blocks(finding: &CompareFinding, arm: &str) -> Vec<Block> {
 
 fn unchanged(finding: &CompareFinding) -> Note {
     let tested = finding.event_family.map_or(0, |family| family.comparisons);
+    let events = if tested == 1 { "event" } else { "events" };
     let text = format!(
-        "No change of what happens for an I/O is detected: {tested} events in {} rounds that counted them.",
+        "No change of what happens for an I/O is detected: {tested} {events} in {} rounds that counted them.",
         finding.counted_rounds
     );
     Note::new(Tone::Faint, text)
@@ -201,4 +202,43 @@ fn note(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
         tied(&finding.event_family.map_or_else(String::new, |family| number::confidence(family.confidence)))
     );
     Note::new(Tone::Faint, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture;
+    use crate::{Format, Ink};
+
+    fn text(finding: &CompareFinding) -> String {
+        Format::Table.render(finding, Ink::Plain, 120).replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn what_did_not_change_is_one_line_unless_the_user_named_it() {
+        let mut finding = fixture::explained();
+        finding.cells[0].events.iter_mut().for_each(|event| event.detected = false);
+        assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
+        finding.cells[0].events.iter_mut().for_each(|event| event.named = false);
+        let told = text(&finding);
+        assert!(told.contains("No change of what happens for an I/O is detected: 6 events in 13 rounds"), "{told}");
+        assert!(!told.contains("Events per I/O") && !told.contains("together with"), "{told}");
+    }
+
+    /// Only where both are detected.
+    #[test]
+    fn the_cost_goes_along_with_events_that_change_in_its_direction() {
+        let mut finding = fixture::explained();
+        assert!(
+            text(&finding)
+                .contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02] and hrtimer_start")
+        );
+        for event in finding.cells[0].events.iter_mut().take(2) {
+            event.change_per_io = event.change_per_io.scaled(-1.0);
+        }
+        let against = text(&finding);
+        assert!(against.contains("Cycles per I/O rise while the other way goes sched_switch -1.00"), "{against}");
+        finding.cells[0].metrics.get_mut("cycles_per_io").unwrap().detected = false;
+        assert!(!text(&finding).contains("Cycles per I/O rise"));
+    }
 }
