@@ -27,7 +27,8 @@ pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Gen
 pub use guest::{GuestArguments, GuestVerb};
 pub use history::HistoryArguments;
 pub use measuring::{
-    AroundArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, ServiceArguments, SessionArguments,
+    AroundArguments, EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, ServiceArguments,
+    SessionArguments,
 };
 pub use serve::{ServeArguments, Storage};
 pub use shown::{Shown, is_dumb};
@@ -217,13 +218,15 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub profile: ProfileArguments,
     #[command(flatten)]
+    pub events: EventArguments,
+    #[command(flatten)]
     pub place: PlaceArguments,
     #[command(flatten)]
     pub session: SessionArguments,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "out",
+        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again even if the machine was not rebooted in between; a warning reports it

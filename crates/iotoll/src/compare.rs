@@ -61,6 +61,10 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
             let why = "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost";
             return Err(bad(why));
         }
+        if arguments.events.asked().is_some_and(|events| !events.is_empty()) {
+            let why = "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost";
+            return Err(bad(why));
+        }
         if !arguments.session.probes.asked().is_empty() {
             let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
             return Err(bad(why));
@@ -105,6 +109,7 @@ pub(crate) fn settings(
 ) -> anyhow::Result<Settings> {
     let session = lab::session::Settings {
         meters,
+        events: arguments.events.asked(),
         probes: arguments.session.probes.asked(),
         interruption: signals::interruption(LaterSignals::DoNotExit)?,
         command_line,

@@ -27,7 +27,7 @@ use model::envelope::Kind;
 use model::experiment::Cell;
 use model::explained::FEWEST_ROUNDS;
 use model::meter::Meter;
-use model::record::Outcome;
+use model::record::{Mode, Outcome};
 use model::slice::{RoundRecord, SliceReading, SliceRecord, SliceWork};
 use model::unit::{Bytes, Nanos};
 use receiver::{CountingReceiver, Counts};
@@ -287,7 +287,7 @@ impl Measurement<'_> {
             let is_late = done >= fewest && begun.elapsed() > took / TIME_SHARE;
             rounds < FEWEST_ROUNDS || is_late || done >= most as usize
         };
-        while !is_enough(explaining.len()) && self.meters.explain(Meter::Accounts) {
+        while !is_enough(explaining.len()) && self.meters.explain(Mode::Alone(Meter::Accounts)) {
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };

@@ -36,6 +36,7 @@ use crate::placing;
 use crate::progress;
 use crate::session::{self, Session, note_failure};
 use crate::wait_limit::WaitLimit;
+use crate::watch::READING_OF_EVENTS;
 use crate::whereabouts::servers::Address;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::shuffler::Shuffler;
@@ -137,6 +138,9 @@ fn measure(
         !interruption.is_requested()
     })?;
     let meters = session.meters_of_rounds()?;
+    // A boot measures one arm.
+    let counts = experiment.boots.is_none();
+    let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
     let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
@@ -170,6 +174,7 @@ fn measure(
         host: session.host(host::storage::of_experiment(experiment)),
         meters: runner.meters.statuses().to_vec(),
         probes: runner.meters.probes().descriptors(),
+        events: runner.meters.events().cloned(),
         canaries,
         page_cache: runner.cache.setup(),
         work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
@@ -233,8 +238,7 @@ impl RoundRunner<'_> {
 
     /// How this experiment's rounds are cut.
     fn schedule(&mut self) -> Result<Schedule> {
-        let commands = self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)));
-        if commands {
+        if self.runs_commands() {
             return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
@@ -247,6 +251,10 @@ impl RoundRunner<'_> {
             return Ok(whole::schedule(self.asked_slice(), self.longest_slice));
         }
         self.rehearse()
+    }
+
+    fn runs_commands(&self) -> bool {
+        self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)))
     }
 
     fn phases(&self) -> impl Iterator<Item = &Phase> {
@@ -307,9 +315,11 @@ impl RoundRunner<'_> {
     /// Measures one round, with its times; `None` if it was interrupted.
     fn recorded(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
         let begin_nanos = Nanos(monotonic_nanos());
-        let Some(Measured { slices, latencies, commands, cpu }) = self.round(schedule)? else { return Ok(None) };
+        let Some(Measured { slices, starts, latencies, commands, cpu }) = self.round(schedule)? else {
+            return Ok(None);
+        };
         let end_nanos = Nanos(monotonic_nanos());
-        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu }))
+        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, starts, latencies, boots: Vec::new(), commands, cpu }))
     }
 
     /// Measures one round; `None` if it was interrupted.
@@ -335,7 +345,14 @@ impl RoundRunner<'_> {
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
         let before = Box::new(self.meters.begin_slice(nanos));
-        std::thread::sleep(length);
+        // As often as while an execution runs, iotoll wakes up.
+        let is_execution = tasks == Tasks::Read && self.meters.counts_events() && self.runs_commands();
+        let step = if is_execution { READING_OF_EVENTS } else { length };
+        let mut left = length;
+        while !left.is_zero() {
+            std::thread::sleep(left.min(step));
+            left = left.saturating_sub(step);
+        }
         let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
         let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
@@ -363,6 +380,8 @@ enum Tasks {
 #[derive(Default)]
 struct Measured {
     slices: Vec<SliceRecord>,
+    /// Slices that end as soon as they begin.
+    starts: Vec<SliceRecord>,
     latencies: Vec<CaseLatency>,
     commands: Vec<CommandTotal>,
     /// The CPU that all commands shared.

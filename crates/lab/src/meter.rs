@@ -172,6 +172,21 @@ impl Work for OfSlice {
     }
 }
 
+/// What disturbs in a round.
+#[derive(Clone, Debug, Default)]
+struct InRounds {
+    /// One runs all the time; several have windows of their own in executions, and the machine without a load has a slice for each.
+    modes: Vec<Mode>,
+    /// The mode of the next slice.
+    slice: usize,
+}
+
+impl InRounds {
+    fn mode(&self) -> Mode {
+        self.modes.get(self.slice).copied().unwrap_or(Mode::Quiet)
+    }
+}
+
 /// All meters of a measurement.
 pub struct MeterSet {
     readers: CpuReaders,
@@ -179,8 +194,8 @@ pub struct MeterSet {
     accounts: Option<Box<AccountWindows>>,
     sampler: Option<Box<Sampling>>,
     events: Option<EventMeter>,
-    /// In rounds, the meter that disturbs and runs all the time, if one does; `None` without rounds.
-    in_rounds: Option<Option<Meter>>,
+    /// In rounds, what disturbs, if anything does; `None` without rounds.
+    in_rounds: Option<InRounds>,
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
@@ -198,7 +213,8 @@ impl MeterSet {
         Self::open_where(selection, |_| Ok(()))
     }
 
-    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts or sample ([`MeterSet::explain`]).
+    /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts, count events or sample
+    /// ([`MeterSet::explain`]).
     ///
     /// # Errors
     /// Likewise.
@@ -206,7 +222,7 @@ impl MeterSet {
         let fits = |meter: Meter| !meter.disturbs() || matches!(meter, Meter::Accounts | Meter::Sampler);
         let meters =
             Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })?;
-        Ok(Self { in_rounds: Some(None), ..meters })
+        Ok(Self { in_rounds: Some(InRounds::default()), ..meters })
     }
 
     fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
@@ -278,8 +294,8 @@ impl MeterSet {
 
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
-        if let Some(meter) = self.in_rounds {
-            return Windows { quiet: meter.is_none(), disturbing: meter.map(Mode::Alone).into_iter().collect() };
+        if let Some(InRounds { modes, .. }) = &self.in_rounds {
+            return Windows { quiet: modes.is_empty(), disturbing: modes.clone() };
         }
         let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
         let meters = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter));
@@ -290,7 +306,8 @@ impl MeterSet {
 
     /// The mode whose windows the cost will come from, if not from the quiet ones: the accounts', beside other programs.
     pub fn favoured(&self) -> Option<Mode> {
-        let needed = self.accounts.as_ref().is_some_and(|accounts| accounts.are_needed());
+        // That of rounds comes from others.
+        let needed = self.in_rounds.is_none() && self.accounts.as_ref().is_some_and(|accounts| accounts.are_needed());
         needed.then_some(Mode::Alone(Meter::Accounts))
     }
 
@@ -319,30 +336,63 @@ impl MeterSet {
         }
     }
 
-    /// From now on, this meter runs in slices and executions all the time, until [`MeterSet::stop_explaining`]. Returns whether it does.
-    pub fn explain(&mut self, meter: Meter) -> bool {
-        let held = |accounts: &mut Box<AccountWindows>| accounts.hold();
-        let explains =
-            self.can_explain(meter) && (meter != Meter::Accounts || self.accounts.as_mut().is_some_and(held));
-        self.in_rounds = Some(Some(meter).filter(|_| explains));
+    /// The modes of rounds that count events.
+    pub fn modes_of_events(&self) -> Vec<Mode> {
+        self.events.iter().flat_map(EventMeter::modes).collect()
+    }
+
+    /// From now on, slices and executions are in this mode all the time, until [`MeterSet::stop_explaining`]. Returns whether they are.
+    pub fn explain(&mut self, mode: Mode) -> bool {
+        let explains = match mode {
+            Mode::Alone(Meter::Accounts) => self.accounts.as_mut().is_some_and(|accounts| accounts.hold()),
+            Mode::Alone(meter) => self.can_explain(meter),
+            Mode::Events(set) => self.events.as_mut().is_some_and(|events| events.hold(set)),
+            Mode::Quiet | Mode::Gap => false,
+        };
+        self.in_rounds = Some(InRounds { modes: explains.then_some(mode).into_iter().collect(), slice: 0 });
         explains
+    }
+
+    /// From now on, executions have windows in these modes, until [`MeterSet::stop_explaining`].
+    pub fn explain_in_windows(&mut self, modes: &[Mode]) {
+        self.in_rounds = Some(InRounds { modes: modes.to_vec(), slice: 0 });
+    }
+
+    /// The next slice has the next of these modes. Returns whether there is another one.
+    pub fn next_slice(&mut self) -> bool {
+        let Some(in_rounds) = &mut self.in_rounds else { return false };
+        in_rounds.slice += 1;
+        let is_another = in_rounds.slice < in_rounds.modes.len();
+        if !is_another {
+            in_rounds.slice = 0;
+        }
+        is_another
+    }
+
+    /// Whether slices count events now.
+    pub fn counts_events(&self) -> bool {
+        self.in_rounds.as_ref().is_some_and(|in_rounds| matches!(in_rounds.mode(), Mode::Events(_)))
     }
 
     /// From now on, none does.
     pub fn stop_explaining(&mut self) {
-        self.in_rounds = Some(None);
+        self.in_rounds = Some(InRounds::default());
         self.accounts.iter_mut().for_each(|accounts| accounts.release());
+        self.events.iter_mut().for_each(EventMeter::release);
     }
 
     /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
-    /// depends on the length, not on the time since the last reading.
+    /// depends on the length, not on the time since the last reading. Events are counted from the end of this reading on.
     pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
-        let mode = self.in_rounds.flatten().map_or(Mode::Quiet, Mode::Alone);
-        self.boundary(mode, length, Owners::default())
+        let mode = self.in_rounds.as_ref().map_or(Mode::Quiet, InRounds::mode);
+        let snapshot = self.boundary(mode, length, Owners::default());
+        self.begin_events(&NoWork);
+        snapshot
     }
 
-    /// The same at its end. `owners` tells the tasks of its workload.
+    /// The same at its end, until whose beginning events are counted. `owners` tells the tasks of its workload.
     pub fn end_slice(&mut self, length: Nanos, owners: Owners) -> Snapshot {
+        self.note_events(&NoWork);
         self.boundary(Mode::Quiet, length, owners)
     }
 
@@ -453,7 +503,7 @@ mod tests {
             return note_skipped("meters: explaining rounds", status.status.reason().unwrap());
         }
         for _ in 0..2 {
-            assert!(meters.explain(Meter::Accounts));
+            assert!(meters.explain(Mode::Alone(Meter::Accounts)));
             assert_eq!(meters.windows().disturbing, [Mode::Alone(Meter::Accounts)]);
             // What passes between two slices is in neither.
             for _ in 0..2 {

@@ -27,6 +27,8 @@ const EVENT_WINDOW: Duration = Duration::from_millis(100);
 const READINGS: u32 = 4;
 /// A boundary that comes later than this after the end of its window waited for a CPU.
 const LATE: Duration = Duration::from_millis(250);
+/// Time from one to the next.
+pub const READING_OF_EVENTS: Duration = Duration::from_millis(EVENT_WINDOW.as_millis() as u64 / READINGS as u64);
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 

@@ -1,4 +1,4 @@
-//! Events of the kernel that `run` and `cost` count for each I/O: tracepoints, and system calls by name.
+//! Events of the kernel that `run`, `cost` and `compare` count for each I/O: tracepoints, and system calls by name.
 //!
 //! [`Wanted::parse_list`] reads `--events`, [`TRACEPOINTS`] and [`GROUPS`] are the names that iotoll knows, and [`Events`] is what a
 //! record says of them. Any other tracepoint of the machine can be counted too.
@@ -9,7 +9,9 @@ pub use table::{GROUPS, Group, TRACEPOINTS, Tracepoint};
 
 use crate::plan::nearest::nearest;
 use crate::reading::Reading;
+use crate::warning::{Code, Warning, add_once};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The subsystem of system calls, which are counted by name: `syscalls:pread64`.
 pub const SYSTEM_CALLS: &str = "syscalls";
@@ -166,6 +168,59 @@ pub struct Events {
     /// Why nothing is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl Events {
+    /// The sets that are counted.
+    pub(crate) fn sets(&self) -> BTreeSet<u8> {
+        self.events.iter().filter_map(|event| event.set.taken()).copied().collect()
+    }
+
+    /// Why nothing can be counted; `None` if something can.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        let refused = || self.events.iter().find_map(|event| event.set.reason());
+        let nothing = || self.sets().is_empty().then(|| refused().unwrap_or("nothing was to be counted"));
+        self.reason.as_deref().or_else(nothing)
+    }
+
+    /// The events of a set: its tracepoints, and those of `happened` that are system calls, if it has all of them.
+    pub(crate) fn names<'a>(&self, set: u8, happened: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+        let counted = self.events.iter().filter(|event| event.set.taken() == Some(&set));
+        let (calls, prefix) = (format!("{SYSTEM_CALLS}:{ALL}"), format!("{SYSTEM_CALLS}:"));
+        let (all_calls, named): (Vec<&Event>, Vec<&Event>) = counted.partition(|event| event.name == calls);
+        let mut names: BTreeSet<String> = named.into_iter().map(|event| event.name.clone()).collect();
+        if !all_calls.is_empty() {
+            names.extend(happened.filter(|name| name.starts_with(&prefix)).cloned());
+        }
+        names
+    }
+
+    /// What was to be counted, in words.
+    pub(crate) fn findings(&self) -> Vec<EventFinding> {
+        let finding = |event: &Event| EventFinding {
+            name: event.name.clone(),
+            meaning: meaning(&event.name).to_owned(),
+            named: event.named,
+            reason: event.set.reason().map(str::to_owned),
+        };
+        self.events.iter().map(finding).collect()
+    }
+
+    /// Caveats of events that the user asked for and that were not counted. Without the right the default ones are left out, as the
+    /// accounts are, whose reason is shown. `reasons` say why there are none.
+    pub(crate) fn shortfalls<'a>(&self, reasons: impl Iterator<Item = &'a String>) -> Vec<Warning> {
+        let mut found = Vec::new();
+        if self.asked {
+            for reason in reasons {
+                add_once(&mut found, Warning::new(Code::Unknown, format!("no events per I/O: {reason}")));
+            }
+            for event in self.events.iter().filter(|event| event.named) {
+                let warning = |reason: &str| Warning::new(Code::Unknown, format!("event {}: {reason}", event.name));
+                found.extend(event.set.reason().map(warning));
+            }
+        }
+        found
+    }
 }
 
 /// An event that was to be counted.

@@ -3,9 +3,12 @@
 //! The programs that keep accounts add time to each switch and interrupt, so these rounds are not among those of the answer: they only say how
 //! its cost, and its change, divide into accounts. In them an account's cost is its CPU time, net of its rate in the slices without a load.
 
+mod events;
 mod functions;
 mod read_times;
 
+pub use events::EventChange;
+pub(crate) use events::{CountedEvents, EventParts};
 pub(crate) use functions::{FunctionParts, Functions};
 pub use functions::{StackChange, SymbolChange};
 

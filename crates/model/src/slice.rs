@@ -24,6 +24,9 @@ pub struct RoundRecord {
     pub end_nanos: Nanos,
     /// In order of time.
     pub slices: Vec<SliceRecord>,
+    /// Slices that end as soon as they begin, in rounds that count events: what is in them is in every slice, whatever its length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<SliceRecord>,
     /// Latency from submission to completion in all slices of each case, in TSC ticks.
     pub latencies: Vec<CaseLatency>,
     /// Number of slices of each boot, in order; empty without boots. The background is measured separately for each

@@ -4,7 +4,7 @@ mod accounts;
 pub(crate) mod against_stored;
 mod background;
 pub(crate) mod caveats;
-mod events;
+pub(crate) mod events;
 pub(crate) mod io_time;
 mod job;
 mod limits;
@@ -18,6 +18,7 @@ mod series;
 mod symbols;
 pub(crate) mod windows;
 
+use crate::events::Events;
 use crate::finding::{MeterFinding, RunFinding, SCHEMA};
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
@@ -51,7 +52,7 @@ pub fn study(record: &Record) -> RunFinding {
         },
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
-        events: events::asked(record.events.as_ref()),
+        events: record.events.as_ref().map(Events::findings).unwrap_or_default(),
         background: rates.finding(&record.background, &context),
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),

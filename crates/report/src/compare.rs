@@ -10,6 +10,7 @@ mod contents;
 mod csv_rows;
 mod curves;
 mod environment;
+mod events;
 mod explained;
 mod figures;
 mod functions;

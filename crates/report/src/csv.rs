@@ -54,7 +54,8 @@ mod tests {
             let values =
                 |probe: &ProbeComparison| [probe.per_io, probe.per_second, probe.mean].into_iter().flatten().count();
             let of_cell = |cell: &CellFinding| {
-                cell.metrics.len() + cell.probes.iter().map(values).sum::<usize>() + cell.accounts.len()
+                let values: usize = cell.probes.iter().map(values).sum();
+                cell.metrics.len() + values + cell.accounts.len() + cell.events.len()
             };
             let expected: usize = finding.cells.iter().map(of_cell).sum();
             assert_eq!(rows.len(), expected + 1, "{name}");

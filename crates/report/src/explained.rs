@@ -1,12 +1,17 @@
-//! Changes of cycles, with their signs: what explaining rounds found.
+//! Changes of cycles and counts, with their signs: what explaining rounds found.
 
-use crate::number::{CYCLES, MISSING, Scale};
+use crate::number::{CYCLES, MISSING, Scale, Units};
 use crate::phrase::tied;
 use model::stats::Estimate;
 
 /// The unit of changes: that in which the largest of them has three digits.
 pub(crate) fn scale(changes: impl Iterator<Item = f64>) -> Scale {
-    Scale::of(CYCLES, changes.map(f64::abs).filter(|change| change.is_finite()).fold(0.0, f64::max))
+    scale_of(CYCLES, changes)
+}
+
+/// The same of any quantity.
+pub(crate) fn scale_of(units: Units, changes: impl Iterator<Item = f64>) -> Scale {
+    Scale::of(units, changes.map(f64::abs).filter(|change| change.is_finite()).fold(0.0, f64::max))
 }
 
 /// "+160".

@@ -2,6 +2,7 @@
 
 pub mod change_points;
 pub mod common_shift;
+pub mod correlation;
 pub mod crossover;
 pub mod difference;
 pub mod estimate;

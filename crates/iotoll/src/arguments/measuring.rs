@@ -25,7 +25,7 @@ pub struct MeterArguments {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct EventArguments {
-    /// Count these events of the kernel per I/O, in windows of their own: tracepoints (sched:sched_waking, block:*), system calls
+    /// Count these events of the kernel per I/O, in windows or rounds of their own: tracepoints (sched:sched_waking, block:*), system calls
     /// (syscalls:pread64), or groups of them: default, syscalls, sched, ipi, timer, mm, alloc, block, fs, io_uring, net, dma, hw (counters
     /// of the hardware), none; needs the right to load BPF programs [default: default, if --meters is not given]
     #[arg(long, value_name = "EVENTS", value_parser = value::events)]

@@ -108,7 +108,7 @@ fn a_planted_difference_belongs_to_the_own_threads() {
 fn a_kill_in_an_explaining_round_keeps_the_answer() {
     const TEST: &str = "a_kill_in_an_explaining_round_keeps_the_answer";
     let folder = Folder::new();
-    let start = || folder.iotoll(&format!("{COMPARE} --out kept --budget 8s --aa")).start();
+    let start = || folder.iotoll(&format!("{COMPARE} --out kept --budget 8s --aa --events none")).start();
     let mut running = start();
     let lines = |name: &str| {
         let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap_or_default();
@@ -159,7 +159,7 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver() {
 #[test]
 fn only_explaining_rounds_keep_accounts() {
     let folder = Folder::new();
-    let words = "compare --quiet --out kept --format json --budget 20s --precision 40% --slices off";
+    let words = "compare --quiet --out kept --format json --budget 20s --precision 40% --slices off --events none";
     let commands = ["--baseline-cmd", "dd if=/dev/zero of=/dev/null count=40000", "--candidate-cmd"];
     let iotoll = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word));
     let finding = iotoll.word("dd if=/dev/zero of=/dev/null count=200000").run().json();

@@ -1,4 +1,4 @@
-//! `--events`: counts per I/O whose truth is known, names that are refused, and what is left without the right.
+//! `--events`: counts per I/O whose truth is known, also as changes, names that are refused, and what is left without the right.
 
 use super::iotoll::{Folder, number};
 use super::machine::{has, is_root, skip};
@@ -118,4 +118,112 @@ fn without_the_right_the_rest_is_measured_and_one_line_says_why() {
     assert!(number(&finding["phases"][0]["iops"]) > 0.0);
     // Those that nobody asked for are left out without a word; the accounts have the same reason.
     assert_eq!(told(&of("")), 0);
+}
+
+const COMPARE: &str = "compare --quiet --no-save --format json --filename=data --rw=randread --bs=4k --invalidate=0";
+
+/// The events of the only cell, by name; `None` where nothing can be counted.
+#[track_caller]
+fn compared(test: &str, finding: &Value) -> Option<Vec<Value>> {
+    let reason = finding["events_reason"].as_str().filter(|reason| reason.contains("kernel"));
+    if let Some(reason) = reason {
+        skip(test, reason);
+        return None;
+    }
+    Some(finding["cells"][0]["events"].as_array().unwrap().clone())
+}
+
+/// An engine that submits by a system call of its own.
+#[test]
+fn a_comparison_finds_the_system_call_of_one_arm() {
+    const TEST: &str = "a_comparison_finds_the_system_call_of_one_arm";
+    let folder = Folder::with_file("data", 4 << 20);
+    let arms = "--budget 8s --baseline ioengine=psync --candidate ioengine=libaio";
+    let words = format!("{COMPARE} {arms} --events syscalls:io_submit,syscalls:uname");
+    let mut seen = Vec::new();
+    // Another test may do the same for a while.
+    for _ in 0..4 {
+        let finding = folder.iotoll(&words).run().json();
+        let Some(events) = compared(TEST, &finding) else { return };
+        let names: Vec<&str> = events.iter().filter_map(|event| event["name"].as_str()).collect();
+        assert_eq!(
+            names,
+            ["syscalls:io_submit", "syscalls:uname"],
+            "those that the user named, and what changed is first"
+        );
+        let [submits, others] = [&events[0], &events[1]];
+        let (change, baseline) = (&submits["change_per_io"], number(&submits["baseline"]["value"]));
+        assert!(
+            number(&change["low"]) <= number(&change["value"]) && number(&change["value"]) <= number(&change["high"])
+        );
+        assert_eq!(
+            (submits["detected"].as_bool(), others["detected"].as_bool()),
+            (Some(true), Some(false)),
+            "{events:?}"
+        );
+        assert!(number(&finding["counted_rounds"]) >= 3.0 && number(&finding["event_family"]["comparisons"]) == 2.0);
+        seen.push(submits.to_string());
+        if (number(&change["value"]) - 1.0).abs() < 0.001 && baseline.abs() < 0.001 {
+            return;
+        }
+    }
+    panic!("never one for each I/O of one arm: {seen:?}");
+}
+
+#[test]
+fn a_comparison_says_why_it_counts_nothing() {
+    const TEST: &str = "a_comparison_says_why_it_counts_nothing";
+    let folder = Folder::with_file("data", 4 << 20);
+    folder.iotoll("compare --aa --rw=read --filename=data --events shed").run().refused(2, &["did you mean 'sched'?"]);
+    let aa = format!("{COMPARE} --aa --budget 2s");
+    let none = folder.iotoll(&format!("{aa} --events none")).run().json();
+    assert_eq!((&none["events"], &none["events_reason"]), (&Value::Array(Vec::new()), &Value::Null));
+    if is_root() && !has("setpriv") {
+        return skip(TEST, "setpriv takes the right away, and is not here");
+    }
+    let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
+    let under = if is_root() { &less[..] } else { &[] };
+    let finding = folder.iotoll(&format!("{aa} --events net,syscalls")).under(under).run().json();
+    let reason = finding["events_reason"].as_str().unwrap();
+    assert!(reason.contains("CAP_BPF") || reason.contains("kernel"), "{reason}");
+    let warnings = finding["warnings"].as_array().unwrap();
+    let told = |it: &&Value| it["message"].as_str().unwrap() == format!("no events per I/O: {reason}");
+    assert_eq!(warnings.iter().filter(told).count(), 1, "{warnings:?}");
+    assert!(number(&finding["rounds"]) >= 2.0, "nothing else is lost");
+}
+
+mod long {
+    use super::*;
+
+    /// Commands that take turns, and whole executions of them. No other test reads by this call.
+    #[test]
+    fn commands_are_counted_in_slices_and_executions() {
+        const TEST: &str = "commands_are_counted_in_slices_and_executions";
+        if !has("fio") {
+            return skip(TEST, "fio is not here");
+        }
+        let folder = Folder::with_file("data", 4 << 20);
+        let fio = |engine: &str, length: &str| {
+            format!(
+                "fio --name=j --filename=data --rw=randread --bs=4k --invalidate=0 --size=4m --ioengine={engine} {length}"
+            )
+        };
+        for (turns, length) in [
+            ("--slices 50ms --count task:read --budget 15s", "--time_based --runtime=60"),
+            ("--slices off --budget 30s", "--time_based --runtime=400ms"),
+        ] {
+            let words =
+                format!("compare --quiet --no-save --format json --precision 40% {turns} --events syscalls:readv");
+            let (baseline, candidate) = (fio("psync", length), fio("vsync", length));
+            let iotoll = ["--baseline-cmd", &baseline, "--candidate-cmd", &candidate].into_iter();
+            let finding = iotoll.fold(folder.iotoll(&words), |iotoll, word| iotoll.word(word)).run().json();
+            let Some(events) = compared(TEST, &finding) else { return };
+            let [event] = events.as_slice() else { panic!("{turns}: {events:?} {}", finding["events_reason"]) };
+            let change = number(&event["change_per_io"]["value"]);
+            // Other tests make the rate of an execution uneven, and three rounds prove little then.
+            let (detects, most) = if turns.contains("off") { (true, 3.0) } else { (event["detected"] == true, 1.3) };
+            assert!(detects && (1.0 / most..most).contains(&change), "{turns}: {event}");
+            assert!(number(&event["baseline"]["value"]).abs() < 0.1, "{turns}: {event}");
+        }
+    }
 }

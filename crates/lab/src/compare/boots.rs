@@ -45,6 +45,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         page_cache: None,
         work_counter: None,
         probes: Vec::new(),
+        events: None,
     })
 }
 

@@ -1,4 +1,5 @@
-//! Explaining rounds: after the answer is precise enough, further rounds of the same slices or executions keep exact accounts.
+//! Explaining rounds: after the answer is precise enough, further rounds of the same slices or executions keep exact accounts, count events,
+//! or sample, in turn: each of them takes time, which would be in what the others see.
 //!
 //! They come last, so that the machine is in the state that the answer describes, and so that their number follows from the time that the
 //! answer took. They are shorter than the others: an interval needs many rounds rather than long ones.
@@ -8,15 +9,17 @@ use crate::session::outcome_of;
 use model::comparison::record::{CompareRecord, RoundRecord, Schedule};
 use model::explained::FEWEST_ROUNDS;
 use model::meter::Meter;
-use model::record::Outcome;
+use model::record::{Mode, Outcome};
 use std::time::{Duration, Instant};
 
 /// Part of the budget that is kept for them.
 const BUDGET_SHARE: u32 = 5;
+/// The same if some of them count events.
+const BUDGET_SHARE_WITH_EVENTS: u32 = 4;
 /// The same with `--profile`: a function has a small part of the samples, so it takes many.
 const BUDGET_SHARE_OF_PROFILE: u32 = 2;
-/// With `--profile`, one of this number of rounds keeps accounts; the sampler runs in the others.
-const ROUNDS_PER_ACCOUNTS: usize = 4;
+/// With `--profile`, the sampler runs in this number of rounds for each that keeps accounts.
+const SAMPLED_ROUNDS: usize = 3;
 /// As many rounds are wanted in that time at least: t(0.975, 11) is 2.2.
 const FEWEST_WANTED: f64 = 12.0;
 /// Blocks of such a round, as a part of those of another one, if that gives more than the fewest rounds and not more than the most: more
@@ -49,17 +52,67 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
     }
 }
 
+/// What a round has: one mode all the time, or several in windows of their own.
+type Turn = Vec<Mode>;
+
+/// Rounds until each of these was there often enough; fewer explain nothing. When the last one that keeps accounts or counts is done,
+/// enough have sampled.
+fn fewest_of(turns: &[Turn]) -> usize {
+    match turns.iter().filter(|modes| !modes.contains(&Mode::Alone(Meter::Sampler))).count() {
+        0 => FEWEST_ROUNDS,
+        others => turns.len() * (FEWEST_ROUNDS - 1) + others,
+    }
+}
+
+/// Those of which enough rounds of a length fit into a time: without events, if they do not fit with them; `None` if not even then.
+fn within(turns: &[Turn], length: Duration, time: Duration) -> Option<Vec<Turn>> {
+    let counts = |modes: &Turn| matches!(modes.as_slice(), [Mode::Events(_)]);
+    let uncounted = || turns.iter().filter(|modes| !counts(modes)).cloned().collect();
+    let fits = |turns: &Vec<Turn>| !turns.is_empty() && length.mul_f64(fewest_of(turns) as f64) <= time;
+    [turns.to_vec(), uncounted()].into_iter().find(fits)
+}
+
 impl RoundRunner<'_> {
-    /// The meters that rounds of their own have, in turn.
-    fn turns(&self) -> Vec<Meter> {
-        let can = |meter: &Meter| self.meters.can_explain(*meter) && self.experiment.boots.is_none();
-        let samples = Some(Meter::Sampler).filter(can).map_or(0, |_| ROUNDS_PER_ACCOUNTS - 1);
-        Some(Meter::Accounts).filter(can).into_iter().chain(std::iter::repeat_n(Meter::Sampler, samples)).collect()
+    /// What rounds of their own have, in turn. An execution is long, so it has accounts and events in windows of their own, as in `cost`.
+    fn turns(&self, schedule: Schedule) -> Vec<Turn> {
+        let events = self.meters.modes_of_events();
+        let of = |meter: Meter, rounds: usize| {
+            let rounds = if self.meters.can_explain(meter) { rounds } else { 0 };
+            std::iter::repeat_n(vec![Mode::Alone(meter)], rounds)
+        };
+        let samples = of(Meter::Sampler, SAMPLED_ROUNDS);
+        match schedule {
+            // A boot measures one arm.
+            _ if self.experiment.boots.is_some() => Vec::new(),
+            Schedule::Executions if !events.is_empty() => {
+                let accounts = of(Meter::Accounts, 1).flatten();
+                std::iter::once(accounts.chain(events).collect()).chain(samples).collect()
+            }
+            _ => of(Meter::Accounts, 1).chain(events.into_iter().map(|mode| vec![mode])).chain(samples).collect(),
+        }
+    }
+
+    /// The meters of a turn run from now on. Returns whether they do.
+    fn begin(&mut self, turn: &Turn, schedule: Schedule) -> bool {
+        match turn.as_slice() {
+            [mode @ Mode::Alone(_)] => self.meters.explain(*mode),
+            [mode] if schedule != Schedule::Executions => self.meters.explain(*mode),
+            modes => {
+                self.meters.explain_in_windows(modes);
+                true
+            }
+        }
     }
 
     /// The part of the whole time that they get, as its reciprocal.
     fn share(&self) -> u32 {
-        if self.meters.can_explain(Meter::Sampler) { BUDGET_SHARE_OF_PROFILE } else { BUDGET_SHARE }
+        if self.meters.can_explain(Meter::Sampler) {
+            BUDGET_SHARE_OF_PROFILE
+        } else if self.meters.modes_of_events().is_empty() {
+            BUDGET_SHARE
+        } else {
+            BUDGET_SHARE_WITH_EVENTS
+        }
     }
 
     /// The time that they get after others that took this long: together, the share of the whole.
@@ -69,23 +122,19 @@ impl RoundRunner<'_> {
 
     /// Such rounds; `None` if there are none.
     fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
-        let explains = !self.turns().is_empty();
+        let explains = !self.turns(schedule).is_empty();
         shortened(schedule, time, round).filter(|_| explains)
-    }
-
-    /// Fewer rounds explain nothing. When the last of these that keeps accounts is done, enough have sampled.
-    fn fewest(&self) -> usize {
-        let turns = self.turns();
-        if turns.contains(&Meter::Accounts) { turns.len() * (FEWEST_ROUNDS - 1) + 1 } else { FEWEST_ROUNDS }
     }
 
     /// The part of the budget that is kept for them; 0 if the fewest need much more of it.
     pub(super) fn reserve(&self, schedule: Schedule, budget: Duration, round: Duration) -> Duration {
         let reserve = budget / self.share();
         let explaining = self.explaining(schedule, reserve, round);
-        let needed = explaining.map(|(_, length)| length.mul_f64(self.fewest() as f64));
-        let needed = needed.filter(|needed| *needed <= reserve.mul_f64(1.25));
-        needed.map_or(Duration::ZERO, |needed| needed.max(reserve))
+        let fewest = |(_, length)| {
+            let turns = within(&self.turns(schedule), length, reserve.mul_f64(1.25))?;
+            Some(reserve.max(length.mul_f64(fewest_of(&turns) as f64)))
+        };
+        explaining.and_then(fewest).unwrap_or(Duration::ZERO)
     }
 
     /// Measures them, after others that took this long of a budget. Returns how the whole measurement ended.
@@ -100,14 +149,13 @@ impl RoundRunner<'_> {
         let (time, begun) = (self.time(took), Instant::now());
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // A comparison that ended early has time left for the fewest.
-        let fewest = self.fewest();
-        if length.mul_f64(fewest as f64) > time.max(budget.saturating_sub(took)) {
-            return Outcome::Completed;
-        }
-        for meter in self.turns().into_iter().cycle() {
+        let available = time.max(budget.saturating_sub(took));
+        let Some(turns) = within(&self.turns(schedule), length, available) else { return Outcome::Completed };
+        let fewest = fewest_of(&turns);
+        for turn in turns.into_iter().cycle() {
             let (rounds, elapsed) = (record.explaining.len(), begun.elapsed());
             let full = rounds >= fewest && elapsed + length / 2 > time;
-            if full || rounds >= MOST_ROUNDS || !self.meters.explain(meter) {
+            if full || rounds >= MOST_ROUNDS || !self.begin(&turn, schedule) {
                 break;
             }
             let interruption = &self.settings.session.interruption;
@@ -136,6 +184,42 @@ impl RoundRunner<'_> {
 mod tests {
     use super::*;
     use model::unit::Nanos;
+
+    #[test]
+    fn the_fewest_rounds_have_each_turn_three_times() {
+        let one = |mode| vec![mode];
+        let (accounts, events) = (one(Mode::Alone(Meter::Accounts)), one(Mode::Events(0)));
+        let samples = || std::iter::repeat_n(one(Mode::Alone(Meter::Sampler)), 3);
+        let both = vec![accounts[0], events[0]];
+        let with_samples = |turns: &[Turn]| turns.iter().cloned().chain(samples()).collect::<Vec<Turn>>();
+        for (turns, fewest) in [
+            (vec![accounts.clone()], 3),
+            (vec![accounts.clone(), events.clone()], 6),
+            (vec![accounts.clone(), events.clone(), one(Mode::Events(1))], 9),
+            (with_samples(std::slice::from_ref(&accounts)), 9),
+            (with_samples(&[accounts, events]), 12),
+            (vec![both.clone()], 3),
+            (with_samples(&[both]), 9),
+            (with_samples(&[]), 3),
+        ] {
+            assert_eq!(fewest_of(&turns), fewest, "{turns:?}");
+            let had: Vec<&Turn> = turns.iter().cycle().take(fewest).collect();
+            let often = |turn: &Turn| had.iter().filter(|other| **other == turn).count() >= FEWEST_ROUNDS;
+            assert!(turns.iter().all(often), "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn long_rounds_keep_accounts_rather_than_count() {
+        let (accounts, events) = (vec![Mode::Alone(Meter::Accounts)], vec![Mode::Events(0)]);
+        let both = [accounts.clone(), events.clone()];
+        let of = |turns: &[Turn], seconds| within(turns, Duration::from_secs(1), Duration::from_secs(seconds));
+        assert_eq!(of(&both, 6), Some(both.to_vec()));
+        assert_eq!(of(&both, 5), Some(vec![accounts]));
+        assert_eq!(of(&both, 2), None);
+        assert_eq!(of(std::slice::from_ref(&events), 3), Some(vec![events.clone()]));
+        assert_eq!((of(&[events], 2), of(&[], 9)), (None, None));
+    }
 
     #[test]
     fn explaining_rounds_have_fewer_of_the_same_blocks() {

@@ -325,6 +325,8 @@ impl RoundRunner<'_> {
         // The counter before the clocks at both ends, so that both cover the same length.
         let first = command.read(source);
         let before = Box::new(self.meters.begin_slice(nanos));
+        // Events are counted from here on.
+        let first = if self.meters.counts_events() { command.read(source) } else { first };
         self.sleep(slice);
         let last = command.read(source);
         let after = Box::new(self.meters.end_slice(nanos, command.owners()));
@@ -346,6 +348,9 @@ impl RoundRunner<'_> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         command.read(source);
         let before = Box::new(self.meters.begin_slice(nanos));
+        if self.meters.counts_events() {
+            command.read(source);
+        }
         self.sleep(length);
         command.read(source);
         let after = Box::new(self.meters.end_slice(nanos, Owners::default()));

@@ -117,7 +117,7 @@ impl RoundRunner<'_> {
                 worker_process.warm_up(warm_up)?;
             }
         }
-        let mut slices = Vec::new();
+        let (mut slices, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..blocks {
             let turns = (0..teams.len()).map(Some).chain([None]);
             for turn in self.shuffler.shuffled(turns) {
@@ -126,7 +126,13 @@ impl RoundRunner<'_> {
                 }
                 match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
                     Some((case, worker_process)) => {
-                        slices.push(self.switched(case, |runner| runner.slice(case, worker_process, slice, warm_up))?);
+                        let begins = self.meters.counts_events().then_some(Duration::ZERO);
+                        let (measured, begun) = self.switched(case, |runner| {
+                            let mut measure = |length| runner.slice(case, worker_process, length, warm_up);
+                            Ok((measure(slice)?, begins.map(measure).transpose()?))
+                        })?;
+                        slices.push(measured);
+                        starts.extend(begun);
                     }
                     None => {
                         std::thread::sleep(warm_up);
@@ -143,7 +149,7 @@ impl RoundRunner<'_> {
                 ticks: worker_process.finish()?,
             });
         }
-        Ok(Some(Measured { slices, latencies, ..Measured::default() }))
+        Ok(Some(Measured { slices, starts, latencies, ..Measured::default() }))
     }
 
     /// A warm-up, then a slice of one case.

@@ -25,7 +25,12 @@ impl RoundRunner<'_> {
             }
             let Some(case) = turn else {
                 std::thread::sleep(SETTLE);
-                slices.push(at_once(|| self.alone(ALONE, Tasks::Read)));
+                loop {
+                    slices.push(at_once(|| self.alone(ALONE, Tasks::Read)));
+                    if !self.meters.next_slice() {
+                        break;
+                    }
+                }
                 continue;
             };
             let (slice, latency) = self.switched(case, |runner| measure(runner, case))?;

@@ -1,8 +1,9 @@
-//! Events per I/O: counted in windows of their own, because each count takes time (some 0.1 µs, and as much for a system
+//! Events per I/O: counted in windows or rounds of their own, because each count takes time (some 0.1 µs, and as much for a system
 //! call: docs/method/events.md).
 //!
 //! The programs are attached before the first count of such a window and detached after its last. Between two counts iotoll does nothing
-//! but wait, so that what it does to read, save and show is in none of them. I/Os are read together with the counts.
+//! but wait, so that what it does to read, save and show is in none of them. I/Os are read together with the counts. Rounds of slices hold
+//! them from before the first slice until after the last.
 
 mod named;
 
@@ -30,6 +31,8 @@ pub(super) struct EventMeter {
     status: Events,
     /// The set whose programs are attached.
     attached: Option<usize>,
+    /// They stay attached between windows.
+    held: bool,
     window: Window,
 }
 
@@ -80,7 +83,7 @@ impl EventMeter {
             status = Events { asked, reason: Some(error.to_string()), ..Events::default() };
             Vec::new()
         });
-        Ok(Self { sets, status, attached: None, window: Window::default() })
+        Ok(Self { sets, status, attached: None, held: false, window: Window::default() })
     }
 
     fn sets(names: Names, status: &mut Events) -> std::result::Result<Vec<Set>, sys::bpf::Error> {
@@ -122,14 +125,30 @@ impl EventMeter {
             Mode::Events(set) => Some(usize::from(set)).filter(|set| *set < self.sets.len()),
             Mode::Quiet | Mode::Alone(_) | Mode::Gap => None,
         };
-        if next != self.attached {
-            self.sets.iter_mut().for_each(|set| set.counters.detach());
+        if !self.held && next != self.attached {
             // Where it fails, the window has no counts.
-            let attached =
-                next.filter(|next| self.sets.get_mut(*next).is_some_and(|set| set.counters.attach().is_ok()));
-            self.attached = attached;
+            self.attach(next);
         }
         counted
+    }
+
+    /// Keeps a set attached from now on, also between windows. Returns whether it is.
+    pub(super) fn hold(&mut self, set: u8) -> bool {
+        self.attach(Some(usize::from(set)));
+        self.held = self.attached.is_some();
+        self.held
+    }
+
+    /// Detaches it.
+    pub(super) fn release(&mut self) {
+        (self.held, self.window) = (false, Window::default());
+        self.attach(None);
+    }
+
+    /// Attaches a set, and detaches the others.
+    fn attach(&mut self, next: Option<usize>) {
+        self.sets.iter_mut().for_each(|set| set.counters.detach());
+        self.attached = next.filter(|next| self.sets.get_mut(*next).is_some_and(|set| set.counters.attach().is_ok()));
     }
 
     /// Begins to count, if programs are attached.

@@ -4,8 +4,9 @@
 //! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
+use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, ExplainedFinding, StackChange, SymbolChange};
+use crate::explained::{AccountChange, EventChange, ExplainedFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -68,6 +69,22 @@ pub struct CompareFinding {
     /// Number of explaining rounds that sampled stacks.
     #[serde(default)]
     pub sampled_rounds: usize,
+    /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
+    #[serde(default)]
+    pub event_family: Option<FamilyFinding>,
+    /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
+    #[serde(default)]
+    pub counted_rounds: usize,
+    /// The events that were to be counted, and why some were not.
+    #[serde(default)]
+    pub events: Vec<EventFinding>,
+    /// The events whose change over the cells of a sweep is correlated with that of cycles per I/O, the closest first for each arm; the
+    /// intervals hold together (95 %) and exclude 0. An event that goes along with the cost need not be its cause.
+    #[serde(default)]
+    pub event_correlations: Vec<EventCorrelation>,
+    /// Why no cell has events although some were to be counted.
+    #[serde(default)]
+    pub events_reason: Option<String>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
     /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
     #[serde(default)]
@@ -272,6 +289,24 @@ pub struct CellFinding {
     /// Their stacks of calls.
     #[serde(default)]
     pub stacks: Vec<StackChange>,
+    /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
+    /// rounds that counted events.
+    #[serde(default)]
+    pub events: Vec<EventChange>,
+}
+
+/// An event that goes along with the cost over the cells of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventCorrelation {
+    /// The arm.
+    pub arm: String,
+    /// The event.
+    pub name: String,
+    /// Number of cells in which both changes are known; at least four.
+    pub cells: usize,
+    /// Correlation (Pearson) of the change of its count per I/O with the change of cycles per I/O.
+    pub correlation: Estimate,
 }
 
 /// A probe while either arm ran.

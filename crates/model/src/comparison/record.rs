@@ -4,6 +4,7 @@
 //! crash does not lose it; a record without an end was cut off.
 
 use crate::envelope::Envelope;
+use crate::events::Events;
 use crate::experiment::{Experiment, WorkCounter};
 use crate::page_cache::CachedPages;
 use crate::probe::Descriptor;
@@ -21,7 +22,8 @@ pub struct CompareRecord {
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<RoundRecord>,
-    /// Explaining rounds, after all others: their slices keep exact accounts, which disturbs them. Nothing but the accounts uses them.
+    /// Explaining rounds, after all others: their slices keep exact accounts, count events or are sampled, which disturbs them. Nothing else
+    /// uses them.
     #[serde(default)]
     pub explaining: Vec<RoundRecord>,
     /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
@@ -59,6 +61,9 @@ pub struct Header {
     /// The probes that are read at both ends of each slice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Descriptor>,
+    /// The events that explaining rounds count, or why they do not; `None` if none are to be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Events>,
 }
 
 /// The page cache condition, established before the first round and maintained through all rounds.

@@ -1,5 +1,6 @@
 //! Computes a finding from the record of a comparison: every derived number is computed here, and can be recomputed.
 
+mod along;
 mod caveats;
 mod change;
 mod explaining;
@@ -21,6 +22,7 @@ use super::finding::{
     NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
+use crate::events::Events;
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
@@ -195,10 +197,11 @@ impl CompareFinding {
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
         for cell in &mut self.cells {
             (cell.explained, cell.accounts) = (None, Vec::new());
-            (cell.symbols, cell.stacks) = (Vec::new(), Vec::new());
+            (cell.symbols, cell.stacks, cell.events) = (Vec::new(), Vec::new(), Vec::new());
         }
         (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
-        self.function_family = None;
+        (self.function_family, self.event_family) = (None, None);
+        self.event_correlations.clear();
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -221,8 +224,15 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
-    let explaining::Explained { family: account_family, function_family, sampled_rounds, costs } =
-        explaining::explain(record, sums, &pairs);
+    let explaining::Explained {
+        family: account_family,
+        function_family,
+        sampled_rounds,
+        event_family,
+        counted_rounds,
+        events_reason,
+        costs,
+    } = explaining::explain(record, sums, &pairs);
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
@@ -244,10 +254,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
                 accounts: cost.accounts,
                 symbols: cost.symbols,
                 stacks: cost.stacks,
+                events: cost.events,
             })
         })
         .collect();
     let mut warnings = caveats::caveats(record, sums, warm_up);
+    warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(events_reason.iter())));
     warnings.extend(spread::caveats(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
     CompareFinding {
@@ -278,6 +290,11 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         account_family,
         function_family,
         sampled_rounds,
+        event_family,
+        counted_rounds,
+        event_correlations: along::correlations(&cells),
+        events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
+        events_reason,
         unexplained: explaining::reason(record),
         unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
         cells,
@@ -354,7 +371,7 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let ended = match record.explaining.len() {
         0 => ended,
         rounds => {
-            let how = if explaining::samples(record) { "kept accounts or sampled stacks" } else { "kept accounts" };
+            let how = in_turn(&explaining::done(record));
             format!("{ended}; {rounds} further rounds {how}, and are not in the answer")
         }
     };
@@ -400,6 +417,15 @@ fn method(record: View, warm_up: &WarmUp) -> String {
             record.rounds.len(),
             record.header.experiment.rules.budget_seconds
         ),
+    }
+}
+
+/// "kept accounts, counted events or sampled stacks".
+fn in_turn(done: &[&str]) -> String {
+    match done {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [all @ .., last] => format!("{} or {last}", all.join(", ")),
     }
 }
 

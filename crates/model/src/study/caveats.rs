@@ -12,7 +12,7 @@ use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
 use crate::probe;
 use crate::record::{Canaries, Execution, Holder, Meter, Outcome, PhaseRecord, Record};
-use crate::warning::{Code, Warning, add_once, gravest_first};
+use crate::warning::{Code, Warning, gravest_first};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
 pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
@@ -49,7 +49,8 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     }
     found.extend(placement::elsewhere_in(record));
     found.extend(probe::shortfalls(&record.probes));
-    uncounted_events(record, finding, &mut found);
+    let reasons = || finding.phases.iter().filter_map(|phase| phase.events_reason.as_ref());
+    found.extend(record.events.iter().flat_map(|events| events.shortfalls(reasons())));
     agreement(finding, &mut found);
     for job in &finding.jobs {
         few_samples(job, &mut found);
@@ -61,21 +62,6 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     found.append(&mut finding.warnings);
     gravest_first(&mut found);
     finding.warnings = found;
-}
-
-/// Events that the user asked for and that were not counted. Without the right the default ones are left out, as the accounts are, whose
-/// reason the sheet shows.
-fn uncounted_events(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
-    if !record.events.as_ref().is_some_and(|events| events.asked) {
-        return;
-    }
-    for reason in finding.phases.iter().filter_map(|phase| phase.events_reason.as_ref()) {
-        add_once(found, Warning::new(Code::Unknown, format!("no events per I/O: {reason}")));
-    }
-    for event in finding.events.iter().filter(|event| event.named) {
-        let warning = |reason: &String| Warning::new(Code::Unknown, format!("event {}: {reason}", event.name));
-        found.extend(event.reason.as_ref().map(warning));
-    }
 }
 
 fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {

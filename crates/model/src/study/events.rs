@@ -3,7 +3,7 @@
 use super::background::rate;
 use super::per_work::{Per, per_work};
 use super::windows::Window;
-use crate::events::{ALL, Event, EventFinding, Events, SYSTEM_CALLS, meaning};
+use crate::events::Events;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Stretch};
 use crate::stats::Estimate;
 use crate::study::background::Rate;
@@ -26,29 +26,14 @@ pub(super) struct Counted {
     pub reason: Option<String>,
 }
 
-/// What was to be counted.
-pub(super) fn asked(events: Option<&Events>) -> Vec<EventFinding> {
-    let finding = |event: &Event| EventFinding {
-        name: event.name.clone(),
-        meaning: meaning(&event.name).to_owned(),
-        named: event.named,
-        reason: event.set.reason().map(str::to_owned),
-    };
-    events.into_iter().flat_map(|events| &events.events).map(finding).collect()
-}
-
 /// What happened for an I/O of a phase.
 pub(super) fn study(record: &Record, executions: &[Execution]) -> Counted {
     let Some(events) = &record.events else { return Counted::default() };
     let without = |reason: &str| Counted { reason: Some(reason.to_owned()), ..Counted::default() };
-    if let Some(reason) = &events.reason {
+    if let Some(reason) = events.refusal() {
         return without(reason);
     }
-    let sets: BTreeSet<u8> = events.events.iter().filter_map(|event| event.set.taken()).copied().collect();
-    if sets.is_empty() {
-        let first = events.events.iter().find_map(|event| event.set.reason());
-        return without(first.unwrap_or("nothing was to be counted"));
-    }
+    let sets = events.sets();
     let mut found = Counted::default();
     let (mut counting, mut passed, mut windows) = (0.0, 0.0, 0);
     for set in sets {
@@ -88,15 +73,7 @@ struct Set<'a> {
 impl Set<'_> {
     /// Its tracepoints, and the system calls that happened.
     fn names(&self) -> BTreeSet<String> {
-        let counted = self.events.events.iter().filter(|event| event.set.taken() == Some(&self.set));
-        let (calls, prefix) = (format!("{SYSTEM_CALLS}:{ALL}"), format!("{SYSTEM_CALLS}:"));
-        let (all_calls, named): (Vec<&Event>, Vec<&Event>) = counted.partition(|event| event.name == calls);
-        let mut names: BTreeSet<String> = named.into_iter().map(|event| event.name.clone()).collect();
-        if !all_calls.is_empty() {
-            let happened = self.all().flat_map(|counts| counts.counts.keys());
-            names.extend(happened.filter(|name| name.starts_with(&prefix)).cloned());
-        }
-        names
+        self.events.names(self.set, self.all().flat_map(|counts| counts.counts.keys()))
     }
 
     /// Counts while the load ran.
@@ -137,7 +114,11 @@ impl Set<'_> {
 }
 
 /// The counts of a set in a stretch, within an interval of I/O if there is one.
-fn counts_in(stretch: &Stretch, set: u8, interval: Option<IoInterval>) -> impl Iterator<Item = &EventCounts> {
+pub(crate) fn counts_in(
+    stretch: &Stretch,
+    set: u8,
+    interval: Option<IoInterval>,
+) -> impl Iterator<Item = &EventCounts> {
     let snapshots = &stretch.snapshots;
     let ended =
         snapshots.iter().zip(snapshots.iter().skip(1)).filter(move |(before, _)| before.mode == Mode::Events(set));

@@ -5,7 +5,7 @@ use crate::document::{Cell, Column, Table};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{BothArms, CellFinding, MetricFinding, ProbeComparison};
 use model::experiment::Metric;
-use model::explained::AccountChange;
+use model::explained::{AccountChange, EventChange};
 
 /// The columns after those of the axes.
 const COLUMNS: [&str; 31] = [
@@ -62,6 +62,10 @@ pub fn table(finding: &CompareFinding) -> Table {
         for account in &cell.accounts {
             let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
             table.row(values.chain(of_account(finding, cell, account)).collect());
+        }
+        for event in &cell.events {
+            let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
+            table.row(values.chain(of_event(finding, cell, event)).collect());
         }
     }
     table
@@ -147,6 +151,24 @@ fn of_account(finding: &CompareFinding, cell: &CellFinding, account: &AccountCha
         ("candidate", Cell::number(Some(account.candidate.value))),
         ("detected", Cell::from(account.detected.to_string())),
         ("rounds", Cell::from(cell.explained.map_or_else(String::new, |explained| explained.rounds.to_string()))),
+        ("seed", Cell::from(finding.seed.to_string())),
+        ("difference", Cell::number(Some(change.value))),
+        ("difference_low", Cell::number(change.low)),
+        ("difference_high", Cell::number(change.high)),
+    ])
+}
+
+/// An event, whose change is a difference of counts per I/O.
+fn of_event(finding: &CompareFinding, cell: &CellFinding, event: &EventChange) -> impl Iterator<Item = Cell> {
+    let change = event.change_per_io;
+    some_columns([
+        ("arm", Cell::from(&cell.arm)),
+        ("metric", Cell::from(format!("event {}", event.name))),
+        ("unit", Cell::from("per_io")),
+        ("baseline", Cell::number(Some(event.baseline.value))),
+        ("candidate", Cell::number(Some(event.candidate.value))),
+        ("detected", Cell::from(event.detected.to_string())),
+        ("rounds", Cell::from(finding.counted_rounds.to_string())),
         ("seed", Cell::from(finding.seed.to_string())),
         ("difference", Cell::number(Some(change.value))),
         ("difference_low", Cell::number(change.low)),

@@ -1,7 +1,7 @@
 //! Where a change of the cost is: a sentence and the accounts that changed.
 
 use super::parts::{PartRow, parts};
-use super::{contents, functions};
+use super::{contents, events, functions};
 use crate::document::{Audience, Block, Body, Note, Table, Tone};
 use crate::explained::{scale, whole};
 use crate::number;
@@ -37,6 +37,9 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
     for arm in contents::candidates(finding) {
         blocks.extend(functions::blocks(finding, arm));
     }
+    for arm in contents::candidates(finding) {
+        blocks.extend(events::blocks(finding, arm));
+    }
     let why = finding.unexplained.as_ref();
     let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
     blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
@@ -60,14 +63,19 @@ fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<I
     cell.accounts.iter().filter(move |account| account.detected || account.large).take(if any { most } else { 0 })
 }
 
-/// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".
-fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
-    let explained = cell.explained?;
+/// "candidate, bs=4k: ", as far as sentences need it.
+pub(super) fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
     let several = contents::candidates(finding).len() > 1;
     let point = contents::point(finding, &cell.cell);
     let place = [Some(cell.arm.as_str()).filter(|_| several), Some(point.as_str())];
     let place: Vec<&str> = place.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-    let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) };
+    if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) }
+}
+
+/// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".
+fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
+    let explained = cell.explained?;
+    let place = place(finding, cell);
     let change = explained.change_cycles_per_io;
     let detected: Vec<&AccountChange> = cell.accounts.iter().filter(|account| account.detected).collect();
     if detected.is_empty() {

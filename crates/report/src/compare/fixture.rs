@@ -317,6 +317,11 @@ pub fn empty() -> CompareFinding {
         account_family: None,
         function_family: None,
         sampled_rounds: 0,
+        event_family: None,
+        counted_rounds: 0,
+        events: Vec::new(),
+        events_reason: None,
+        event_correlations: Vec::new(),
         unexplained: None,
         unseen_fraction: Some(0.0499),
         schema: SCHEMA.to_owned(),
@@ -414,8 +419,6 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         cell.arm = text.to_owned();
         cell.cell = [(text.to_owned(), text.to_owned()), ("bs".to_owned(), "2".to_owned())].into();
         cell.probes = probes::hostile(number, text);
-        (cell.explained, cell.accounts) = explained::hostile(number, text);
-        (cell.symbols, cell.stacks) = explained::hostile_functions(number, text);
         cell.shift =
             vec![ShiftPoint { percent: number, baseline_ns: number, candidate_ns: -number, change: Some(interval) }; 4];
         for slice in &mut cell.slices {
@@ -465,7 +468,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.environment.steal_fraction = Some(number);
     finding.environment.canaries = vec![canaries(number); 3];
     finding.environment.step = Some(EnvironmentStep { after_round: usize::MAX, change: number });
-    finding.unexplained = Some(text.repeat(9));
+    explained::make_hostile(&mut finding, number, text);
     finding.warnings = vec![Warning::new(Code::Unknown, text.repeat(30))];
     finding
 }

@@ -19,8 +19,8 @@ const WITHOUT: [(&[&str], &[&str], &str); 7] = [
     (&["probe"], &["guest run"], "its probes are the counters that prove the path of each [stack](stacks.md)"),
     (
         &["events"],
-        &["compare", "blast"],
-        "events are counted in windows of their own, and slices are too short for them; `--probe tracepoint.GROUP.NAME` counts one",
+        &["blast"],
+        "its explaining rounds keep accounts only; `--probe tracepoint.GROUP.NAME` counts one event",
     ),
     (&["events"], &["ftq", "guest run"], "there is no cost of the machine per I/O that they explain"),
     (&["meters"], &["ftq"], "a recording counts what one worker does, not the cycles of the machine"),
@@ -59,7 +59,7 @@ pub fn page() -> String {
     page.table(&["Verb", "Without", "Why"], &WITHOUT.iter().map(row).collect::<Vec<_>>());
     page.paragraph(
         "`compare --prepare` works for commands only: for jobs, `--cache` prepares the files. `compare --probe` does not work where \
-         arms are boots, whose kernels need not have the same counters.",
+         arms are boots, whose kernels need not have the same counters; `--events` does not either, because no round of one boot has both arms.",
     );
     page.finish()
 }

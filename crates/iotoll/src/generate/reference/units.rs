@@ -1,9 +1,10 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 18] = [
+const TYPES: [(&str, &str); 19] = [
     ("MoveFinding", "instructions per I/O"),
     ("SymbolChange", "cycles per I/O"),
+    ("EventChange", "events per I/O"),
     ("StackChange", "cycles per I/O"),
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),

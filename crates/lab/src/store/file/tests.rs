@@ -50,6 +50,7 @@ fn header(experiment: Experiment) -> Header {
         page_cache: None,
         work_counter: None,
         probes: Vec::new(),
+        events: None,
     }
 }
 
