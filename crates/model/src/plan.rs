@@ -13,8 +13,9 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
-    PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
+    Access, AccessZone, BlockSizes, Depth, Distribution, Duration, ENGINES, Each, Engine, EngineKind, Fallocate,
+    Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, Order, PathCopy, PathCrc, PathFraming,
+    PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates,
+    RegionPlan, RequestPlan, Sequencer, Shape, Size, SizeRange, SizeShare, Sizes, Target, TxTaskCpus, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

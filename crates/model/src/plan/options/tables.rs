@@ -5,11 +5,11 @@ mod files;
 mod job;
 mod pace;
 mod path;
+mod positions;
 mod requests;
+mod sizes;
 
 use super::JobOption;
-
-const GIB: u64 = 1 << 30;
 
 /// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
 /// I/O.
@@ -17,9 +17,11 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 6] = [
+const SUBJECTS: [(&str, &[JobOption]); 8] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
+    ("Sizes of requests", sizes::OPTIONS),
+    ("Positions of requests", positions::OPTIONS),
     ("Files", files::OPTIONS),
     ("Pace and length", pace::OPTIONS),
     ("", engines::OPTIONS),

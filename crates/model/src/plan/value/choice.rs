@@ -1,7 +1,7 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Order, PATTERNS};
+use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Generator, Order, PATTERNS, Sequencer};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -33,6 +33,18 @@ impl Choice for Fallocate {
             ("0", Self::None),
             ("1", Self::Posix),
         ]
+    }
+}
+
+impl Choice for Generator {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("tausworthe", Self::Tausworthe), ("lfsr", Self::Lfsr), ("tausworthe64", Self::Tausworthe64)]
+    }
+}
+
+impl Choice for Sequencer {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("sequential", Self::Sequential), ("identical", Self::Identical)]
     }
 }
 
