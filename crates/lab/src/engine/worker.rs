@@ -383,10 +383,12 @@ impl Worker {
     /// Counts one result, and returns the bytes that it moved.
     #[inline(always)]
     fn count(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
-        if result <= 0 {
+        /// Results from −4095 on are errors; those below are lengths above 2 GiB.
+        const LARGEST: u32 = u32::MAX - 4095;
+        let moved = result.cast_unsigned();
+        if moved.wrapping_sub(1) >= LARGEST {
             return Err(self.request_failed(request, result));
         }
-        let moved = result.unsigned_abs();
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
     }
