@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A value for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "{T}PerDirection"))]
 pub struct Each<T> {
     /// Of reads.
     pub read: T,
