@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::error::{Error, Result};
-use model::plan::{JobPlan, Order, Sizes};
+use model::plan::{Access, JobPlan, Order, Sizes};
 use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -105,10 +105,15 @@ fn in_use(root: &Path, number: &str) -> Option<String> {
 /// Refuses requests that O_DIRECT would answer with EINVAL, and says why.
 pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) -> Result<()> {
     let Some(align) = direct_alignment(file) else { return Ok(()) };
-    let sizes = plan.used_sizes().flat_map(|sizes| match sizes {
-        Sizes::One(size) => vec![("bs", size)],
+    let names = match plan.access {
+        Access::ReadWrite => ["bs of reads", "bs of writes"],
+        Access::TrimWrite => ["bs of writes", "bs of trims"],
+        Access::Read | Access::Write | Access::Trim => ["bs"; 2],
+    };
+    let sizes = plan.used_sizes().zip(names.into_iter().cycle()).flat_map(|(sizes, name)| match sizes {
+        Sizes::One(size) => vec![(name, size)],
         Sizes::Range { least, most, step } => {
-            vec![("bsrange", least), ("bsrange", most), ("bs_unaligned: a step of bs", step)]
+            vec![("bsrange", least), ("bsrange", most), ("the step of bs_unaligned", step)]
         }
         Sizes::Shares(shares) => shares.into_iter().map(|(size, _)| ("bssplit", size)).collect(),
     });
