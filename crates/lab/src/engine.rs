@@ -66,11 +66,11 @@ const TABLE: [(EngineKind, Open); 10] = [
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let span = match plan.engine.medium() {
         Medium::Files => return target::prepare(plan, copy, created, progress),
-        Medium::Remote => nbd::span(plan)?,
+        Medium::Remote => nbd::span(plan, copy)?,
         Medium::Nothing => {
             let length = match plan.target.size {
                 Some(Size::Bytes(bytes)) => bytes.0,
-                _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
+                _ => plan.buffer_bytes() << 16,
             };
             Span { begin: 0, length, beyond: 0 }
         }
@@ -103,9 +103,7 @@ fn open_files(setup: &Setup) -> Result<Vec<File>> {
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
 fn slot_bytes(plan: &JobPlan) -> usize {
-    let sizes = plan.block_sizes;
-    let largest = sizes.read.0.max(sizes.write.0).max(sizes.trim.0);
-    usize::try_from(largest).unwrap_or(usize::MAX).next_multiple_of(4096)
+    usize::try_from(plan.buffer_bytes()).unwrap_or(usize::MAX).next_multiple_of(4096)
 }
 
 /// Memory of `count` slots, filled with data that neither compresses nor repeats.
@@ -147,10 +145,15 @@ fn trim(file: &File, offset: u64, length: u32) -> i32 {
     result_of(outcome.map(|()| length as usize))
 }
 
-/// The engines' common form of a result: bytes, or minus the error number.
+/// Bytes as a result: those of a block above 2 GiB are negative numbers below the errors.
+fn moved(bytes: usize) -> i32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).cast_signed()
+}
+
+/// The engines' common form of a result: bytes, or minus the error number, down to −4095.
 fn result_of(outcome: std::io::Result<usize>) -> i32 {
     match outcome {
-        Ok(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
+        Ok(bytes) => moved(bytes),
         Err(error) => -error.raw_os_error().unwrap_or(5),
     }
 }

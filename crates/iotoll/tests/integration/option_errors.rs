@@ -19,7 +19,7 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --bs=4x", &["'--bs'", "4x", "bs=4k"]),
         ("run --name=a --bs=0", &["'--bs'"]),
         ("run --name=a --rw=raedwrite", &["'--rw'", "'readwrite'"]),
-        ("run --name=a --rw=read:8k", &["'--rw'", "skips bytes"]),
+        ("run --name=a --rw=read:8x", &["'--rw'", "has no number of bytes"]),
         ("run --name=a --ioengine=pvsync", &["'--ioengine'", "psync"]),
         ("run --name=a --iodepth=0", &["'--iodepth'"]),
         ("run --name=a --rwmixread=101", &["'--rwmixread'"]),

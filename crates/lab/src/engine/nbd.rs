@@ -107,7 +107,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
 ///
 /// # Errors
 /// Refused, with the fix.
-pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
+pub(crate) fn span(plan: &JobPlan, copy: u32) -> Result<Span> {
     let client = connect(plan, 1, 1, options(&plan.path))?;
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, uri(plan))));
     let asks: &[Ask] = match plan.access {
@@ -121,7 +121,7 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
         return refused(format!("the server does not allow {ask:?} on this export; choose another rw= or export"));
     }
     let export = client.export();
-    let block = plan.block_sizes.largest(plan.access).0;
+    let block = plan.largest_block().0;
     let payload = block.min(plan.path.max_payload.into());
     if payload < block && !payload.is_multiple_of(512) {
         return refused(format!("path_max_payload={payload} splits I/Os within a sector; use a multiple of 512"));
@@ -132,7 +132,7 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
             export.max_payload
         ));
     }
-    let mut span = target::span(plan, Path::new(uri(plan)), Share::ALL, true, export.size)?;
+    let mut span = target::span(plan, copy, Path::new(uri(plan)), Share::ALL, true, export.size)?;
     span.beyond = export.size.saturating_sub(span.begin.saturating_add(span.length));
     if span.begin.saturating_add(span.length) > export.size {
         return refused(format!("has {} bytes, but offset + size is more; use a smaller size=", export.size));

@@ -1,7 +1,7 @@
 //! pread and pwrite: one system call per I/O, one I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
+use super::{OpenEngine, Setup, moved, noisy_slots, open_files, sync_file, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -35,7 +35,7 @@ impl Perform for Psync {
             };
             match outcome {
                 Err(rustix::io::Errno::INTR) => {}
-                Ok(bytes) => return i32::try_from(bytes).unwrap_or(i32::MAX),
+                Ok(bytes) => return moved(bytes),
                 Err(error) => return -error.raw_os_error(),
             }
         }

@@ -32,8 +32,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
             Peer::FORM
         )));
     };
-    let block =
-        [plan.block_sizes.read.0, plan.block_sizes.write.0, plan.block_sizes.trim.0].into_iter().max().unwrap_or(0);
+    let block = plan.buffer_bytes();
     let depth = plan.depth.in_flight;
     if depth > 1 && block.saturating_add(OVERHEAD).saturating_mul(depth.into()) > MOST_IN_FLIGHT
         || block > MOST_IN_FLIGHT

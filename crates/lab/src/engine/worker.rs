@@ -4,6 +4,8 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+mod step;
+
 pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
 use super::pacing::{FlowShare, Pacing, Pause};
@@ -16,28 +18,9 @@ use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use step::{Next, Rest};
 use sys::burner::Burner;
 use sys::clock::ticks;
-
-/// The next step of the loop.
-enum Next {
-    Issue(Request),
-    /// Wait for this time, with nothing in flight.
-    Pause(Rest),
-    /// Sync the files that are due, with nothing in flight.
-    Sync(Sync),
-    /// The ramp has ended: start counting.
-    Count,
-    /// End the job with this error, with nothing in flight.
-    Fail(String),
-    Done,
-}
-
-/// A pause: the CPU is kept busy first, then the thread sleeps.
-struct Rest {
-    busy_until: u64,
-    duration: Duration,
-}
 
 /// One copy of a job, ready to run.
 pub struct Worker {
@@ -417,10 +400,12 @@ impl Worker {
     /// Counts one result, and returns the bytes that it moved.
     #[inline(always)]
     fn count(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
-        if result <= 0 {
+        /// Results from −4095 on are errors; those below are lengths above 2 GiB.
+        const LARGEST: u32 = u32::MAX - 4095;
+        let moved = result.cast_unsigned();
+        if moved.wrapping_sub(1) >= LARGEST {
             return Err(self.request_failed(request, result));
         }
-        let moved = result.unsigned_abs();
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
     }

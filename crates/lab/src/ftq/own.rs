@@ -149,7 +149,7 @@ fn several(what: &str) -> Error {
 
 /// "4 KiB sequential writes to /data/f, psync".
 fn in_words(job: &JobPlan) -> String {
-    let block = job.block_sizes.largest(job.access).0;
+    let block = job.largest_block().0;
     let size = match block {
         block if block >= 1 << 20 && block.is_multiple_of(1 << 20) => format!("{} MiB", block >> 20),
         block if block >= 1 << 10 && block.is_multiple_of(1 << 10) => format!("{} KiB", block >> 10),

@@ -36,7 +36,7 @@ impl Amount {
         };
         // Each block is moved twice.
         let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
-        let free = plan.order == Order::Random && plan.no_random_map && plan.access.writes();
+        let free = plan.order == Order::Random && plan.sets_no_random_map() && plan.access.writes();
         // fio counts the bytes of a pass only for engines that queue; with others, a pass ends where its files do.
         let pass = match (plan.engine.queue(), free) {
             (Queue::Deep, true) => size.max(io_size.unwrap_or(0)).saturating_mul(times),
@@ -45,14 +45,13 @@ impl Amount {
         };
         let loops = u64::from(plan.duration.loops.max(1));
         let moved = io_size.unwrap_or(size).saturating_mul(times);
-        let sizes = plan.block_sizes;
         let mut amount = Self {
             pass,
             here: 0,
             before: 0,
             most: moved.saturating_mul(loops),
             least: if io_size.is_some() { moved } else { 0 },
-            block: sizes.read.max(sizes.write).max(sizes.trim).0,
+            block: plan.buffer_bytes(),
             passes_left: loops - 1,
             endless: plan.duration.time_based,
         };

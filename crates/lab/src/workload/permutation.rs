@@ -24,12 +24,18 @@ const MIXER: u64 = 12_605_985_483_714_917_081;
 impl Permutation {
     /// A walk over `0..bound`; `bound` must be at least 1.
     pub fn new(bound: u64, seed: u64) -> Self {
-        let bound = bound.max(1);
-        let bits = (64 - (bound - 1).leading_zeros()).max(1);
-        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        let mut walk = Self { bound, mask, shift: bits / 2 + 1, state: 0, increment: 1, left: 0, seed };
-        walk.begin_pass();
+        let mut walk = Self { bound: 1, mask: 0, shift: 0, state: 0, increment: 1, left: 0, seed };
+        walk.restart_with(bound);
         walk
+    }
+
+    /// Begins a pass over `0..bound`.
+    pub fn restart_with(&mut self, bound: u64) {
+        self.bound = bound.max(1);
+        let bits = (64 - (self.bound - 1).leading_zeros()).max(1);
+        self.mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        self.shift = bits / 2 + 1;
+        self.begin_pass();
     }
 
     fn begin_pass(&mut self) {
@@ -53,6 +59,18 @@ impl Permutation {
     #[inline(always)]
     fn mix(&self, bits: u64) -> u64 {
         (bits ^ (bits >> self.shift)).wrapping_mul(MIXER) & self.mask
+    }
+
+    /// Where a fixed permutation of the bound's numbers puts this one, which is below it; 0 stays 0.
+    pub fn place_of(&self, number: u64) -> u64 {
+        let mut place = number;
+        loop {
+            let mixed = self.mix(self.mix(place));
+            place = mixed ^ (mixed >> self.shift);
+            if place < self.bound {
+                return place;
+            }
+        }
     }
 
     /// The next number of the walk; after the last one a new pass starts in another order.
@@ -107,6 +125,19 @@ mod tests {
                     assert!(!std::mem::replace(&mut seen[number], true), "{number} twice in pass {pass} of {bound}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn each_number_has_a_place_of_its_own() {
+        for bound in (1..70).chain([1000, 4096, 65_537]) {
+            let walk = Permutation::new(bound, 5);
+            let mut places: Vec<u64> = (0..bound).map(|number| walk.place_of(number)).collect();
+            assert_eq!(places[0], 0);
+            let next = places.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+            assert!(bound < 1000 || next < 20, "{next} neighbours of {bound}");
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..bound), "{bound}");
         }
     }
 

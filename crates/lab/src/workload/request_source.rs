@@ -1,9 +1,21 @@
 //! Generates a job's requests: direction, file, offset and length, until its amount is done.
 
+mod cursor;
+mod free_map;
+mod sizes;
+mod skew;
+mod varied;
+mod zones;
+
+#[cfg(test)]
+mod tests;
+
+use self::cursor::{Cursor, Position, blocks};
+use self::varied::Varied;
 use super::amount::Amount;
-use super::permutation::{Permutation, below, split_mix};
+use super::permutation::{Permutation, split_mix};
 use super::target::Span;
-use model::plan::{Access, JobPlan, Order};
+use model::plan::{Access, JobPlan, Order, Sizes};
 
 /// One I/O to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +70,8 @@ pub struct RequestSource {
     /// The direction of the next request, drawn ahead.
     rolled: Option<Kind>,
     to_write: Option<Request>,
-    runs: Option<Runs>,
+    /// What replaces the cursors of a job with several sizes, or another order than plainly sequential or random.
+    varied: Option<Box<Varied>>,
     amount: Amount,
     /// Passes do not end with these bytes, so each cursor goes back by itself.
     wraps: bool,
@@ -68,79 +81,24 @@ pub struct RequestSource {
     passes: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Cursor {
-    begin: u64,
-    blocks: u64,
-    position: Position,
-}
-
-#[derive(Clone, Debug)]
-enum Position {
-    Next(u64),
-    Walk(Permutation),
-    Draw(u64),
-}
-
-impl Cursor {
-    /// Blocks until it is at its end.
-    fn left(&self) -> u64 {
-        match &self.position {
-            Position::Next(next) => self.blocks.saturating_sub(*next),
-            Position::Walk(walk) => walk.left().min(self.blocks),
-            Position::Draw(_) if self.blocks > 0 => u64::MAX,
-            Position::Draw(_) => 0,
-        }
-    }
-
-    #[inline(always)]
-    fn step(&mut self) -> u64 {
-        match &mut self.position {
-            Position::Next(next) => {
-                let block = if *next >= self.blocks { 0 } else { *next };
-                *next = block + 1;
-                block
-            }
-            Position::Walk(walk) => walk.step(),
-            Position::Draw(state) => below(split_mix(state), self.blocks),
-        }
-    }
-
-    fn restart(&mut self) {
-        match &mut self.position {
-            Position::Next(next) => *next = 0,
-            Position::Walk(walk) => walk.restart(),
-            Position::Draw(_) => {}
-        }
-    }
-}
-
-/// `rw=randread:N`: each random position is followed by the blocks behind it, N in all.
-#[derive(Clone, Debug)]
-struct Runs {
-    length: u32,
-    left: u32,
-    /// Per file and direction, where the last request ended, from the beginning of the part in use.
-    ends: Vec<[u64; 3]>,
-}
-
 impl RequestSource {
     /// The sequence for copy `copy` of a job over these parts of its files. `None` when they have no room for a block.
     pub fn new(plan: &JobPlan, spans: &[Span], copy: u32) -> Option<Self> {
-        let sizes = plan.block_sizes;
+        let sizes = plan.sizes(plan.order);
         let mut lengths = [0u32; 3];
-        for (length, size) in lengths.iter_mut().zip([sizes.read, sizes.write, sizes.trim]) {
-            *length = u32::try_from(size.0).ok().filter(|length| *length > 0)?;
+        for (length, sizes) in lengths.iter_mut().zip(&sizes) {
+            *length = u32::try_from(sizes.most()).ok().filter(|length| *length > 0)?;
         }
         let mut seed = seed(plan, copy);
+        let varied = Varied::new(plan, spans, seed).map(Box::new);
         let used = Kind::ALL.map(|kind| uses(plan.access, kind));
         let mixed = plan.access == Access::ReadWrite;
         let mut cursors = Vec::with_capacity(spans.len());
         let mut room = false;
-        for span in spans {
+        for (file, span) in spans.iter().enumerate() {
             let mut cursor = |index: usize| {
                 let blocks = blocks(span, plan.order, lengths[index].into());
-                let position = match (plan.order, plan.no_random_map) {
+                let position = match (plan.order, !plan.has_random_map()) {
                     (Order::Sequential, _) => Position::Next(0),
                     (Order::Random, false) => Position::Walk(Permutation::new(blocks, split_mix(&mut seed))),
                     (Order::Random, true) => Position::Draw(split_mix(&mut seed)),
@@ -148,7 +106,11 @@ impl RequestSource {
                 Cursor { begin: span.begin, blocks, position }
             };
             let row = [cursor(0), cursor(1), cursor(2)];
-            let empty = row.iter().zip(used).any(|(cursor, used)| used && cursor.blocks == 0);
+            let has_room = |kind: Kind| match &varied {
+                Some(varied) => varied.has_room_for(file, kind),
+                None => row[kind as usize].blocks > 0,
+            };
+            let empty = Kind::ALL.into_iter().zip(used).any(|(kind, used)| used && !has_room(kind));
             // Of two directions, the other one would go on alone.
             if empty && mixed {
                 return None;
@@ -160,15 +122,10 @@ impl RequestSource {
             return None;
         }
         let amount = Amount::new(plan, spans);
-        let runs = (plan.random_run > 1 && plan.order == Order::Random).then(|| Runs {
-            length: plan.random_run,
-            left: plan.random_run,
-            ends: vec![[0; 3]; spans.len()],
-        });
         let mut source = Self {
             access: plan.access,
             lengths,
-            shared: plan.order == Order::Random && lengths[0] == lengths[1],
+            shared: plan.order == Order::Random && shares_map(plan, &sizes),
             file: 0,
             done: vec![false; cursors.len()],
             closed: 0,
@@ -178,7 +135,7 @@ impl RequestSource {
             mixed: mixed && (1..100).contains(&plan.read_percent),
             rolled: None,
             to_write: None,
-            runs,
+            varied,
             wraps: false,
             amount,
             issued: 0,
@@ -192,6 +149,9 @@ impl RequestSource {
     pub fn make_endless(&mut self) {
         self.amount.make_endless();
         self.wraps = self.wraps();
+        if let Some(varied) = &mut self.varied {
+            varied.wraps = self.wraps;
+        }
     }
 
     /// fio goes back in the one file of a job that only time ends, each direction by itself. Files that end within a
@@ -234,12 +194,11 @@ impl RequestSource {
         self.done.fill(false);
         self.closed = 0;
         self.rolled = None;
-        for (file, row) in self.cursors.iter_mut().enumerate() {
-            row.iter_mut().for_each(Cursor::restart);
-            if let Some(ends) = self.runs.as_mut().and_then(|runs| runs.ends.get_mut(file)) {
-                *ends = [0; 3];
-            }
+        if let Some(varied) = &mut self.varied {
+            varied.wraps = self.wraps;
+            varied.begin_pass();
         }
+        self.cursors.iter_mut().flatten().for_each(Cursor::restart);
     }
 
     /// Whether some file has a block left for the next request.
@@ -255,7 +214,7 @@ impl RequestSource {
         };
         while self.closed < self.cursors.len() {
             let file = self.next_open(self.file);
-            if self.cursors[file][self.lane(kind)].left() > 0 {
+            if self.left(file, kind) > 0 {
                 self.file = file;
                 return true;
             }
@@ -266,6 +225,19 @@ impl RequestSource {
         false
     }
 
+    /// A number of requests of this direction for which the file has room in this pass.
+    fn left(&self, file: usize, kind: Kind) -> u64 {
+        match &self.varied {
+            Some(varied) => varied.left(file, kind, self.lane(kind)),
+            None => self.cursors[file][self.lane(kind)].left(),
+        }
+    }
+
+    /// The largest block of this direction.
+    fn longest(&self, kind: Kind) -> u64 {
+        self.varied.as_ref().map_or(self.lengths[kind as usize].into(), |varied| varied.longest(kind))
+    }
+
     /// A number of requests that stay within this pass, whatever their directions.
     fn certain(&self) -> u64 {
         if self.wraps {
@@ -274,11 +246,11 @@ impl RequestSource {
         // The write of a trimmed block has no cursor of its own.
         let drawn = |kind: &Kind| uses(self.access, *kind) && (self.access, *kind) != (Access::TrimWrite, Kind::Write);
         let kinds = || Kind::ALL.into_iter().filter(drawn);
-        let longest = kinds().map(|kind| self.lengths[kind as usize]).max().unwrap_or(1);
+        let longest = kinds().map(|kind| self.longest(kind)).max().unwrap_or(1);
         let left = self.amount.of_this_pass().saturating_sub(self.issued);
-        let by_bytes = left.div_ceil(u64::from(longest));
-        let open = self.cursors.iter().zip(&self.done).filter(|(_, done)| !**done);
-        let least = open.flat_map(|(row, _)| kinds().map(|kind| row[self.lane(kind)].left())).min().unwrap_or(0);
+        let by_bytes = left.div_ceil(longest);
+        let open = self.done.iter().enumerate().filter(|(_, done)| !**done);
+        let least = open.flat_map(|(file, _)| kinds().map(move |kind| self.left(file, kind))).min().unwrap_or(0);
         let files = (self.cursors.len() - self.closed) as u64;
         by_bytes.min(least.saturating_mul(files))
     }
@@ -342,49 +314,25 @@ impl RequestSource {
 
     #[inline(always)]
     fn locate(&mut self, kind: Kind) -> Request {
-        let length = self.lengths[kind as usize];
         let file = if self.closed > 0 { self.next_open(self.file) } else { self.file };
         // Round robin, as fio's file_service_type does by default.
         self.file = self.after(file);
-        self.issued += u64::from(length);
         let lane = self.lane(kind);
-        let offset = if self.runs.is_some() {
-            self.locate_in_run(file, kind, lane)
+        let (offset, length) = if let Some(varied) = &mut self.varied {
+            varied.locate(file, kind, lane)
         } else {
+            let length = self.lengths[kind as usize];
             let cursor = &mut self.cursors[file][lane];
-            cursor.begin + cursor.step() * u64::from(length)
+            (cursor.begin + cursor.step() * u64::from(length), length)
         };
+        self.issued += u64::from(length);
         Request { kind, file: file as u32, offset, length }
-    }
-
-    /// The block behind the last one of this file and direction, or a random one if the run is over or ends with the
-    /// file.
-    fn locate_in_run(&mut self, file: usize, kind: Kind, lane: usize) -> u64 {
-        let length = u64::from(self.lengths[kind as usize]);
-        let cursor = &mut self.cursors[file][lane];
-        let Some(runs) = &mut self.runs else { return cursor.begin };
-        runs.left -= 1;
-        let end = &mut runs.ends[file][kind as usize];
-        if runs.left == 0 {
-            runs.left = runs.length;
-            *end = u64::MAX;
-        }
-        let within = match end.checked_add(length) {
-            Some(next) if next <= cursor.blocks * length => *end,
-            _ => cursor.step() * length,
-        };
-        *end = within + length;
-        cursor.begin + within
     }
 }
 
-/// Blocks that a part of a file has room for. In sequential order the last one may reach beyond the part, as in fio, if
-/// the file does.
-fn blocks(span: &Span, order: Order, length: u64) -> u64 {
-    match order {
-        Order::Random => span.length / length,
-        Order::Sequential => span.length.div_ceil(length).min(span.length.saturating_add(span.beyond) / length),
-    }
+/// Whether reads and writes take their random blocks from one map, as in fio: if they have the same ones.
+fn shares_map(plan: &JobPlan, [reads, writes, _]: &[Sizes; 3]) -> bool {
+    reads.least() == writes.least() && plan.has_random_map()
 }
 
 #[inline(always)]
@@ -413,161 +361,4 @@ fn seed(plan: &JobPlan, copy: u32) -> u64 {
         seed = split_mix(&mut seed) ^ u64::from(byte);
     }
     split_mix(&mut seed) ^ u64::from(copy)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::plan::{BlockSizes, EngineKind};
-    use model::unit::Bytes;
-
-    fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
-        let block_sizes = BlockSizes { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
-        JobPlan { access, order, block_sizes, ..JobPlan::default() }
-    }
-
-    fn spans(lengths: &[u64]) -> Vec<Span> {
-        lengths.iter().map(|&length| Span { begin: 8192, length, beyond: 0 }).collect()
-    }
-
-    #[test]
-    fn sequential_wraps_within_its_span() {
-        let mut source =
-            RequestSource::new(&plan(Access::Read, Order::Sequential, 4096, 4096), &spans(&[12_288]), 0).unwrap();
-        let offsets: Vec<u64> = (0..4).map(|_| source.draw().offset).collect();
-        assert_eq!(offsets, [8192, 12_288, 16_384, 8192]);
-    }
-
-    #[test]
-    fn random_visits_each_block_of_each_file_once_a_pass() {
-        let mut source =
-            RequestSource::new(&plan(Access::ReadWrite, Order::Random, 512, 512), &spans(&[51_200, 51_200]), 3)
-                .unwrap();
-        let mut seen: Vec<(u32, u64)> = (0..200).map(|_| source.draw()).map(|r| (r.file, r.offset)).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), 200);
-        assert!(seen.iter().all(|(_, offset)| (8192..8192 + 51_200).contains(offset)));
-    }
-
-    #[test]
-    fn the_mix_is_what_was_asked_for() {
-        let job = JobPlan { read_percent: 70, ..plan(Access::ReadWrite, Order::Random, 4096, 8192) };
-        let mut source = RequestSource::new(&job, &spans(&[1 << 30]), 0).unwrap();
-        let reads = (0..100_000).map(|_| source.draw()).filter(|request| request.kind == Kind::Read).count();
-        assert!((69_000..71_000).contains(&reads), "{reads}");
-    }
-
-    #[test]
-    fn a_trimmed_block_is_then_written() {
-        let mut source =
-            RequestSource::new(&plan(Access::TrimWrite, Order::Random, 4096, 4096), &spans(&[1 << 20]), 0).unwrap();
-        for _ in 0..100 {
-            let (trim, write) = (source.draw(), source.draw());
-            assert_eq!((trim.kind, write.kind), (Kind::Trim, Kind::Write));
-            assert_eq!((trim.offset, trim.length), (write.offset, write.length));
-        }
-    }
-
-    #[test]
-    fn copies_differ_and_repeat() {
-        let job = plan(Access::Read, Order::Random, 4096, 4096);
-        let draw = |copy| {
-            let mut source = RequestSource::new(&job, &spans(&[1 << 24]), copy).unwrap();
-            (0..16).map(|_| source.draw().offset).collect::<Vec<_>>()
-        };
-        assert_eq!(draw(0), draw(0));
-        assert_ne!(draw(0), draw(1));
-    }
-
-    /// All requests of a job: file, offset in blocks of 4 KiB.
-    fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
-        let mut source = RequestSource::new(plan, spans, 0).unwrap();
-        let mut requests = Vec::new();
-        loop {
-            let sure = source.following().min(1000);
-            if sure == 0 {
-                return requests;
-            }
-            requests.extend((0..sure).map(|_| source.draw()).map(|request| (request.file, request.offset / 4096)));
-        }
-    }
-
-    const KIB: u64 = 1024;
-
-    fn span(kib: u64, beyond: u64) -> Span {
-        Span { begin: 0, length: kib * KIB, beyond: beyond * KIB }
-    }
-
-    #[test]
-    fn the_last_block_of_a_sequential_pass_reaches_into_the_file_behind_it() {
-        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
-        assert_eq!(all(&job, &[span(10, 0)]), [(0, 0), (0, 1)]);
-        assert_eq!(all(&job, &[span(10, 2)]), [(0, 0), (0, 1), (0, 2)]);
-        job.order = Order::Random;
-        assert_eq!(all(&job, &[span(10, 2)]).len(), 2);
-    }
-
-    #[test]
-    fn the_size_of_an_unused_direction_changes_nothing() {
-        assert_eq!(all(&plan(Access::Read, Order::Sequential, 4096, 1000), &[span(10, 0)]).len(), 2);
-        assert_eq!(all(&plan(Access::Write, Order::Sequential, 4096, 65_536), &[span(100, 0)]).len(), 1);
-    }
-
-    #[test]
-    fn a_short_file_is_done_while_a_longer_one_goes_on() {
-        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
-        let spans = [span(8, 0), span(16, 0)];
-        let pass = [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2), (1, 3)];
-        assert_eq!(all(&job, &spans), pass);
-        job.duration.loops = 2;
-        assert_eq!(all(&job, &spans), [pass, pass].concat());
-        job.order = Order::Random;
-        let mut requests = all(&job, &spans);
-        requests.sort_unstable();
-        requests.dedup();
-        assert_eq!(requests.len(), 6);
-    }
-
-    #[test]
-    fn a_mix_ends_with_its_bytes_in_each_loop() {
-        for (order, engine, loops) in [
-            (Order::Sequential, EngineKind::Psync, 1),
-            (Order::Sequential, EngineKind::Libaio, 3),
-            (Order::Random, EngineKind::Psync, 3),
-        ] {
-            let mut job = JobPlan { engine, ..plan(Access::ReadWrite, order, 4096, 4096) };
-            job.duration.loops = loops;
-            assert_eq!(all(&job, &[span(64, 0)]).len() as u32, 16 * loops);
-            job.read_percent = 100;
-            assert_eq!(all(&job, &[span(66, 0)]).len() as u32, 16 * loops);
-        }
-    }
-
-    #[test]
-    fn time_repeats_what_a_pass_does() {
-        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
-        job.duration.time_based = true;
-        let mut source = RequestSource::new(&job, &[span(8, 0), span(16, 0)], 0).unwrap();
-        let mut files = Vec::new();
-        while files.len() < 12 {
-            assert!(source.following() > 0);
-            files.push(source.draw().file);
-        }
-        assert_eq!(files, [0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1]);
-    }
-
-    #[test]
-    fn a_random_position_begins_a_run() {
-        let job = JobPlan { random_run: 4, ..plan(Access::Read, Order::Random, 4096, 4096) };
-        let blocks: Vec<u64> = all(&job, &[span(4096, 0)]).into_iter().map(|(_, block)| block).collect();
-        assert_eq!(blocks.len(), 1024);
-        let follows = blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-        assert!((740..=780).contains(&follows), "three of four follow: {follows}");
-    }
-
-    #[test]
-    fn a_file_without_room_for_a_block_is_refused() {
-        assert!(RequestSource::new(&plan(Access::Read, Order::Random, 4096, 4096), &spans(&[4095]), 0).is_none());
-    }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
-use model::plan::{Access, Fallocate, JobPlan, Order, Size};
+use model::plan::{Access, Fallocate, JobPlan, Order};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod device;
+mod region;
+
+pub(crate) use region::{Share, span};
 
 /// The part of a file that a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -202,7 +205,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
     for (number, path) in (0..).zip(paths) {
         refuse_files_of_the_kernel(plan, &path)?;
         created.make_folders(&path)?;
-        targets.push(prepare_one(plan, path, Share { number, count }, created, progress)?);
+        targets.push(prepare_one(plan, copy, path, Share { number, count }, created, progress)?);
     }
     Ok(targets)
 }
@@ -269,25 +272,6 @@ fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> 
     )))
 }
 
-/// Which of a job's files one is: `size` is divided among all of them.
-#[derive(Clone, Copy)]
-pub(crate) struct Share {
-    pub number: u64,
-    pub count: u64,
-}
-
-impl Share {
-    /// The only file.
-    pub const ALL: Self = Self { number: 0, count: 1 };
-
-    /// The part of `size` that this file gets. As in fio, whole blocks of what remains go to the first files.
-    fn of(self, size: u64, block: u64) -> u64 {
-        let each = size / self.count.max(1);
-        let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
-        if self.number < rest { each.saturating_add(block) } else { each }
-    }
-}
-
 /// Absolute, because the guardian has another working directory.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::file(path, "resolving the path", error))
@@ -308,6 +292,7 @@ fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
 
 fn prepare_one(
     plan: &JobPlan,
+    copy: u32,
     path: PathBuf,
     share: Share,
     created: &Created,
@@ -346,7 +331,7 @@ fn prepare_one(
         (Some(metadata), false) => metadata.size(),
         (None, false) => 0,
     };
-    let mut span = span(plan, &path, share, metadata.is_some(), length)?;
+    let mut span = span(plan, copy, &path, share, metadata.is_some(), length)?;
     if endless {
         return opened(plan, Target { path, span });
     }
@@ -391,48 +376,6 @@ fn writes(plan: &JobPlan) -> bool {
 
 fn reads(plan: &JobPlan) -> bool {
     matches!(plan.access, Access::Read | Access::ReadWrite)
-}
-
-/// The part that a job uses of a target with `length` bytes.
-pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
-    let part = |percent: u8| super::amount::share(length, percent);
-    // Whole blocks, as in fio: otherwise every I/O would touch one page more.
-    let block = plan.block_sizes.smallest().0.max(1);
-    let begin = match plan.target.offset {
-        Size::Bytes(bytes) => bytes.0,
-        Size::Percent(percent) => part(percent).next_multiple_of(block),
-    };
-    let absolute = matches!(plan.target.size, Some(Size::Bytes(_)));
-    if !absolute && length > 0 && begin > length {
-        let (name, path) = (&plan.name, path.display());
-        return Err(Error::Refused(format!(
-            "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
-        )));
-    }
-    let wanted = match plan.target.size {
-        Some(Size::Bytes(bytes)) => share.of(bytes.0, block),
-        Some(Size::Percent(percent @ ..100)) if length > 0 => {
-            let wanted = part(percent).min(length.saturating_sub(begin));
-            wanted - wanted % block
-        }
-        Some(Size::Percent(_)) | None if length > 0 => length.saturating_sub(begin),
-        _ => {
-            let what = if exists { "is empty" } else { "does not exist" };
-            let path = path.display();
-            return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
-        }
-    };
-    if !absolute && length > 0 && wanted < block {
-        let (name, path) = (&plan.name, path.display());
-        return Err(Error::Refused(format!(
-            "job '{name}': {path} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
-             bytes; use a smaller offset= or bs=, or a larger size="
-        )));
-    }
-    if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
-        return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
-    }
-    Ok(Span { begin, length: wanted, beyond: 0 })
 }
 
 /// Opens a file that is to be made or lengthened. A missing file must really be created here: through a dangling link,

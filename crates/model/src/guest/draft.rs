@@ -367,7 +367,7 @@ fn adapt(job: &mut JobPlan) {
 }
 
 fn warm_up(job: &JobPlan) -> u64 {
-    let block = job.block_sizes.largest(job.access).0.max(1);
+    let block = job.largest_block().0.max(1);
     let size = match job.target.size {
         Some(Size::Bytes(bytes)) => bytes.0,
         _ => 0,

@@ -4,6 +4,8 @@ mod engine;
 mod pace;
 mod path_plan;
 mod peer;
+mod region;
+mod requests;
 mod thread;
 mod together;
 
@@ -19,6 +21,10 @@ pub use path_plan::{
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
+pub use region::RegionPlan;
+pub use requests::{
+    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes, Zones,
+};
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
 
@@ -76,8 +82,14 @@ pub struct JobPlan {
     pub read_percent: u8,
     /// Block size of each direction.
     pub block_sizes: BlockSizes,
+    /// Sizes and positions beyond these.
+    #[serde(default, skip_serializing_if = "RequestPlan::is_default")]
+    pub requests: RequestPlan,
     /// Files or devices, and the region in them.
     pub target: Target,
+    /// How the offset of the region differs between the copies.
+    #[serde(default, skip_serializing_if = "RegionPlan::is_default")]
+    pub region: RegionPlan,
     /// `numjobs`: number of copies. 1 by default.
     pub copies: u32,
     /// `group_reporting`: report the copies as one job.
@@ -192,7 +204,9 @@ impl Default for JobPlan {
             random_run: 1,
             read_percent: 50,
             block_sizes: BlockSizes::default(),
+            requests: RequestPlan::default(),
             target: Target::default(),
+            region: RegionPlan::default(),
             copies: 1,
             group_reporting: false,
             depth: Depth::default(),
@@ -330,24 +344,6 @@ pub struct BlockSizes {
 impl Default for BlockSizes {
     fn default() -> Self {
         Self { read: Bytes(4096), write: Bytes(4096), trim: Bytes(4096) }
-    }
-}
-
-impl BlockSizes {
-    /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
-    pub fn smallest(&self) -> Bytes {
-        self.read.min(self.write).min(self.trim)
-    }
-
-    /// The largest block of a job with this access.
-    pub fn largest(&self, access: Access) -> Bytes {
-        match access {
-            Access::Read => self.read,
-            Access::Write => self.write,
-            Access::Trim => self.trim,
-            Access::ReadWrite => self.read.max(self.write),
-            Access::TrimWrite => self.trim.max(self.write),
-        }
     }
 }
 
@@ -499,8 +495,9 @@ mod tests {
     #[test]
     fn the_largest_block_is_that_of_the_directions_in_use() {
         let sizes = BlockSizes { read: Bytes(1), write: Bytes(2), trim: Bytes(3) };
-        assert_eq!(sizes.largest(Access::Read), Bytes(1));
-        assert_eq!(sizes.largest(Access::ReadWrite), Bytes(2));
-        assert_eq!(sizes.largest(Access::TrimWrite), Bytes(3));
+        let largest = |access| JobPlan { access, block_sizes: sizes, ..JobPlan::default() }.largest_block();
+        assert_eq!(largest(Access::Read), Bytes(1));
+        assert_eq!(largest(Access::ReadWrite), Bytes(2));
+        assert_eq!(largest(Access::TrimWrite), Bytes(3));
     }
 }

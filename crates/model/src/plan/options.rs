@@ -124,6 +124,12 @@ impl JobOption {
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
+        if self.name == "bssplit" && value::requests::has_ranges(text) {
+            return Some(format!(
+                "{} has a range of sizes, of which only the first one is used, as by fio",
+                value::Quoted(text)
+            ));
+        }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
         (matches!(self.set, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
             .then(|| format!("'{text}' is in seconds; fio 3.33 reads it as microseconds, so write 's'"))

@@ -5,6 +5,7 @@
 
 mod choice;
 mod list;
+pub mod requests;
 pub mod typed;
 mod wrong;
 
@@ -13,7 +14,9 @@ use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
 
 pub use choice::{Choice, choice, list_words, word};
-pub use list::{LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, file_names, per_direction, percentiles};
+pub use list::{
+    LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, each_direction, file_names, per_direction, percentiles,
+};
 pub use wrong::{Effect, Wrong};
 pub(crate) use wrong::{Quoted, Short};
 

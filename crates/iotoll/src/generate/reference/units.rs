@@ -1,7 +1,7 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 19] = [
+const TYPES: [(&str, &str); 20] = [
     ("MoveFinding", "instructions per I/O"),
     ("SymbolChange", "cycles per I/O"),
     ("EventChange", "events per I/O"),
@@ -9,6 +9,7 @@ const TYPES: [(&str, &str); 19] = [
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),
     ("Rates", "I/Os per s"),
+    ("uint8PerDirection", "percent"),
     ("PathSend", "bytes"),
     ("PathReceive", "bytes"),
     ("PathSegment", "bytes"),
@@ -90,7 +91,10 @@ const PARTS: [(&str, &str); 62] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 54] = [
+const KEYS: [(&str, &str, &str); 57] = [
+    ("RequestPlan", "skip", "bytes"),
+    ("Shape", "parameter", "its distribution's"),
+    ("Shape", "center", "fraction"),
     ("Level", "value", "unit of its series"),
     ("Point", "value", "unit of its series"),
     ("LimitFinding", "found", "its `unit`"),

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::error::{Error, Result};
-use model::plan::{Access, JobPlan};
+use model::plan::{Access, JobPlan, Order, Sizes};
 use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -105,15 +105,30 @@ fn in_use(root: &Path, number: &str) -> Option<String> {
 /// Refuses requests that O_DIRECT would answer with EINVAL, and says why.
 pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) -> Result<()> {
     let Some(align) = direct_alignment(file) else { return Ok(()) };
-    let sizes = plan.block_sizes;
-    let used = match plan.access {
-        Access::Read => [("bs", sizes.read.0), ("bs", sizes.read.0)],
-        Access::Write => [("bs", sizes.write.0), ("bs", sizes.write.0)],
-        Access::Trim => [("bs", sizes.trim.0), ("bs", sizes.trim.0)],
-        Access::ReadWrite => [("bs of reads", sizes.read.0), ("bs of writes", sizes.write.0)],
-        Access::TrimWrite => [("bs of trims", sizes.trim.0), ("bs of writes", sizes.write.0)],
+    let names = match plan.access {
+        Access::ReadWrite => ["bs of reads", "bs of writes"],
+        Access::TrimWrite => ["bs of writes", "bs of trims"],
+        Access::Read | Access::Write | Access::Trim => ["bs"; 2],
     };
-    for (option, bytes) in used.into_iter().chain([("offset", target.span.begin)]) {
+    let sizes = plan.used_sizes().zip(names.into_iter().cycle()).flat_map(|(sizes, name)| match sizes {
+        Sizes::One(size) => vec![(name, size)],
+        Sizes::Range { least, most, step } => {
+            vec![("bsrange", least), ("bsrange", most), ("the step of bs_unaligned", step)]
+        }
+        Sizes::Shares(shares) => shares.into_iter().map(|(size, _)| ("bssplit", size)).collect(),
+    });
+    let requests = &plan.requests;
+    let places = match plan.order {
+        Order::Random => requests.align.all().map(|align| ("blockalign", align.0)).to_vec(),
+        Order::Sequential => vec![("the bytes behind the ':' of rw", requests.skip.unsigned_abs())],
+    };
+    let zones = requests.zones;
+    let zones = if zones.strided {
+        vec![("zonerange", zones.range.0), ("zonesize", zones.size.0), ("zoneskip", zones.skip.0)]
+    } else {
+        vec![]
+    };
+    for (option, bytes) in sizes.chain([("offset", target.span.begin)]).chain(places).chain(zones) {
         if bytes % align != 0 {
             return Err(Error::Refused(format!(
                 "job '{}': {option}={bytes} with direct=1: {} requires multiples of {align} bytes; \

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::workload::job_copy::JobCopy;
-use model::plan::{EngineKind, Order, Target as Place};
+use model::plan::{EngineKind, Order, Size, Target as Place};
 use model::unit::Bytes;
 
 fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {

@@ -136,7 +136,7 @@ fn swept_sysctls_and_mount_options_join_those_of_the_job() {
     let point = plan.points.first().unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(point.sysctls, [pair("vm.a", "1"), pair("vm.b", "2")]);
-    let block = point.phase.jobs.first().map(|job| job.block_sizes.largest(job.access));
+    let block = point.phase.jobs.first().map(|job| job.largest_block());
     assert_eq!(block, Some(Bytes(8192)), "a swept option overrides the job's");
 }
 

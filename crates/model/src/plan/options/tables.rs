@@ -5,14 +5,14 @@ mod files;
 mod job;
 mod pace;
 mod path;
+mod positions;
 mod reports;
 mod requests;
+mod sizes;
 mod thread;
 mod together;
 
 use super::JobOption;
-
-const GIB: u64 = 1 << 30;
 
 /// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
 /// I/O.
@@ -20,9 +20,11 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 9] = [
+const SUBJECTS: [(&str, &[JobOption]); 11] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
+    ("Sizes of requests", sizes::OPTIONS),
+    ("Positions of requests", positions::OPTIONS),
     ("Files", files::OPTIONS),
     ("Pace and length", pace::OPTIONS),
     ("Jobs among others", together::OPTIONS),

@@ -95,7 +95,7 @@ fn the_other_options_of_fio_are_sorted_and_not_ours() {
 fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("iodepht");
     assert_eq!((wrong.reason.as_str(), wrong.suggestion.as_deref()), ("unknown", Some("iodepth")));
-    let wrong = unknown("zonemode");
+    let wrong = unknown("cgroup");
     assert_eq!((wrong.reason.as_str(), wrong.suggestion), ("known to fio, not supported yet", None));
 }
 
@@ -132,7 +132,7 @@ fn the_reference_says_units_and_ranges() {
     let takes = |name| reference().find(|option| option.name == name).map(|option| option.value).unwrap_or_default();
     assert_eq!(reference().count(), all().count());
     assert_eq!(takes("iodepth"), "1 to 65536 I/Os");
-    assert_eq!(takes("bs"), "1 to 1g bytes (READ,WRITE,TRIM)");
+    assert_eq!(takes("bs"), "1 to 4194300k bytes (READ,WRITE,TRIM)");
     assert_eq!(takes("size"), "1 to 9223372036854775807 bytes, or 1 to 100%");
     assert_eq!(takes("thinktime"), "microseconds, or a time in us, ms, s, m, h or d, up to 365d");
     assert_eq!(takes("direct"), "1 or 0");

@@ -3,9 +3,11 @@
 //! A contradiction is reported at the option that the user can change to fix it. Where fio silently runs something
 //! other than the file says, the job contains what will be run, and a warning says so.
 
+mod requests;
+
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
-use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Order, Queue, Size};
+use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Queue, Size};
 use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
@@ -30,7 +32,9 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
-        .or_else(|| block_size(&draft.job));
+        .or_else(|| block_size(&draft.job))
+        .or_else(|| requests::too_long(&draft.job))
+        .or_else(|| requests::zones(&draft.job));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
         return Err(refuse(&draft, option, section, reason));
@@ -121,7 +125,7 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
     if job.engine.medium() != Medium::Nothing {
         return None;
     }
-    let block = job.block_sizes.largest(job.access).0;
+    let block = job.largest_block().0;
     let size = match (job.target.size, job.duration.io_size, job.duration.number_ios) {
         (Some(Size::Bytes(size)), _, _) | (None, Some(Size::Bytes(size)), _) => size,
         (None, None, Some(ios)) => Bytes(ios.saturating_mul(block).min(LARGEST_FILE)),
@@ -144,7 +148,8 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
     let Some(Size::Bytes(Bytes(size))) = job.target.size else {
         return None;
     };
-    let block = job.block_sizes.largest(job.access).0;
+    // Of several sizes, those that do not fit are not drawn.
+    let block = job.used_sizes().map(|sizes| sizes.least()).max().unwrap_or(0);
     let of_one_file = size / (job.target.files.len().max(1) as u64);
     (block > of_one_file).then(|| {
         ("bs", format!("a block of {} bytes does not fit into a file of {} bytes", Short(block), Short(of_one_file)))
@@ -178,7 +183,6 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
         (every, _) => Some(("fsync", writes(every))),
     }
     .filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing);
-    let sizes = job.block_sizes;
     let files = job.target.files.len();
     let (size, io_size, loops) = (job.target.size, job.duration.io_size, job.duration.loops);
     let exceeds = |io_size| match (io_size, size) {
@@ -187,15 +191,6 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
         (Some(Size::Bytes(_)), _) => true,
         _ => false,
     };
-    // fio's map has blocks of the smallest size, also if that is the size of a direction that the job does not use.
-    let unequal = job.order == Order::Random && !job.no_random_map && sizes.largest(job.access) > sizes.smallest();
-    let map = unequal.then(|| {
-        let visits = match job.access {
-            Access::ReadWrite => "reads and writes each visit every block of their size, so both may visit the same bytes",
-            _ => "every block is visited",
-        };
-        format!("bs has different sizes, and {visits}; fio leaves blocks out, because its map has blocks of the smallest size")
-    });
     let mix = syncs.clone().filter(|_| job.access == Access::ReadWrite).map(|(name, every)| {
         format!("{name} is called once after {every}; fio calls it again after each read that follows")
     });
@@ -207,11 +202,9 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
     });
     let end = (job.end_fsync && job.access.writes() && (loops > 1 || exceeds(io_size)) && !job.duration.time_based)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
-    let runs = (job.random_run > 1).then(|| {
-        "a random position may lie within an earlier run; fio chooses it among the blocks that are not used yet"
-            .to_owned()
-    });
-    [map, mix, each, end, runs].into_iter().flatten().map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
+    let requests = requests::unlike_fio(job);
+    let all = requests.chain([mix, each, end].into_iter().flatten());
+    all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.

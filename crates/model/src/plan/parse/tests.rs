@@ -87,7 +87,10 @@ fn the_environment_is_expanded_once() {
 fn an_error_is_one_line_with_place_name_and_fix() {
     for (text, expected) in [
         ("[a]\n\niodepht=4\n", "f:3: option 'iodepht': unknown; did you mean 'iodepth'?"),
-        ("[a]\nzonemode=zbd\n", "f:2: option 'zonemode': known to fio, not supported yet"),
+        (
+            "[a]\nunified_rw_reporting=1\n",
+            "f:2: option 'unified_rw_reporting': known to fio, not supported yet (no I/O depends on it)",
+        ),
         (
             "[a]\niodepth=0\n",
             "f:2: option 'iodepth': '0' is out of range; expected 1 to 65536 I/Os, for example iodepth=32",
@@ -95,7 +98,7 @@ fn an_error_is_one_line_with_place_name_and_fix() {
         ("[a]\ndirect\n", "f:2: option 'direct': it needs a value; expected 1 or 0, for example direct=1"),
         (
             "[a]\nbs=\n",
-            "f:2: option 'bs': its value is empty; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+            "f:2: option 'bs': its value is empty; expected 1 to 4194300k bytes (READ,WRITE,TRIM), for example bs=4k,8k",
         ),
         ("bs=4k\n[a]\n", "f:1: option 'bs': is before the first section, such as [job1]"),
         (
@@ -115,8 +118,8 @@ fn an_error_is_one_line_with_place_name_and_fix() {
     assert!(words.ends_with("for example ioengine=io_uring; did you mean 'psync'?"), "{words}");
     let words = refusal("[a]\nioengine=pvsync2\n");
     assert!(words.contains("is an engine of fio that is not supported; psync comes nearest"), "{words}");
-    let modifier = refusal("[a]\nrw=write:4k\n");
-    assert!(modifier.contains("'write:4k' skips bytes between the blocks"), "{modifier}");
+    let modifier = refusal("[a]\nrw=write:4x\n");
+    assert!(modifier.contains("'write:4x' has no number of bytes behind the ':'"), "{modifier}");
 }
 
 #[test]
@@ -173,7 +176,9 @@ fn what_differs_from_fio_says_so() {
         ("rw=write\nfdatasync=3\nfilename=x:y", "fdatasync after every 3 writes is called for each of the 2 files"),
         ("rw=write\nend_fsync=1\nloops=2", "at the end; fio calls it after each pass"),
         ("rw=write\nend_fsync=1\nsize=64k\nio_size=65k", "at the end; fio calls it after each pass"),
-        ("rw=randread:8", "within an earlier run"),
+        ("rw=randread\nrandom_distribution=normal:10", "fio scatters them"),
+        ("rw=read:-8k\noffset=4k", "begins at offset; fio begins elsewhere"),
+        ("bssplit=4k/50:8k-16k/50", "has a range of sizes, of which only the first one is used, as by fio"),
         ("runtime=1sec", "f:2: option 'runtime': '1sec' is in seconds; fio 3.33 reads it as microseconds"),
     ] {
         assert!(caveats(options).contains(says), "{options}: {}", caveats(options));
@@ -375,11 +380,11 @@ fn errors_of_flags_name_the_flag() {
         ("--name=a --iodepht=4", "option '--iodepht': unknown; did you mean 'iodepth'?"),
         (
             "--name=a --bs --rw=read",
-            "option '--bs': it needs a value; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+            "option '--bs': it needs a value; expected 1 to 4194300k bytes (READ,WRITE,TRIM), for example bs=4k,8k",
         ),
         (
             "--name=a --bs",
-            "option '--bs': it needs a value; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+            "option '--bs': it needs a value; expected 1 to 4194300k bytes (READ,WRITE,TRIM), for example bs=4k,8k",
         ),
         ("--name=", "option '--name': it needs a value, for example --name=job1"),
         ("--bs=4k", "option '--name': missing; each job begins with --name=JOB"),
@@ -416,4 +421,24 @@ fn a_random_run_of_no_blocks_is_named() {
         let why = file(&format!("[a]\nsize=1m\nrw={wrong}\n")).unwrap_err();
         assert!(why.starts_with(&format!("f:3: option 'rw': '{wrong}' has no number of blocks from 1 to ")), "{why}");
     }
+}
+
+#[test]
+fn zones_and_blocks_that_cannot_be_are_named() {
+    for (options, says) in [
+        ("zonesize=1m", "option 'zonesize': job 'a': it has no effect without zones; add zonemode=strided"),
+        ("zonemode=strided", "needs a size of the zones; add one, for example zonesize=1m"),
+        ("zonemode=strided\nzonesize=2k", "a block of 4096 bytes does not fit into zonesize=2048"),
+        ("zonemode=strided\nzonesize=8k\nzonerange=2k", "does not fit into zonerange=2048"),
+        ("zonemode=strided\nzonesize=8k\nrw=read:8k", "zones have a distance of their own, zoneskip"),
+        ("zonemode=strided\nzonesize=8k\nrw=randread\nrandom_distribution=zipf", "is over the whole file"),
+        ("zonemode=zbd", "is for zoned block devices"),
+        ("bs=2g", "moves at most 2147479552 bytes in one call"),
+    ] {
+        let why = file(&format!("[a]\nfilename=x\n{options}\n")).expect_err(options);
+        assert!(why.contains(says), "{options}: {why}");
+    }
+    assert!(
+        file("[a]\nfilename=x\nrw=trim\nbs=2300m\n").is_ok() && file("[a]\nioengine=null\nsize=8g\nbs=3g\n").is_ok()
+    );
 }

@@ -1,7 +1,9 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, ENGINES, Ends, EngineKind, Fallocate, Order, PATTERNS, RateProcess};
+use crate::plan::job::{
+    Access, ENGINES, Ends, EngineKind, Fallocate, Generator, Order, PATTERNS, RateProcess, Sequencer,
+};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -45,6 +47,18 @@ impl Choice for Fallocate {
             ("0", Self::None),
             ("1", Self::Posix),
         ]
+    }
+}
+
+impl Choice for Generator {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("tausworthe", Self::Tausworthe), ("lfsr", Self::Lfsr), ("tausworthe64", Self::Tausworthe64)]
+    }
+}
+
+impl Choice for Sequencer {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("sequential", Self::Sequential), ("identical", Self::Identical)]
     }
 }
 

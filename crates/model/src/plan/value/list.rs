@@ -14,17 +14,24 @@ pub struct PerDirection {
 /// Parses `R,W,T`. The last item also applies to the directions after it, and an empty item changes nothing: `4k,8k`
 /// sets reads to 4k, and writes and trims to 8k; `4k,,8k` leaves writes unchanged, `4k,` writes and trims.
 pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<PerDirection, Wrong> {
-    let one = |item: &str| {
-        if item.is_empty() { Ok(None) } else { integer_in(item, range).map(Some) }
-    };
-    let values = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
-    let given = match *values.as_slice() {
-        [all] => PerDirection { read: all, write: all, trim: all },
-        [read, rest] => PerDirection { read, write: rest, trim: rest },
-        [read, write, trim] => PerDirection { read, write, trim },
+    let [read, write, trim] = each_direction(text, |item| integer_in(item, range))?;
+    Ok(PerDirection { read, write, trim })
+}
+
+/// Parses values for reads, writes and trims, by the rules of [`per_direction`].
+pub fn each_direction<T: Clone>(
+    text: &str,
+    mut parse: impl FnMut(&str) -> Result<T, Wrong>,
+) -> Result<[Option<T>; 3], Wrong> {
+    let one = |item: &str| if item.is_empty() { Ok(None) } else { parse(item).map(Some) };
+    let mut values = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let given = match [values.next(), values.next(), values.next(), values.next()] {
+        [Some(all), None, ..] => [all.clone(), all.clone(), all],
+        [Some(read), Some(rest), None, _] => [read, rest.clone(), rest],
+        [Some(read), Some(write), Some(trim), None] => [read, write, trim],
         _ => return Err(Wrong::because(text, "has more than three items")),
     };
-    if given == PerDirection::default() {
+    if given.iter().all(Option::is_none) {
         return Err(Wrong::because(text, "gives no value"));
     }
     Ok(given)

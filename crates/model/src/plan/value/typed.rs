@@ -1,6 +1,6 @@
 //! Values as people type them: the reverse of parsing.
 
-use crate::plan::job::{JobPlan, Size};
+use crate::plan::job::{AccessZone, Distribution, Each, JobPlan, Shape, Size, SizeRange, SizeShare};
 use crate::unit::Nanos;
 use std::fmt::Display;
 
@@ -54,11 +54,56 @@ pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
     (!values.is_empty()).then(|| values.join(separator))
 }
 
-/// The value of `rw`: "randread:4".
+/// READ,WRITE,TRIM of values that a direction may lack. `None` if all do.
+pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> Option<String> {
+    let values = values.all().map(show);
+    values.iter().any(Option::is_some).then(|| each(values.map(Option::unwrap_or_default)))
+}
+
+/// "4k-16k".
+pub fn range(range: SizeRange) -> String {
+    format!("{}-{}", bytes(range.least.0), bytes(range.most.0))
+}
+
+/// "4k/60:64k/40"; `None` of no sizes.
+pub fn split(shares: &[SizeShare]) -> Option<String> {
+    let shares: Vec<_> = shares.iter().map(|share| format!("{}/{}", bytes(share.size.0), share.percent)).collect();
+    list(&shares, ":")
+}
+
+/// "zipf:1.2".
+pub fn distribution(distribution: &Distribution) -> String {
+    let shaped = |name: &str, shape: &Shape| {
+        let center = shape.center.map(|center| format!(":{center}")).unwrap_or_default();
+        format!("{name}:{}{center}", shape.parameter)
+    };
+    match distribution {
+        Distribution::Random => "random".to_owned(),
+        Distribution::Zipf(shape) => shaped("zipf", shape),
+        Distribution::Pareto(shape) => shaped("pareto", shape),
+        Distribution::Normal(shape) => shaped("normal", shape),
+        Distribution::Zoned(zones) => {
+            let absolute = zones.all().into_iter().flatten().any(|zone| matches!(zone.size, Size::Bytes(_)));
+            let one = |zone: &AccessZone| match zone.size {
+                Size::Bytes(part) => format!("{}/{}", zone.percent, bytes(part.0)),
+                Size::Percent(part) => format!("{}/{part}", zone.percent),
+            };
+            let all = |zones: &Vec<AccessZone>| list(&zones.iter().map(one).collect::<Vec<_>>(), ":");
+            let name = if absolute { "zoned_abs" } else { "zoned" };
+            format!("{name}:{}", each_given(zones, all).unwrap_or_default())
+        }
+    }
+}
+
+/// The value of `rw`: "randread:4", "read:8k".
 pub fn pattern(job: &JobPlan) -> String {
-    match job.random_run {
-        0 | 1 => job.rw().to_owned(),
-        run => format!("{}:{run}", job.rw()),
+    match (job.random_run, job.requests.skip) {
+        (0 | 1, 0) => job.rw().to_owned(),
+        (0 | 1, skip) => {
+            let sign = if skip < 0 { "-" } else { "" };
+            format!("{}:{sign}{}", job.rw(), bytes(skip.unsigned_abs()))
+        }
+        (run, _) => format!("{}:{run}", job.rw()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The options of a job's requests: direction, size, offset, order.
 
-use super::{GIB, MANY};
+use super::MANY;
 use crate::plan::job::{Access, BlockSizes, Order};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
+use crate::plan::value::requests::{LARGEST_BLOCK, signed};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, count_in, list_words, typed};
 use crate::unit::Bytes;
 
@@ -10,7 +11,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "rw",
         aliases: &["readwrite"],
-        help: "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; so do the other random orders",
+        help: "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; read:8k leaves 8k out behind each block, read:-8k goes back. So do the other orders",
         default: Default::Value("read"),
         role: Role::Work,
         example: "randread",
@@ -18,7 +19,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         get: |job| Some(typed::pattern(job)),
         set: Choice(list_words::<(Access, Order)>, |draft, text| {
             let job = &mut draft.job;
-            (job.access, job.order, job.random_run) = pattern(text)?;
+            (job.access, job.order, job.random_run, job.requests.skip) = pattern(text)?;
             Ok(())
         }),
         ..PLAIN
@@ -57,7 +58,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
             let BlockSizes { read, write, trim } = job.block_sizes;
             Some(typed::each([read, write, trim].map(|size| typed::bytes(size.0))))
         },
-        set: PerDirection("bytes", 1..=GIB, |draft, sizes| {
+        set: PerDirection("bytes", 1..=LARGEST_BLOCK, |draft, sizes| {
             let now = &mut draft.job.block_sizes;
             now.read = sizes.read.map_or(now.read, Bytes);
             now.write = sizes.write.map_or(now.write, Bytes);
@@ -123,6 +124,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
     JobOption {
+        name: "allrandrepeat",
+        help: "As randrepeat=1, if it is 1",
+        default: Default::Value("0"),
+        role: Role::Nothing,
+        example: "1",
+        bad_example: "2",
+        get: |_| None,
+        set: Boolean(|draft, on| draft.job.repeatable |= on),
+        ..PLAIN
+    },
+    JobOption {
         name: "randseed",
         help: "Seed the random sequence. Overrides randrepeat",
         default: Default::Words("see randrepeat"),
@@ -135,22 +147,23 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
 ];
 
-/// Parses `rw=`, with fio's `:N` modifier: the length of the runs of a random order.
-fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
+/// Parses `rw=`, with fio's modifier behind a colon: the length of the runs of a random order, or the bytes between the
+/// blocks of a sequential one.
+fn pattern(text: &str) -> Result<(Access, Order, u32, i64), Wrong> {
     let Some((word, modifier)) = text.split_once(':') else {
-        return choice(text).map(|(access, order)| (access, order, 1));
+        return choice(text).map(|(access, order)| (access, order, 1, 0));
     };
     let (access, order) = choice(word)?;
     match order {
         Order::Random if access != Access::TrimWrite => {
             let is = format!("has no number of blocks from 1 to {MANY} behind the ':'");
             let length = count_in(modifier, &(1..=MANY)).map_err(|_| Wrong::because(text, is))?;
-            Ok((access, order, length))
+            Ok((access, order, length, 0))
         }
         Order::Random => Err(Wrong::because(text, "has a ':N' modifier, which randtrimwrite does not support")),
         Order::Sequential => {
-            let is = "skips bytes between the blocks of a sequential order, which is not supported";
-            Err(Wrong::because(text, is))
+            let is = "has no number of bytes behind the ':'";
+            Ok((access, order, 1, signed(modifier).map_err(|_| Wrong::because(text, is))?))
         }
     }
 }

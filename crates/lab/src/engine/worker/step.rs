@@ -1,0 +1,25 @@
+//! What the measured loop does next.
+
+use crate::engine::traits::Sync;
+use crate::workload::request_source::Request;
+use std::time::Duration;
+
+/// The next step of the loop.
+pub(super) enum Next {
+    Issue(Request),
+    /// Wait for this time, with nothing in flight.
+    Pause(Rest),
+    /// Sync the files that are due, with nothing in flight.
+    Sync(Sync),
+    /// The ramp has ended: start counting.
+    Count,
+    /// End the job with this error, with nothing in flight.
+    Fail(String),
+    Done,
+}
+
+/// A pause: the CPU is kept busy first, then the thread sleeps.
+pub(super) struct Rest {
+    pub busy_until: u64,
+    pub duration: Duration,
+}

@@ -1,0 +1,110 @@
+//! The region of a file that a job uses.
+
+use super::Span;
+use crate::error::{Error, Result};
+use crate::workload::amount;
+use model::plan::{JobPlan, Size};
+use std::path::Path;
+
+/// Which of a job's files one is: `size` is divided among all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Share {
+    pub number: u64,
+    pub count: u64,
+}
+
+impl Share {
+    /// The only file.
+    pub const ALL: Self = Self { number: 0, count: 1 };
+
+    /// The part of `size` that this file gets. As in fio, whole blocks of what remains go to the first files.
+    pub(super) fn of(self, size: u64, block: u64) -> u64 {
+        let each = size / self.count.max(1);
+        let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
+        if self.number < rest { each.saturating_add(block) } else { each }
+    }
+}
+
+/// The part that a job uses of a target with `length` bytes.
+pub(crate) fn span(plan: &JobPlan, copy: u32, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
+    let part = |percent: u8| amount::share(length, percent);
+    let block = plan.smallest_block().0.max(1);
+    let begin = begin(plan, copy, share, length, block);
+    let absolute = matches!(plan.target.size, Some(Size::Bytes(_)));
+    if !absolute && length > 0 && begin > length {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
+        )));
+    }
+    let wanted = match plan.target.size {
+        Some(Size::Bytes(bytes)) => share.of(bytes.0, block),
+        Some(Size::Percent(percent @ ..100)) if length > 0 => {
+            let wanted = part(percent).min(length.saturating_sub(begin));
+            wanted - wanted % block
+        }
+        Some(Size::Percent(_)) | None if length > 0 => length.saturating_sub(begin),
+        _ => {
+            let what = if exists { "is empty" } else { "does not exist" };
+            let path = path.display();
+            return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
+        }
+    };
+    if !absolute && length > 0 && wanted < block {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
+             bytes; use a smaller offset= or bs=, or a larger size="
+        )));
+    }
+    if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
+    }
+    Ok(Span { begin, length: wanted, beyond: 0 })
+}
+
+/// The first byte of the region of a copy.
+fn begin(plan: &JobPlan, copy: u32, share: Share, length: u64, block: u64) -> u64 {
+    // Of a file that is to be made, as in fio, percentages of the increment are of its size.
+    let size = match plan.target.size {
+        Some(Size::Bytes(bytes)) if length == 0 => share.of(bytes.0, block),
+        _ => length,
+    };
+    let bytes = |amount: Size, of: u64| match amount {
+        Size::Bytes(bytes) => bytes.0,
+        Size::Percent(percent) => amount::share(of, percent),
+    };
+    let (offset, increment) = (plan.target.offset, plan.region.increment);
+    let begin = bytes(increment, size).saturating_mul(copy.into()).saturating_add(bytes(offset, length));
+    let in_percent = [offset, increment].iter().any(|amount| matches!(amount, Size::Percent(_)));
+    // Whole blocks, as in fio: otherwise every I/O would touch one page more.
+    let align = if plan.region.align.0 > 0 { plan.region.align.0 } else { block };
+    if in_percent { begin.checked_next_multiple_of(align).unwrap_or(u64::MAX) } else { begin }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::RegionPlan;
+    use model::unit::Bytes;
+
+    const KIB: u64 = 1 << 10;
+
+    fn begins(offset: Size, region: RegionPlan, length: u64) -> [u64; 3] {
+        let mut plan = JobPlan { region, ..JobPlan::default() };
+        (plan.target.offset, plan.target.size) = (offset, Some(Size::Bytes(Bytes(64 * KIB))));
+        [0, 1, 2].map(|copy| begin(&plan, copy, Share::ALL, length, 4 * KIB) / KIB)
+    }
+
+    #[test]
+    fn copies_begin_apart_by_the_increment() {
+        let bytes = |kib| Size::Bytes(Bytes(kib * KIB));
+        let by = |increment, align| RegionPlan { increment, align: Bytes(align * KIB) };
+        assert_eq!(begins(bytes(1), by(bytes(16), 0), 100 * KIB), [1, 17, 33], "bytes are not rounded");
+        assert_eq!(begins(bytes(0), by(Size::Percent(30), 0), 90 * KIB), [0, 28, 56], "to whole blocks");
+        assert_eq!(begins(bytes(1), by(Size::Percent(10), 8), 100 * KIB), [8, 16, 24]);
+        assert_eq!(begins(Size::Percent(33), by(bytes(0), 8), 100 * KIB), [40, 40, 40]);
+        assert_eq!(begins(Size::Percent(33), by(bytes(1), 0), 100 * KIB), [36, 36, 36]);
+        assert_eq!(begins(bytes(0), by(Size::Percent(50), 0), 0), [0, 32, 64], "of the size of a file to be made");
+    }
+}

@@ -1,0 +1,384 @@
+//! Which requests a job makes, beyond its direction, its order and one size of blocks.
+
+use super::{Access, JobPlan, Order, Size};
+use crate::unit::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// A value for each direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "{T}PerDirection"))]
+pub struct Each<T> {
+    /// Of reads.
+    pub read: T,
+    /// Of writes.
+    pub write: T,
+    /// Of trims.
+    pub trim: T,
+}
+
+impl<T> Each<T> {
+    /// Reads, writes, trims.
+    pub fn all(&self) -> [&T; 3] {
+        [&self.read, &self.write, &self.trim]
+    }
+
+    /// Replaces the values that are given.
+    pub fn update(&mut self, [read, write, trim]: [Option<T>; 3]) {
+        let places = [(&mut self.read, read), (&mut self.write, write), (&mut self.trim, trim)];
+        for (place, value) in places.into_iter().filter_map(|(place, given)| Some((place, given?))) {
+            *place = value;
+        }
+    }
+}
+
+impl<T: Clone> From<T> for Each<T> {
+    fn from(value: T) -> Self {
+        Self { read: value.clone(), write: value.clone(), trim: value }
+    }
+}
+
+/// The options of sizes and positions that most jobs leave out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestPlan {
+    /// `bsrange`, instead of one size.
+    pub ranges: Each<Option<SizeRange>>,
+    /// `bssplit`, instead of one size or a range. Empty means not given.
+    pub splits: Each<Vec<SizeShare>>,
+    /// `bs_unaligned`: sizes of a range or split need not be multiples of the smallest one.
+    pub unaligned: bool,
+    /// `bs_is_seq_rand`: sequential requests have the sizes of reads, random ones those of writes.
+    pub sizes_by_order: bool,
+    /// `blockalign` of random positions; 0 means the smallest size of the direction.
+    pub align: Each<Bytes>,
+    /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
+    pub percent_random: Each<u8>,
+    /// `random_distribution`.
+    pub distribution: Distribution,
+    /// `random_generator`.
+    pub generator: Generator,
+    /// `rw=read:8k`: bytes between the end of a request and the beginning of the next one in a sequential order.
+    pub skip: i64,
+    /// `rw_sequencer`: where the requests of a run of `rw=randread:N` are.
+    pub sequencer: Sequencer,
+    /// `zonemode`, `zonesize`, `zonerange` and `zoneskip`.
+    pub zones: Zones,
+}
+
+impl Default for RequestPlan {
+    fn default() -> Self {
+        Self {
+            ranges: Each::default(),
+            splits: Each::default(),
+            unaligned: false,
+            sizes_by_order: false,
+            align: Each::default(),
+            percent_random: Each::from(100),
+            distribution: Distribution::default(),
+            generator: Generator::default(),
+            skip: 0,
+            sequencer: Sequencer::default(),
+            zones: Zones::default(),
+        }
+    }
+}
+
+impl RequestPlan {
+    /// Whether no option is given.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// `bsrange` of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SizeRange {
+    /// The smallest size.
+    pub least: Bytes,
+    /// The largest size.
+    pub most: Bytes,
+}
+
+/// One size of `bssplit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SizeShare {
+    /// The size.
+    pub size: Bytes,
+    /// Percentage of the requests that have it.
+    pub percent: u8,
+}
+
+/// `random_distribution`: how often each block is used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Distribution {
+    /// All equally often.
+    #[default]
+    Random,
+    /// The block of rank k in proportion to k to the power of −`parameter`.
+    Zipf(Shape),
+    /// Self-similar: `parameter` of the accesses go to 1 − `parameter` of the blocks.
+    Pareto(Shape),
+    /// A normal distribution around the centre; its standard deviation is `parameter` percent of the region.
+    Normal(Shape),
+    /// Parts of the region, from its beginning.
+    Zoned(Each<Vec<AccessZone>>),
+}
+
+/// Parameters of a skewed distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Shape {
+    /// What the distribution makes of it.
+    pub parameter: f64,
+    /// Where the block that is used most is: a fraction of the region. `None` means by chance, or in the middle of a
+    /// normal distribution.
+    pub center: Option<f64>,
+}
+
+/// A part of the region of `random_distribution=zoned` or `zoned_abs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AccessZone {
+    /// Percentage of the accesses.
+    pub percent: u8,
+    /// Its size, of the region or in bytes.
+    pub size: Size,
+}
+
+/// `random_generator`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Generator {
+    /// Numbers with repetitions, among which a map of used blocks chooses. The default.
+    #[default]
+    Tausworthe,
+    /// Each number once, also without a map.
+    Lfsr,
+    /// As `Tausworthe`.
+    Tausworthe64,
+}
+
+/// `rw_sequencer`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Sequencer {
+    /// Each request of a run follows the one before it.
+    #[default]
+    Sequential,
+    /// All requests of a run are at the same place.
+    Identical,
+}
+
+/// The `zone` options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Zones {
+    /// `zonemode=strided`.
+    pub strided: bool,
+    /// `zonesize`: bytes to move in a zone before the next one.
+    pub size: Bytes,
+    /// `zonerange`: bytes of a zone that are used. 0 means `size`.
+    pub range: Bytes,
+    /// `zoneskip`: bytes between two zones.
+    pub skip: Bytes,
+}
+
+/// The sizes that requests of one direction may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// All the same.
+    One(u64),
+    /// Multiples of `step` from `least` to `most`; `most` need not be one.
+    Range { least: u64, most: u64, step: u64 },
+    /// Sizes with their percentages, the greatest percentage last; it also has what is missing to 100.
+    Shares(Vec<(u64, u8)>),
+}
+
+impl Sizes {
+    /// The smallest.
+    pub fn least(&self) -> u64 {
+        match self {
+            Self::One(size) | Self::Range { least: size, .. } => *size,
+            Self::Shares(shares) => shares.iter().map(|(size, _)| *size).min().unwrap_or(0),
+        }
+    }
+
+    /// The largest.
+    pub fn most(&self) -> u64 {
+        match self {
+            Self::One(size) | Self::Range { most: size, .. } => *size,
+            Self::Shares(shares) => shares.iter().map(|(size, _)| *size).max().unwrap_or(0),
+        }
+    }
+
+    fn of(one: Bytes, range: Option<SizeRange>, split: &[SizeShare], unaligned: bool) -> Self {
+        if let Some(least) = split.iter().map(|share| share.size.0).min() {
+            // As in fio, all are multiples of the smallest.
+            let step = if unaligned { 1 } else { least.max(1) };
+            let sizes: Vec<_> = split.iter().map(|share| (share.size.0 - share.size.0 % step, share.percent)).collect();
+            return match sizes.as_slice() {
+                [(first, _), rest @ ..] if rest.iter().all(|(size, _)| size == first) => Self::One(*first),
+                _ => Self::Shares(sizes),
+            };
+        }
+        match range {
+            Some(SizeRange { least, most }) if least < most => {
+                Self::Range { least: least.0, most: most.0, step: if unaligned { 1 } else { least.0.max(1) } }
+            }
+            Some(range) => Self::One(range.least.0),
+            None => Self::One(one.0),
+        }
+    }
+}
+
+impl JobPlan {
+    /// The sizes of reads, writes and trims that are in `order`.
+    pub fn sizes(&self, order: Order) -> [Sizes; 3] {
+        let RequestPlan { ranges, splits, unaligned, sizes_by_order, .. } = &self.requests;
+        let ones = [self.block_sizes.read, self.block_sizes.write, self.block_sizes.trim];
+        let of = |direction: usize| {
+            let (one, range, split) = (ones[direction], ranges.all()[direction], splits.all()[direction]);
+            Sizes::of(one, *range, split, *unaligned)
+        };
+        match (sizes_by_order, order) {
+            (false, _) => [of(0), of(1), of(2)],
+            (true, Order::Sequential) => [of(0), of(0), of(0)],
+            (true, Order::Random) => [of(1), of(1), of(1)],
+        }
+    }
+
+    /// The sizes of reads, writes and trims in either order that the job has: those of sequential requests are among
+    /// them if some of a random order are.
+    fn sizes_in_use(&self) -> impl Iterator<Item = [Sizes; 3]> {
+        let part = self.requests.sizes_by_order && self.order == Order::Random;
+        let sequential = part && (self.random_run > 1 || self.requests.percent_random != Each::from(100));
+        std::iter::once(self.sizes(self.order)).chain(sequential.then(|| self.sizes(Order::Sequential)))
+    }
+
+    /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
+    pub fn smallest_block(&self) -> Bytes {
+        Bytes(self.sizes_in_use().flatten().map(|sizes| sizes.least()).min().unwrap_or(0))
+    }
+
+    /// The smallest block of a direction in use.
+    pub fn least_block(&self) -> Bytes {
+        Bytes(self.used_sizes().map(|sizes| sizes.least()).min().unwrap_or(0))
+    }
+
+    /// The largest block of a direction in use.
+    pub fn largest_block(&self) -> Bytes {
+        Bytes(self.used_sizes().map(|sizes| sizes.most()).max().unwrap_or(0))
+    }
+
+    /// Bytes of a buffer that holds each block of any direction, used or not.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.sizes_in_use().flatten().map(|sizes| sizes.most()).max().unwrap_or(0)
+    }
+
+    /// The sizes of the directions in use.
+    pub fn used_sizes(&self) -> impl Iterator<Item = Sizes> {
+        let used = match self.access {
+            Access::Read => [true, false, false],
+            Access::Write => [false, true, false],
+            Access::Trim => [false, false, true],
+            Access::ReadWrite => [true, true, false],
+            // The write has the size of the trim before it.
+            Access::TrimWrite => [false, true, true],
+        };
+        self.sizes_in_use()
+            .flat_map(move |sizes| sizes.into_iter().zip(used))
+            .filter(|(_, used)| *used)
+            .map(|(sizes, _)| sizes)
+    }
+
+    /// Whether `blockalign` is another than the smallest block.
+    pub fn has_own_alignment(&self) -> bool {
+        let sizes = self.sizes(Order::Random);
+        let other = |(sizes, align): (&Sizes, &Bytes)| align.0 != 0 && align.0 != sizes.least();
+        sizes.iter().zip(self.requests.align.all()).any(other)
+    }
+
+    /// `norandommap`, or an alignment that sets it.
+    pub fn sets_no_random_map(&self) -> bool {
+        self.no_random_map || self.has_own_alignment()
+    }
+
+    /// Whether each block of a random order is used once before any is used again.
+    pub fn has_random_map(&self) -> bool {
+        let lfsr = self.requests.generator == Generator::Lfsr;
+        self.requests.distribution == Distribution::Random && (lfsr || !self.sets_no_random_map())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(option: &str) -> JobPlan {
+        let text = format!("[a]\nfilename=x\n{option}\n");
+        crate::plan::parse::job_file("a", &text, &crate::plan::Settings::default())
+            .unwrap()
+            .phases
+            .remove(0)
+            .jobs
+            .remove(0)
+    }
+
+    fn shares(option: &str) -> Vec<(u64, u8)> {
+        match &job(option).sizes(Order::Random)[0] {
+            Sizes::Shares(shares) => shares.clone(),
+            Sizes::One(size) => vec![(*size, 100)],
+            Sizes::Range { .. } => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn missing_percentages_are_shared_as_in_fio() {
+        assert_eq!(shares("bssplit=512/25:1k/:2k/:4k/"), [(512, 25), (1024, 25), (2048, 25), (4096, 25)]);
+        assert_eq!(shares("bssplit=4k/:8k/:16k/"), [(4096, 33), (8192, 33), (16384, 34)]);
+        assert_eq!(shares("bssplit=4k/50:8k/20"), [(8192, 20), (4096, 80)], "the most frequent one has the rest");
+        assert_eq!(shares("bssplit=8k"), [(8192, 100)]);
+        assert_eq!(shares("bssplit=3k/50:4k/50"), [(3072, 100)], "multiples of the smallest");
+        assert_eq!(shares("bssplit=3k/50:4k/50\nbs_unaligned"), [(3072, 50), (4096, 50)]);
+        assert_eq!(shares("bssplit=,8k/100"), [(4096, 100)], "reads keep theirs");
+    }
+
+    #[test]
+    fn a_split_comes_before_a_range_and_a_range_before_one_size() {
+        let sizes = |options| job(options).sizes(Order::Sequential)[0].clone();
+        assert_eq!(sizes("bsrange=8k-16k\nbs=4k"), Sizes::Range { least: 8192, most: 16384, step: 8192 });
+        assert_eq!(sizes("bssplit=2k/100\nbsrange=8k-16k"), Sizes::One(2048));
+        let job = job("rw=randrw\nbs=512\nbsrange=4k-16k,8k-32k");
+        assert_eq!((job.smallest_block(), job.largest_block()), (Bytes(4096), Bytes(32768)));
+    }
+
+    #[test]
+    fn sizes_by_order_replace_those_of_directions() {
+        let sequential = job("rw=write\nbs=4k,8k\nbs_is_seq_rand=1");
+        assert_eq!((sequential.largest_block(), sequential.buffer_bytes()), (Bytes(4096), 4096));
+        let random = job("rw=randread\nbs=4k,8k\nbs_is_seq_rand=1\npercentage_random=50");
+        assert_eq!((random.least_block(), random.largest_block()), (Bytes(4096), Bytes(8192)));
+    }
+
+    #[test]
+    fn what_turns_the_map_off_is_as_in_fio() {
+        for (options, map) in [
+            ("", true),
+            ("norandommap", false),
+            ("norandommap\nrandom_generator=lfsr", true),
+            ("blockalign=4k", true),
+            ("blockalign=512", false),
+            ("random_distribution=zipf:1.2", false),
+            ("random_distribution=zoned:50/10:50/90", false),
+        ] {
+            assert_eq!(job(&format!("rw=randread\n{options}")).has_random_map(), map, "{options}");
+        }
+    }
+}

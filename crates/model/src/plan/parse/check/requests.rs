@@ -1,0 +1,76 @@
+//! Checks the options of sizes and positions of requests.
+
+use super::Complaint;
+use crate::plan::job::{Access, Distribution, JobPlan, Medium, Order, Size};
+use crate::unit::Bytes;
+
+/// The most that the kernel moves in one call: MAX_RW_COUNT.
+const MOST_MOVED: u64 = 0x7fff_f000;
+
+/// Zones that would have no effect, or never end.
+pub(super) fn zones(job: &JobPlan) -> Option<Complaint> {
+    let zones = job.requests.zones;
+    match (zones.strided, zones.size) {
+        (false, Bytes(1..)) => {
+            Some(("zonesize", "it has no effect without zones; add zonemode=strided, or leave it out".to_owned()))
+        }
+        (true, Bytes(0)) => Some((
+            "zonemode",
+            "zonemode=strided needs a size of the zones; add one, for example zonesize=1m".to_owned(),
+        )),
+        (true, _) if job.requests.skip != 0 && job.order == Order::Sequential => {
+            Some(("rw", "zones have a distance of their own, zoneskip; leave out what is behind the ':'".to_owned()))
+        }
+        (true, _) if job.requests.distribution != Distribution::Random && job.order == Order::Random => {
+            let why = "random_distribution is over the whole file, but zonemode=strided goes from zone to zone; leave one out";
+            Some(("random_distribution", why.to_owned()))
+        }
+        (true, Bytes(size)) => {
+            let range = if zones.range.0 == 0 { size } else { zones.range.0 };
+            let block = job.largest_block().0;
+            (block > range).then(|| {
+                let option = if zones.range.0 == 0 { "zonesize" } else { "zonerange" };
+                (option, format!("a block of {block} bytes does not fit into {option}={range}; use a larger {option} or a smaller bs"))
+            })
+        }
+        (false, _) => None,
+    }
+}
+
+/// A read or write that the kernel would cut.
+pub(super) fn too_long(job: &JobPlan) -> Option<Complaint> {
+    let calls = matches!(job.engine.medium(), Medium::Files | Medium::Remote);
+    let moves = job.access != Access::Trim;
+    (calls && moves && job.largest_block().0 > MOST_MOVED).then(|| {
+        let why = format!(
+            "a read or write moves at most {MOST_MOVED} bytes in one call; use bs={MOST_MOVED} or less, or rw=trim"
+        );
+        ("bs", why)
+    })
+}
+
+/// Where requests are deliberately others than fio 3.33's.
+pub(super) fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = String> {
+    // fio's map has blocks of the smallest size, also if that is the size of a direction that the job does not use.
+    let smallest = job.smallest_block().0;
+    let unequal =
+        job.order == Order::Random && job.has_random_map() && job.used_sizes().any(|sizes| sizes.least() > smallest);
+    let map = unequal.then(|| {
+        let visits = match job.access {
+            Access::ReadWrite => "reads and writes each visit every block of their size, so both may visit the same bytes",
+            _ => "every block is visited",
+        };
+        format!("bs has different sizes, and {visits}; fio leaves blocks out, because its map has blocks of the smallest size")
+    });
+    let random = job.order == Order::Random;
+    let normal = (random && matches!(job.requests.distribution, Distribution::Normal(_))).then(|| {
+        "the offsets of random_distribution=normal are a normal distribution around its centre; fio scatters them over the \
+         file, and its deviation is at least 8%"
+            .to_owned()
+    });
+    let begins = job.target.offset != Size::Bytes(Bytes(0)) || job.region.increment != Size::Bytes(Bytes(0));
+    let back = (job.requests.skip < 0 && begins).then(|| {
+        "a sequential order that goes back begins at offset; fio begins elsewhere, at the size of the region".to_owned()
+    });
+    [map, normal, back].into_iter().flatten()
+}
