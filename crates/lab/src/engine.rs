@@ -1,11 +1,13 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
+mod allocation;
 mod control;
 mod immediate;
 mod io_uring;
 pub mod ledger;
 mod libaio;
 mod mem;
+mod mmap;
 mod nbd;
 mod null;
 pub(crate) mod pacing;
@@ -14,6 +16,7 @@ mod rr;
 mod spin;
 mod sync;
 mod traits;
+mod vectored;
 mod work;
 pub mod worker;
 
@@ -45,7 +48,7 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 10] = [
+const TABLE: [(EngineKind, Open); 16] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
@@ -53,8 +56,14 @@ const TABLE: [(EngineKind, Open); 10] = [
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
+    (EngineKind::Vsync, vectored::open),
+    (EngineKind::Pvsync, vectored::open),
+    (EngineKind::Pvsync2, vectored::open),
+    (EngineKind::Mmap, mmap::open),
     (EngineKind::Libaio, libaio::open),
     (EngineKind::IoUring, io_uring::open),
+    (EngineKind::Falloc, allocation::open),
+    (EngineKind::Ftruncate, allocation::open),
     (EngineKind::Nbd, nbd::open),
 ];
 

@@ -13,10 +13,10 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, AccessZone, BlockSizes, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind, Fallocate,
-    Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, MemoryPolicy, Order, Pace, PathCopy, PathCrc,
-    PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan,
-    Queue, RateProcess, Rates, RegionPlan, RequestPlan, Sequencer, Shape, Size, SizeRange, SizeShare, Sizes,
-    SteadyMetric, SteadyState, Target, ThreadPlan, Together, TxTaskCpus, Zones,
+    Access, AccessZone, BlockSizes, CallPlan, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
+    Fallocate, Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, MemoryPolicy, Order, Pace,
+    PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue,
+    Peer, Phase, Plan, Queue, RateProcess, Rates, RegionPlan, RequestPlan, Sequencer, Shape, Size, SizeRange,
+    SizeShare, Sizes, SteadyMetric, SteadyState, Target, ThreadPlan, Together, TxTaskCpus, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -9,6 +9,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
+/// The unit of mappings.
+const PAGE: usize = 4096;
+
 /// What a receive call does if no data are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -60,6 +63,40 @@ impl ByteStore {
         let memory = AlignedBuffer::shared(&file, length)?;
         want_huge_pages(&memory, length);
         Ok(Self { memory, length, copying: Copying::default(), file: Some(Arc::new(file)) })
+    }
+
+    /// The first `length` bytes of a file, mapped: what is written there is written to the file. A file that another program cuts short
+    /// meanwhile ends this process (SIGBUS).
+    ///
+    /// # Errors
+    /// When the file is not open for reading and writing, or its file system does not support mapping.
+    pub fn of_file(file: &File, length: usize) -> io::Result<Self> {
+        let memory = AlignedBuffer::shared(file, length)?;
+        Ok(Self { memory, length, copying: Copying::default(), file: None })
+    }
+
+    /// The same of a file that is open for reading only; a write to it ends this process.
+    ///
+    /// # Errors
+    /// As for [`of_file`](Self::of_file).
+    pub fn of_file_to_read(file: &File, length: usize) -> io::Result<Self> {
+        let memory = AlignedBuffer::shared_to_read(file, length)?;
+        Ok(Self { memory, length, copying: Copying::default(), file: None })
+    }
+
+    /// Writes the pages of a range of a mapped file to its storage.
+    ///
+    /// # Errors
+    /// As msync(2).
+    ///
+    /// # Panics
+    /// When the range is out of bounds.
+    pub fn sync(&self, offset: usize, length: usize) -> io::Result<()> {
+        let begin = offset / PAGE * PAGE;
+        let address = self.address(begin, length + (offset - begin));
+        // SAFETY: the range is part of the mapping, which `self` owns.
+        unsafe { rustix::mm::msync(address.cast(), length + (offset - begin), rustix::mm::MsyncFlags::SYNC)? };
+        Ok(())
     }
 
     /// Sets the copy method.

@@ -117,7 +117,7 @@ impl Slots {
 mod tests {
     use super::*;
     use crate::aio::AioContext;
-    use crate::uring::{BlockRing, Registration};
+    use crate::uring::{Asking, BlockRing, Registration};
     use std::os::unix::fs::FileExt;
 
     const SLOT: usize = 4096;
@@ -154,10 +154,11 @@ mod tests {
         }
         assert_eq!(aio.in_flight(), 0);
         for mode in [Registration::Registered, Registration::PerIo] {
-            let mut ring = match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode) {
-                Ok(ring) => ring,
-                Err(error) => panic!("io_uring is not available here: {error}"),
-            };
+            let mut ring =
+                match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode, Asking::default()) {
+                    Ok(ring) => ring,
+                    Err(error) => panic!("io_uring is not available here: {error}"),
+                };
             for slot in 0..4 {
                 ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
             }

@@ -17,6 +17,21 @@ pub enum Registration {
     PerIo,
 }
 
+/// How a ring asks the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// Completions are polled from the device (IORING_SETUP_IOPOLL).
+    pub polled: bool,
+    /// A kernel thread takes submissions (IORING_SETUP_SQPOLL).
+    pub submission_thread: bool,
+    /// The CPU of that thread.
+    pub submission_cpu: Option<u32>,
+    /// One transfer in this many is handed to a worker of the kernel (IOSQE_ASYNC); 0 means none.
+    pub force_async: u32,
+    /// Flags of each transfer, as in preadv2(2).
+    pub flags: i32,
+}
+
 /// An io_uring that transfers slots to and from files.
 pub struct BlockRing {
     // Dropped before `slots`: closing the ring ends all kernel access to the memory.
@@ -24,6 +39,9 @@ pub struct BlockRing {
     pub(crate) slots: Slots,
     buffers: Registration,
     files: Registration,
+    asking: Asking,
+    /// Transfers until the next one that a worker gets.
+    until_async: u32,
     syscalls: u64,
 }
 
@@ -39,9 +57,10 @@ impl BlockRing {
         count: u32,
         buffers: Registration,
         registered: Registration,
+        asking: Asking,
     ) -> io::Result<Self> {
         let slots = Slots::new(files, buffer, count)?;
-        let ring = Self::set_up(count)?;
+        let ring = Self::set_up(count, asking)?;
         if buffers == Registration::Registered {
             let vectors: Vec<libc::iovec> = (0..slots.count() as usize)
                 .map(|index| libc::iovec { iov_base: slots.address(index).cast(), iov_len: slots.slot_bytes() })
@@ -55,11 +74,27 @@ impl BlockRing {
         }
         // Saves the descriptor look-up in each system call (5.18). Optional: older kernels work without it.
         let _ = ring.submitter().register_ring_fd();
-        Ok(Self { ring, slots, buffers, files: registered, syscalls: 0 })
+        Ok(Self { ring, slots, buffers, files: registered, asking, until_async: asking.force_async, syscalls: 0 })
     }
 
-    fn set_up(count: u32) -> io::Result<IoUring> {
+    fn set_up(count: u32, asking: Asking) -> io::Result<IoUring> {
+        /// The kernel's default time before its thread sleeps.
+        const IDLE_MILLIS: u32 = 1000;
         let entries = count.next_power_of_two();
+        if asking.submission_thread {
+            let mut builder = IoUring::builder();
+            builder.setup_single_issuer().setup_sqpoll(IDLE_MILLIS).setup_cqsize(entries * 2);
+            if let Some(cpu) = asking.submission_cpu {
+                builder.setup_sqpoll_cpu(cpu);
+            }
+            if asking.polled {
+                builder.setup_iopoll();
+            }
+            return builder.build(entries);
+        }
+        if asking.polled {
+            return IoUring::builder().setup_iopoll().setup_cqsize(entries * 2).build(entries);
+        }
         // One thread submits and reaps, so completions can run when it asks for them (6.1). Older kernels refuse the
         // flags with EINVAL and get a plain ring.
         let modern = IoUring::builder()
@@ -81,7 +116,14 @@ impl BlockRing {
     #[inline]
     pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
-        let entry = self.entry(slot, transfer, address).user_data(slot.into());
+        let mut entry = self.entry(slot, transfer, address).user_data(slot.into());
+        if self.asking.force_async > 0 {
+            self.until_async -= 1;
+            if self.until_async == 0 {
+                self.until_async = self.asking.force_async;
+                entry = entry.flags(squeue::Flags::ASYNC);
+            }
+        }
         // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
         // and the files outlive the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -103,15 +145,20 @@ impl BlockRing {
             }
         };
         let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
+        let asked = self.asking.flags;
         match (self.buffers, transfer.way) {
             (Registration::Registered, Way::Read) => {
-                opcode::ReadFixed::new(file, address, length, index).offset(offset).build()
+                opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
             }
             (Registration::Registered, Way::Write) => {
-                opcode::WriteFixed::new(file, address, length, index).offset(offset).build()
+                opcode::WriteFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
             }
-            (Registration::PerIo, Way::Read) => opcode::Read::new(file, address, length).offset(offset).build(),
-            (Registration::PerIo, Way::Write) => opcode::Write::new(file, address, length).offset(offset).build(),
+            (Registration::PerIo, Way::Read) => {
+                opcode::Read::new(file, address, length).offset(offset).rw_flags(asked).build()
+            }
+            (Registration::PerIo, Way::Write) => {
+                opcode::Write::new(file, address, length).offset(offset).rw_flags(asked).build()
+            }
         }
         .flags(flags)
     }
@@ -138,7 +185,9 @@ impl BlockRing {
             self.syscalls += 1;
             match self.ring.submit_and_wait(least) {
                 Ok(_) => {
-                    let short = !self.ring.submission().is_empty() || self.ring.completion().len() < least;
+                    // A kernel thread takes submissions in its own time.
+                    let staged = !self.asking.submission_thread && !self.ring.submission().is_empty();
+                    let short = staged || self.ring.completion().len() < least;
                     if !short {
                         return Ok(());
                     }
@@ -168,9 +217,9 @@ impl BlockRing {
         }
     }
 
-    /// Submitting and waiting system calls so far.
-    pub fn syscalls(&self) -> u64 {
-        self.syscalls
+    /// Submitting and waiting system calls so far; `None` if a kernel thread takes submissions, which makes most of them unnecessary.
+    pub fn syscalls(&self) -> Option<u64> {
+        (!self.asking.submission_thread).then_some(self.syscalls)
     }
 
     /// Transfers staged or in flight.

@@ -2,11 +2,14 @@
 
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
+use super::vectored::DONTCACHE;
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
+use model::plan::JobPlan;
+use rustix::io::ReadWriteFlags;
 use std::io;
-use sys::uring::{BlockRing, Registration};
+use sys::uring::{Asking, BlockRing, Registration};
 
 /// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
 const MOST_BUFFERS: u32 = 16_384;
@@ -26,10 +29,24 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         Some(true) | None => Registration::Registered,
     };
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
-    let ring = BlockRing::new(files, slots, depth, buffers, registered);
+    let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
     let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
+}
+
+fn asking(plan: &JobPlan) -> Asking {
+    let calls = plan.calls;
+    let mut flags = ReadWriteFlags::empty();
+    flags.set(ReadWriteFlags::NOWAIT, calls.nowait);
+    flags.set(DONTCACHE, calls.uncached);
+    Asking {
+        polled: calls.polled,
+        submission_thread: calls.submission_thread,
+        submission_cpu: calls.submission_cpu,
+        force_async: calls.force_async,
+        flags: flags.bits().cast_signed(),
+    }
 }
 
 fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
@@ -82,6 +99,6 @@ impl Queue for Uring {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.ring.syscalls())
+        self.ring.syscalls()
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
-use model::plan::{Access, Fallocate, JobPlan, Order};
+use model::plan::{Access, EngineKind, Fallocate, JobPlan, Order};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -458,7 +458,8 @@ pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
     let path = &target.path;
     let mut options = OpenOptions::new();
     // Access times are updated, as for fio and most programs: the cost of that is part of a read.
-    options.read(reads(plan)).write(writes(plan));
+    // A mapping that is written is read, too.
+    options.read(reads(plan) || plan.engine == EngineKind::Mmap).write(writes(plan));
     if plan.direct {
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
     }

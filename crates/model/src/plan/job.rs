@@ -1,5 +1,6 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
+mod calls;
 mod engine;
 mod pace;
 mod path_plan;
@@ -14,6 +15,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
+pub use calls::CallPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
@@ -132,6 +134,9 @@ pub struct JobPlan {
     pub pace: Pace,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
+    /// How its engine asks the kernel.
+    #[serde(default, skip_serializing_if = "CallPlan::is_default")]
+    pub calls: CallPlan,
     /// Its thread: CPUs, priorities, memory.
     #[serde(default, skip_serializing_if = "ThreadPlan::is_default")]
     pub thread: ThreadPlan,
@@ -226,6 +231,7 @@ impl Default for JobPlan {
             rates: Rates::default(),
             pace: Pace::default(),
             cpus_allowed: Vec::new(),
+            calls: CallPlan::default(),
             thread: ThreadPlan::default(),
             together: Together::default(),
             start_delay: Nanos(0),

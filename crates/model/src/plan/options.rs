@@ -277,11 +277,12 @@ pub fn no_such(name: &str) -> String {
 
 /// Parses `ioengine`: an engine of fio that is not ours is no misspelling.
 fn engine(text: &str) -> Result<EngineKind, Wrong> {
+    // fio's other names for it.
+    let text = if ["aio", "linuxaio"].contains(&text) { "libaio" } else { text };
     if EngineKind::parse(text).is_some() || !fio_names::ENGINES.contains(&text) {
         return value::choice(text);
     }
     let near = match text {
-        "vsync" | "pvsync" | "pvsync2" => "; psync comes nearest",
         "posixaio" => "; libaio and io_uring come nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
         "net" | "netsplice" => "; rr comes nearest",

@@ -21,10 +21,22 @@ pub enum EngineKind {
     Psync,
     /// lseek, read, write.
     Sync,
+    /// lseek, readv, writev.
+    Vsync,
+    /// preadv, pwritev.
+    Pvsync,
+    /// preadv2, pwritev2.
+    Pvsync2,
+    /// Copies from and to a mapping of the file.
+    Mmap,
     /// io_submit, io_getevents.
     Libaio,
     /// io_uring.
     IoUring,
+    /// fallocate in place of data.
+    Falloc,
+    /// ftruncate in place of data.
+    Ftruncate,
     /// A remote export, over the Network Block Device protocol.
     Nbd,
 }
@@ -45,7 +57,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 10] = [
+pub static ENGINES: [Engine; 16] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -96,6 +108,34 @@ pub static ENGINES: [Engine; 10] = [
         queue: Queue::One,
     },
     Engine {
+        kind: EngineKind::Vsync,
+        name: "vsync",
+        about: "Calls readv and writev with one buffer, and lseek where an I/O does not follow the last one",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Pvsync,
+        name: "pvsync",
+        about: "Calls preadv and pwritev",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Pvsync2,
+        name: "pvsync2",
+        about: "Calls preadv2 and pwritev2, with the flags that the job asks for",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Mmap,
+        name: "mmap",
+        about: "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
         kind: EngineKind::Libaio,
         name: "libaio",
         about: "Calls io_submit and io_getevents",
@@ -108,6 +148,20 @@ pub static ENGINES: [Engine; 10] = [
         about: "Uses io_uring, by default with registered buffers, files and ring",
         medium: Medium::Files,
         queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Falloc,
+        name: "falloc",
+        about: "Calls fallocate in place of data: writes allocate, trims punch holes",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Ftruncate,
+        name: "ftruncate",
+        about: "Calls ftruncate to the offset of each block",
+        medium: Medium::Files,
+        queue: Queue::One,
     },
     Engine {
         kind: EngineKind::Nbd,

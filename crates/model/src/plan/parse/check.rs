@@ -28,6 +28,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
     let complaint = server(&draft)
+        .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
@@ -72,6 +73,17 @@ fn server(draft: &Draft) -> Option<Complaint> {
     }
     let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
     missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
+}
+
+/// These engines change a file whatever they are asked for, so a job of them must say that it writes.
+fn only_writes(job: &JobPlan) -> Option<Complaint> {
+    let fits = match job.engine {
+        EngineKind::Falloc => job.access.writes() && job.access != Access::ReadWrite || job.access == Access::Trim,
+        EngineKind::Ftruncate => job.access == Access::Write,
+        _ => true,
+    };
+    let engine = job.engine.name();
+    (!fits).then(|| ("rw", format!("ioengine={engine} changes the file in each call; use rw=write or rw=randwrite")))
 }
 
 /// As in fio, a direction has one rate.

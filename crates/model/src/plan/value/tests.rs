@@ -147,7 +147,7 @@ fn file_names_are_split_at_unescaped_colons() {
 #[test]
 fn an_invalid_word_has_a_suggestion() {
     assert_eq!(choice::<EngineKind>("io_uring"), Ok(EngineKind::IoUring));
-    assert_eq!(choice::<EngineKind>("pvsync").unwrap_err().suggestion.as_deref(), Some("psync"));
+    assert_eq!(choice::<EngineKind>("psnyc").unwrap_err().suggestion.as_deref(), Some("psync"));
     assert_eq!(choice::<(Access, Order)>("RANDREAD").unwrap_err().suggestion, None);
     assert_eq!(choice::<(Access, Order)>("ranread").unwrap_err().suggestion.as_deref(), Some("randread"));
     assert_eq!(choice::<Fallocate>("1"), Ok(Fallocate::Posix));

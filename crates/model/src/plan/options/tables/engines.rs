@@ -1,10 +1,10 @@
 //! The options of single engines but nbd, and of injected work.
 
-use super::MANY_64;
+use super::{MANY, MANY_64};
 use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Seconds;
-use crate::plan::value::{Wrong, choice, list_words, typed, word};
+use crate::plan::value::{LARGEST_CPU, Wrong, choice, list_words, typed, word};
 use crate::unit::Nanos;
 
 pub(super) static OPTIONS: &[JobOption] = &[
@@ -30,6 +30,90 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "2",
         get: |job| job.registered_files.map(typed::switch),
         set: Switch(|draft, on| draft.job.registered_files = Some(on)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "hipri",
+        help: "Poll the device for completions instead of waiting for its interrupt; needs direct=1 and a device with poll queues",
+        default: Default::Value("0"),
+        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.calls.polled)),
+        set: Switch(|draft, on| draft.job.calls.polled = on),
+        ..PLAIN
+    },
+    JobOption {
+        name: "nowait",
+        help: "Fail instead of waiting (RWF_NOWAIT)",
+        default: Default::Value("0"),
+        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.calls.nowait)),
+        set: Boolean(|draft, on| draft.job.calls.nowait = on),
+        ..PLAIN
+    },
+    JobOption {
+        name: "uncached",
+        help: "Drop pages from the page cache after the I/O (RWF_DONTCACHE, Linux 6.14)",
+        default: Default::Value("0"),
+        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.calls.uncached)),
+        set: Boolean(|draft, on| draft.job.calls.uncached = on),
+        ..PLAIN
+    },
+    JobOption {
+        name: "sqthread_poll",
+        help: "Let a kernel thread take submissions",
+        default: Default::Value("0"),
+        engines: &[EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.calls.submission_thread)),
+        set: Switch(|draft, on| draft.job.calls.submission_thread = on),
+        ..PLAIN
+    },
+    JobOption {
+        name: "sqthread_poll_cpu",
+        help: "Pin that kernel thread to this CPU",
+        default: Default::Words("any"),
+        engines: &[EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "1024",
+        get: |job| job.calls.submission_cpu.map(|cpu| cpu.to_string()),
+        set: Count("as a CPU", 0..=LARGEST_CPU, |draft, cpu| draft.job.calls.submission_cpu = Some(cpu)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "force_async",
+        help: "Hand one I/O in this many to a worker of the kernel (IOSQE_ASYNC). 0 means none",
+        default: Default::Value("0"),
+        engines: &[EngineKind::IoUring],
+        role: Role::Work,
+        example: "1",
+        bad_example: "-1",
+        get: |job| Some(job.calls.force_async.to_string()),
+        set: Count("I/Os", 0..=MANY, |draft, ios| draft.job.calls.force_async = ios),
+        ..PLAIN
+    },
+    JobOption {
+        name: "nonvectored",
+        help: "Accepted without effect: no buffer is a vector",
+        default: Default::Words("1"),
+        engines: &[EngineKind::IoUring],
+        role: Role::Nothing,
+        example: "1",
+        bad_example: "x",
+        get: |_| None,
+        set: Boolean(|_, _| {}),
         ..PLAIN
     },
     JobOption {

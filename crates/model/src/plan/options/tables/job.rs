@@ -56,6 +56,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "thread",
+        aliases: &["threads"],
         help: "Accepted for compatibility with fio. Jobs are always threads",
         default: Default::Value("1"),
         role: Role::Nothing,
