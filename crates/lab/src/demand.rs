@@ -33,7 +33,8 @@ impl Demand {
     fn of(jobs: &[JobPlan]) -> Self {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
-            let files = job.target.files.len().max(1) as u64;
+            let all = job.file_count();
+            let files = if job.files.open == 0 { all } else { all.min(job.files.open as usize) } as u64;
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),

@@ -1,5 +1,6 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
+use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
 use crate::engine::worker::{Control, Worker};
 use crate::engine::{self, Setup};
@@ -207,7 +208,11 @@ pub(crate) fn build_worker(
             plan.name
         ))
     })?;
-    Ok(Worker::new(plan, source, live, control, clock))
+    let mut worker = Worker::new(plan, source, live, control, clock);
+    if opens_in_loop(plan, copy.targets.len()) {
+        worker.open_in_loop(plan, &copy.targets);
+    }
+    Ok(worker)
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.

@@ -13,9 +13,9 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Medium, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
-    PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, RateProcess, Rates, Size, Target,
-    TxTaskCpus,
+    Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, FileAdvice, FilePlan, FileSize,
+    InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, Order, Pace, PathCopy, PathCrc, PathFraming,
+    PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue,
+    RangeSync, RateProcess, Rates, Service, Size, Target, TxTaskCpus, WriteHint, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -1,10 +1,12 @@
 //! io_uring: one ring per job, with registered buffers, files and ring descriptor unless the job disables them.
 
+use super::files_in_loop::opens_in_loop;
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
+use std::fs::File;
 use std::io;
 use sys::uring::{BlockRing, Registration};
 
@@ -25,7 +27,9 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         Some(false) => Registration::PerIo,
         Some(true) | None => Registration::Registered,
     };
-    let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
+    // Files that the loop opens are not known to the ring.
+    let files_asked = if opens_in_loop(plan, setup.targets.len()) { Some(false) } else { plan.registered_files };
+    let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered);
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
     let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
@@ -79,6 +83,15 @@ impl Queue for Uring {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.ring.files(), file, what)
+    }
+
+    fn submit_all(&mut self) -> io::Result<bool> {
+        self.submit()?;
+        Ok(!self.ring.has_staged())
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        self.ring.replace_file(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

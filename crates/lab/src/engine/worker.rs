@@ -5,14 +5,17 @@
 //! separately for each engine, so nothing in them is called through a pointer.
 
 pub use super::control::{Control, STOP_SIGNAL};
+use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
 use super::pacing::{Pacing, Pause};
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use crate::workload::target::Target;
 use model::injected::Injected;
 use model::plan::{Access, Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +28,13 @@ enum Next {
     /// Wait for this time, with nothing in flight.
     Pause(Rest),
     /// Sync the files that are due, with nothing in flight.
-    Sync(Sync),
+    Sync,
+    /// Open this file, whose request is held.
+    Open(u32),
     /// The ramp has ended: start counting.
     Count,
     /// End the job with this error, with nothing in flight.
-    Fail(String),
+    Fail(Error),
     Done,
 }
 
@@ -71,6 +76,12 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     manners: Pacing,
+    /// Files that the loop opens.
+    files: Option<FilesInLoop>,
+    /// A pass began, and the loop has not opened its files again.
+    pass_began: bool,
+    /// `fill_device`: a full device ends the job well.
+    fills: bool,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
     pub ledger: Ledger,
@@ -109,6 +120,7 @@ impl Worker {
             ios_left: 0,
             // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
             most_ios: match plan.duration.number_ios {
+                _ if plan.files.making.only => 0,
                 Some(ios) if !plan.duration.time_based => {
                     // Each block is trimmed and written.
                     let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
@@ -129,11 +141,20 @@ impl Worker {
             burnt_ticks: None,
             paced: manners.is_in_force(),
             manners,
+            files: None,
+            pass_began: false,
+            fills: plan.files.making.fill,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             syscalls: None,
             syscalls_before: None,
         }
+    }
+
+    /// The loop opens these files.
+    pub(crate) fn open_in_loop(&mut self, plan: &JobPlan, targets: &[Target]) {
+        self.files = Some(FilesInLoop::new(plan, targets.to_vec()));
+        self.paced = true;
     }
 
     /// The next run of the engine does this number of I/Os, whatever the job's own limits are.
@@ -183,7 +204,13 @@ impl Worker {
     }
 
     fn since_counting(&self, syscalls: Option<u64>) -> Option<u64> {
+        let syscalls = self.syscalls_so_far(syscalls);
         syscalls.map(|syscalls| syscalls.saturating_sub(self.syscalls_before.unwrap_or(0)))
+    }
+
+    /// Those of the engine and of the files that the loop opens.
+    fn syscalls_so_far(&self, engine: Option<u64>) -> Option<u64> {
+        engine.map(|calls| calls + self.files.as_ref().map_or(0, |files| files.calls))
     }
 
     fn begin_counting(&mut self, now: u64) {
@@ -200,7 +227,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.direct_loop(engine);
+        let outcome = self.direct_loop(engine).or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -222,16 +249,21 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Sync(what) => {
-                        self.sync(|file| engine.sync(file, what))?;
+                    Next::Sync => {
+                        self.sync(|file, what| engine.sync(file, what))?;
+                        stamp = ticks();
+                        continue;
+                    }
+                    Next::Open(file) => {
+                        self.open_file(file, |place, file| engine.replace(place, file))?;
                         stamp = ticks();
                         continue;
                     }
                     Next::Count => {
-                        self.syscalls_before = engine.syscalls();
+                        self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
-                    Next::Fail(why) => return Err(self.too_slow(why)),
+                    Next::Fail(error) => return Err(error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
                         return Ok(());
@@ -264,7 +296,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.queued_loop(engine);
+        let outcome = self.queued_loop(engine).or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -294,7 +326,16 @@ impl Worker {
                     match self.next(stamp) {
                         Next::Issue(request) => request,
                         Next::Count => {
-                            self.syscalls_before = engine.syscalls();
+                            self.syscalls_before = self.syscalls_so_far(engine.syscalls());
+                            continue;
+                        }
+                        Next::Open(file)
+                            if self.opens_at_once()
+                                && engine.submit_all().map_err(|error| self.hand_over_failed(error))? =>
+                        {
+                            self.open_file(file, |place, file| engine.replace(place, file))?;
+                            staged = 0;
+                            stamp = ticks();
                             continue;
                         }
                         other => {
@@ -336,8 +377,9 @@ impl Worker {
             }
             match interlude.take() {
                 Some(Next::Pause(rest)) => self.rest(&rest, stamp),
-                Some(Next::Sync(what)) => self.sync(|file| engine.sync(file, what))?,
-                Some(Next::Fail(why)) => return Err(self.too_slow(why)),
+                Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
+                Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
+                Some(Next::Fail(error)) => return Err(error),
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
@@ -476,19 +518,45 @@ impl Worker {
         self.ios_left -= self.sure;
         if self.source.passes() != passes {
             self.manners.begin_pass();
+            self.pass_began = true;
         }
         self.sure > 0
     }
 
     /// Syncs the files that are due, and counts each call.
     #[cold]
-    fn sync(&mut self, mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
-        while let Some(file) = self.manners.next_to_sync() {
-            if call(file).map_err(|error| Error::job(&self.job, "fsync", error))? {
+    fn sync(&mut self, mut call: impl FnMut(u32, Sync) -> io::Result<bool>) -> Result<()> {
+        while let Some((file, what)) = self.manners.next_to_sync() {
+            let place = self.files.as_ref().map_or(Some(file), |files| files.place_of(file));
+            // One that is closed was synced, if the job wants that.
+            let Some(place) = place else { continue };
+            if call(place, what).map_err(|error| Error::job(&self.job, "fsync", error))? {
                 self.ledger.count_sync(ticks());
             }
         }
         Ok(())
+    }
+
+    /// Opens a file in the place of one that is done.
+    #[cold]
+    fn open_file(&mut self, file: u32, replace: impl FnOnce(u32, File) -> io::Result<File>) -> Result<()> {
+        let Some(files) = &mut self.files else { return Ok(()) };
+        if let Some(closed) = files.open(file, |file| self.source.serves(file), replace)? {
+            self.manners.note_closed(closed);
+            self.ledger.count_sync(ticks());
+        }
+        Ok(())
+    }
+
+    /// Whether a file can be opened while I/Os of the one before it are in flight: the kernel holds that.
+    fn opens_at_once(&self) -> bool {
+        self.files.as_ref().is_some_and(|files| !files.syncs_on_close())
+    }
+
+    /// A full device ends a job that is to fill it.
+    #[cold]
+    fn filled(&self, error: Error) -> Result<()> {
+        if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
     }
 
     #[inline(never)]
@@ -520,7 +588,7 @@ impl Worker {
 
     #[cold]
     fn finish(&mut self) -> Next {
-        if self.manners.last_sync() { Next::Sync(Sync::All) } else { Next::Done }
+        if self.manners.last_sync() || self.manners.close_sync() { Next::Sync } else { Next::Done }
     }
 
     /// A pause, or until the job's time is over, as in fio.
@@ -543,21 +611,26 @@ impl Worker {
         if self.manners.held.is_none() {
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
-            if within && let Some(what) = self.manners.due_sync() {
-                return Next::Sync(what);
+            if within && self.manners.due_sync() {
+                return Next::Sync;
             }
             if !self.has_more() {
                 return self.finish();
             }
-            if let Some(what) = self.manners.due_sync() {
-                return Next::Sync(what);
+            if std::mem::take(&mut self.pass_began)
+                && let Some(Err(error)) = self.files.as_mut().map(FilesInLoop::begin_pass)
+            {
+                return Next::Fail(error);
+            }
+            if self.manners.due_sync() {
+                return Next::Sync;
             }
             if let Some(pause) = self.manners.pause(now) {
                 return self.pause(pause, now);
             }
         }
         if let Some(why) = self.manners.too_slow(now) {
-            return Next::Fail(why);
+            return Next::Fail(self.too_slow(why));
         }
         let manners = &mut self.manners;
         let due = manners.due();
@@ -573,6 +646,11 @@ impl Worker {
             manners.held = Some(request);
             return self.pause(Pause { busy_until: 0, end }, now);
         }
+        let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
+        let Some(place) = place else {
+            manners.held = Some(request);
+            return Next::Open(request.file);
+        };
         manners.note_issued(&request);
         if self.sure > 0 {
             self.sure -= 1;
@@ -580,6 +658,6 @@ impl Worker {
             // The ramp ended while this request waited for its time.
             self.ios_left = self.ios_left.saturating_sub(1);
         }
-        Next::Issue(request)
+        Next::Issue(Request { file: place, ..request })
     }
 }

@@ -3,6 +3,7 @@
 use super::amount::Amount;
 use super::permutation::{Permutation, below, split_mix};
 use super::target::Span;
+use super::turn::Turn;
 use model::plan::{Access, JobPlan, Order};
 
 /// One I/O to issue.
@@ -47,6 +48,10 @@ pub struct RequestSource {
     cursors: Vec<[Cursor; 3]>,
     shared: bool,
     file: usize,
+    /// `None` if the files simply take turns.
+    turn: Option<Turn>,
+    /// From a file to the next: 0 if `turn` says which one is next.
+    step: usize,
     /// Files without a block for the rest of the pass.
     done: Vec<bool>,
     /// How many of them there are.
@@ -165,15 +170,19 @@ impl RequestSource {
             left: plan.random_run,
             ends: vec![[0; 3]; spans.len()],
         });
+        let dice = split_mix(&mut seed);
+        let turn = Turn::new(plan, cursors.len(), split_mix(&mut seed));
         let mut source = Self {
             access: plan.access,
             lengths,
             shared: plan.order == Order::Random && lengths[0] == lengths[1],
             file: 0,
+            step: usize::from(turn.is_none()),
+            turn,
             done: vec![false; cursors.len()],
             closed: 0,
             cursors,
-            dice: split_mix(&mut seed),
+            dice,
             read_threshold: (u64::MAX / 100).saturating_mul(plan.read_percent.into()),
             mixed: mixed && (1..100).contains(&plan.read_percent),
             rolled: None,
@@ -204,6 +213,12 @@ impl RequestSource {
         self.cursors.len()
     }
 
+    /// Whether requests of this file may follow in this pass.
+    pub fn serves(&self, file: u32) -> bool {
+        let waits = self.turn.as_ref().is_some_and(|turn| !turn.serves(file));
+        !waits && self.done.get(file as usize).is_some_and(|done| !done)
+    }
+
     /// The number of passes that have ended.
     pub fn passes(&self) -> u64 {
         self.passes
@@ -226,7 +241,11 @@ impl RequestSource {
             }
             self.begin_pass();
         }
-        self.certain().max(1)
+        let sure = self.certain().max(1);
+        if let Some(turn) = &mut self.turn {
+            turn.spend(sure);
+        }
+        sure
     }
 
     fn begin_pass(&mut self) {
@@ -234,11 +253,16 @@ impl RequestSource {
         self.done.fill(false);
         self.closed = 0;
         self.rolled = None;
-        for (file, row) in self.cursors.iter_mut().enumerate() {
-            row.iter_mut().for_each(Cursor::restart);
-            if let Some(ends) = self.runs.as_mut().and_then(|runs| runs.ends.get_mut(file)) {
-                *ends = [0; 3];
-            }
+        if let Some(turn) = &mut self.turn {
+            turn.begin_pass();
+        }
+        (0..self.cursors.len()).for_each(|file| self.restart(file));
+    }
+
+    fn restart(&mut self, file: usize) {
+        self.cursors[file].iter_mut().for_each(Cursor::restart);
+        if let Some(ends) = self.runs.as_mut().and_then(|runs| runs.ends.get_mut(file)) {
+            *ends = [0; 3];
         }
     }
 
@@ -253,15 +277,25 @@ impl RequestSource {
             Access::Trim | Access::TrimWrite => Kind::Trim,
             Access::ReadWrite => *self.rolled.get_or_insert_with(|| roll(&mut self.dice, self.read_threshold)),
         };
+        let lane = self.lane(kind);
         while self.closed < self.cursors.len() {
-            let file = self.next_open(self.file);
-            if self.cursors[file][self.lane(kind)].left() > 0 {
-                self.file = file;
+            let file = match &mut self.turn {
+                None => self.next_open(self.file),
+                Some(turn) => turn.choose().unwrap_or(self.file),
+            };
+            self.file = file;
+            if self.turn.as_ref().is_some_and(Turn::repeats) && self.cursors[file][lane].left() == 0 {
+                self.restart(file);
+            }
+            if self.cursors[file][lane].left() > 0 {
                 return true;
             }
             self.done[file] = true;
             self.closed += 1;
-            self.file = self.after(file);
+            match &mut self.turn {
+                None => self.file = self.after(file),
+                Some(turn) => turn.finish(),
+            }
         }
         false
     }
@@ -277,6 +311,10 @@ impl RequestSource {
         let longest = kinds().map(|kind| self.lengths[kind as usize]).max().unwrap_or(1);
         let left = self.amount.of_this_pass().saturating_sub(self.issued);
         let by_bytes = left.div_ceil(u64::from(longest));
+        if let Some(turn) = &self.turn {
+            let here = kinds().map(|kind| self.cursors[self.file][self.lane(kind)].left()).min().unwrap_or(0);
+            return by_bytes.min(here).min(turn.left());
+        }
         let open = self.cursors.iter().zip(&self.done).filter(|(_, done)| !**done);
         let least = open.flat_map(|(row, _)| kinds().map(|kind| row[self.lane(kind)].left())).min().unwrap_or(0);
         let files = (self.cursors.len() - self.closed) as u64;
@@ -321,7 +359,7 @@ impl RequestSource {
 
     #[inline(always)]
     fn after(&self, file: usize) -> usize {
-        if file + 1 >= self.cursors.len() { 0 } else { file + 1 }
+        if file + self.step >= self.cursors.len() { 0 } else { file + self.step }
     }
 
     /// This file, or the next one that is not done.
@@ -418,7 +456,7 @@ fn seed(plan: &JobPlan, copy: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{BlockSizes, EngineKind};
+    use model::plan::{BlockSizes, EngineKind, Service};
     use model::unit::Bytes;
 
     fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -555,6 +593,34 @@ mod tests {
             files.push(source.draw().file);
         }
         assert_eq!(files, [0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn files_follow_the_order_of_the_job_and_a_law_repeats_them() {
+        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
+        job.files.service = Service::RoundRobin { ios: 2 };
+        assert_eq!(all(&job, &[span(8, 0), span(16, 0)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
+        job.files.service = Service::Sequential;
+        job.duration.loops = 2;
+        let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        assert_eq!(all(&job, &[span(8, 0), span(8, 0)]), [pass, pass].concat());
+        job.duration.loops = 1;
+        job.files.service = Service::Pareto { power: 0.1 };
+        let requests = all(&job, &[span(8, 0), span(8, 0), span(8, 0), span(8, 0)]);
+        assert_eq!(requests.len(), 8);
+        assert!((0..4).any(|file| requests.iter().filter(|(of, _)| *of == file).count() > 2), "{requests:?}");
+    }
+
+    #[test]
+    fn the_size_limits_a_pass_over_files_of_their_own_size() {
+        let mut job = plan(Access::Write, Order::Sequential, 4096, 4096);
+        job.files.each = Some(model::plan::FileSize { least: Bytes(8192), most: Bytes(8192) });
+        job.target.size = Some(model::plan::Size::Bytes(Bytes(12_288)));
+        job.duration.loops = 2;
+        let files = [span(8, 0), span(8, 0)];
+        assert_eq!(all(&job, &files), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (1, 0)]);
+        job.target.size = Some(model::plan::Size::Bytes(Bytes(1 << 20)));
+        assert_eq!(all(&job, &files).len(), 8);
     }
 
     #[test]

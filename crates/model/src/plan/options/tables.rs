@@ -1,6 +1,7 @@
 //! All options, in the order in which help lists them: a table for each subject, then those of single engines.
 
 mod engines;
+mod file_calls;
 mod files;
 mod job;
 mod pace;
@@ -18,10 +19,11 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 7] = [
+const SUBJECTS: [(&str, &[JobOption]); 8] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Files", files::OPTIONS),
+    ("Making, opening and syncing files", file_calls::OPTIONS),
     ("Pace and length", pace::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),

@@ -1,7 +1,9 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Order, PATTERNS, RateProcess};
+use crate::plan::job::{
+    Access, ENGINES, EngineKind, Fallocate, FileAdvice, Order, PATTERNS, RateProcess, WriteHint, WriteSync,
+};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -38,6 +40,42 @@ impl Choice for Fallocate {
             ("truncate", Self::Truncate),
             ("0", Self::None),
             ("1", Self::Posix),
+        ]
+    }
+}
+
+impl Choice for FileAdvice {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("0", Self::None),
+            ("1", Self::Order),
+            ("random", Self::Random),
+            ("sequential", Self::Sequential),
+            ("noreuse", Self::NoReuse),
+        ]
+    }
+}
+
+impl Choice for WriteSync {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("0", Self::None),
+            ("sync", Self::Sync),
+            ("1", Self::Sync),
+            ("dsync", Self::DataSync),
+        ]
+    }
+}
+
+impl Choice for WriteHint {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("short", Self::Short),
+            ("medium", Self::Medium),
+            ("long", Self::Long),
+            ("extreme", Self::Extreme),
         ]
     }
 }

@@ -1,0 +1,106 @@
+//! The part of each file that a job uses. The rules are fio's.
+
+use super::Span;
+use crate::error::{Error, Result};
+use crate::workload::{amount, permutation};
+use model::plan::{FileSize, JobPlan, Size};
+use std::path::Path;
+
+/// The largest file of Linux.
+const LARGEST_FILE: u64 = i64::MAX as u64;
+
+/// Which of a job's files one is: `size` is divided among all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Share {
+    /// The copy of the job.
+    pub copy: u32,
+    pub number: u64,
+    pub count: u64,
+}
+
+impl Share {
+    /// The only file.
+    pub const ALL: Self = Self { copy: 0, number: 0, count: 1 };
+
+    /// The part of `size` that this file gets. As in fio, whole blocks of what remains go to the first files.
+    pub(super) fn of(self, size: u64, block: u64) -> u64 {
+        let each = size / self.count.max(1);
+        let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
+        if self.number < rest { each.saturating_add(block) } else { each }
+    }
+
+    /// The size of this file, of a job with `filesize`: within a range, whole blocks above the smallest size, the same in
+    /// each run.
+    fn within(self, size: FileSize, plan: &JobPlan, block: u64) -> u64 {
+        let (least, most) = (size.least.0, size.most.0);
+        let mut state = plan.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
+        for byte in plan.name.bytes() {
+            state = permutation::split_mix(&mut state) ^ u64::from(byte);
+        }
+        let more = permutation::below(permutation::split_mix(&mut state), most.saturating_sub(least).saturating_add(1));
+        let drawn = least.saturating_add(more);
+        if least == most { least } else { (drawn - drawn % block.max(1)).max(least) }
+    }
+}
+/// The part that a job uses of a target with `length` bytes.
+pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
+    let part = amount::share;
+    // Whole blocks, as in fio: otherwise every I/O would touch one page more.
+    let block = plan.block_sizes.smallest().0.max(1);
+    let offset = match plan.target.offset {
+        Size::Bytes(bytes) => bytes.0,
+        Size::Percent(percent) => part(length, percent).next_multiple_of(block),
+    };
+    let appends = plan.files.making.append;
+    let begin = if appends { length.saturating_add(offset) } else { offset };
+    let each = plan.files.each.map(|size| share.within(size, plan, block));
+    let endless = plan.files.making.fill && plan.target.size.is_none() && each.is_none();
+    let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some() || endless;
+    if !absolute && length > 0 && begin > length {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
+        )));
+    }
+    let wanted = match (plan.target.size, each) {
+        (size, Some(file)) => of_file(file, size, if appends { 0 } else { begin }, block),
+        (None, None) if endless => (LARGEST_FILE.saturating_sub(begin)) / block * block,
+        (Some(Size::Bytes(bytes)), _) => share.of(bytes.0, block),
+        (Some(Size::Percent(percent @ ..100)), _) if length > 0 => {
+            let wanted = part(length, percent).min(length.saturating_sub(begin));
+            wanted - wanted % block
+        }
+        (Some(Size::Percent(_)) | None, _) if length > 0 => length.saturating_sub(begin),
+        _ => {
+            let what = if exists { "is empty" } else { "does not exist" };
+            let path = path.display();
+            return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
+        }
+    };
+    if each.is_some() && wanted == 0 {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': filesize= leaves nothing of {path} behind offset={offset}; use a smaller offset="
+        )));
+    }
+    if !absolute && length > 0 && wanted < block {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
+             bytes; use a smaller offset= or bs=, or a larger size="
+        )));
+    }
+    if begin.checked_add(wanted).is_none_or(|end| end > LARGEST_FILE) {
+        return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
+    }
+    Ok(Span { begin, length: wanted, beyond: 0 })
+}
+
+/// What a job with `filesize` uses of a file of that size: a percentage of it, and not what lies before `begin`.
+fn of_file(file: u64, size: Option<Size>, begin: u64, block: u64) -> u64 {
+    let used = match size {
+        Some(Size::Percent(percent @ ..100)) => amount::share(file, percent) / block * block,
+        _ => file,
+    };
+    used.saturating_sub(begin)
+}
