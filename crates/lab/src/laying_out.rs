@@ -87,6 +87,14 @@ pub(crate) fn warn_of_unlinking<'a>(
                 add_once(warnings, Warning::new(Code::OptionDiffers, message));
             }
         }
+        for copy in copies.iter().filter(|copy| copy.plan.files.making.unlink_each_loop) {
+            for target in copy.targets.iter().filter(|target| !target.to_be_made && target.path.is_file()) {
+                let (job, path) = (&copy.plan.name, target.path.display());
+                let what = "because iotoll did not make it; fio removes it after each pass but the last";
+                let message = format!("job '{job}': unlink_each_loop=1 keeps {path}, {what}");
+                add_once(warnings, Warning::new(Code::OptionDiffers, message));
+            }
+        }
     }
 }
 

@@ -105,6 +105,11 @@ const FILES: &[Case] = &[
     ("[a]\nrw=write\nsize=16k\nfile_append=1\nfilename=x", &[("x", 10)], Fio),
     ("[a]\nrw=write\nsize=8k\ncreate_on_open=1\nnrfiles=2", &[], Fio),
     ("[a]\nrw=write\nsize=8k\nunlink_each_loop=1\nloops=2\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=8k\nunlink_each_loop=1\nloops=2\nfilename=x",
+        &[("x", 8)],
+        Deliberately([0, 4, 0], [0, 4, 0], "keeps x, because"),
+    ),
     ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nfilename=x:y", &[], Fio),
     ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nend_fsync=1\nfilename=x:y", &[], Fio),
     ("[a]\nrw=read\nsize=16k\nfsync_on_close=1\nfilename=x", &[], Fio),

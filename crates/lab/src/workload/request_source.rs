@@ -456,7 +456,7 @@ fn seed(plan: &JobPlan, copy: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{BlockSizes, EngineKind, Service};
+    use model::plan::{BlockSizes, EngineKind};
     use model::unit::Bytes;
 
     fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -580,47 +580,6 @@ mod tests {
             job.read_percent = 100;
             assert_eq!(all(&job, &[span(66, 0)]).len() as u32, 16 * loops);
         }
-    }
-
-    #[test]
-    fn time_repeats_what_a_pass_does() {
-        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
-        job.duration.time_based = true;
-        let mut source = RequestSource::new(&job, &[span(8, 0), span(16, 0)], 0).unwrap();
-        let mut files = Vec::new();
-        while files.len() < 12 {
-            assert!(source.following() > 0);
-            files.push(source.draw().file);
-        }
-        assert_eq!(files, [0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1]);
-    }
-
-    #[test]
-    fn files_follow_the_order_of_the_job_and_a_law_repeats_them() {
-        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
-        job.files.service = Service::RoundRobin { ios: 2 };
-        assert_eq!(all(&job, &[span(8, 0), span(16, 0)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
-        job.files.service = Service::Sequential;
-        job.duration.loops = 2;
-        let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
-        assert_eq!(all(&job, &[span(8, 0), span(8, 0)]), [pass, pass].concat());
-        job.duration.loops = 1;
-        job.files.service = Service::Pareto { power: 0.1 };
-        let requests = all(&job, &[span(8, 0), span(8, 0), span(8, 0), span(8, 0)]);
-        assert_eq!(requests.len(), 8);
-        assert!((0..4).any(|file| requests.iter().filter(|(of, _)| *of == file).count() > 2), "{requests:?}");
-    }
-
-    #[test]
-    fn the_size_limits_a_pass_over_files_of_their_own_size() {
-        let mut job = plan(Access::Write, Order::Sequential, 4096, 4096);
-        job.files.each = Some(model::plan::FileSize { least: Bytes(8192), most: Bytes(8192) });
-        job.target.size = Some(model::plan::Size::Bytes(Bytes(12_288)));
-        job.duration.loops = 2;
-        let files = [span(8, 0), span(8, 0)];
-        assert_eq!(all(&job, &files), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (1, 0)]);
-        job.target.size = Some(model::plan::Size::Bytes(Bytes(1 << 20)));
-        assert_eq!(all(&job, &files).len(), 8);
     }
 
     #[test]

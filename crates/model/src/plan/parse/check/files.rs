@@ -52,3 +52,50 @@ pub(super) fn closed_once(job: &JobPlan) -> Option<String> {
         "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass".to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{Plan, Settings, parse};
+
+    fn parsed(options: &str) -> Result<Plan, String> {
+        let flags: Vec<String> = format!("--name=a --rw=write {options}").split(' ').map(str::to_owned).collect();
+        parse::flags(&flags, &Settings::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_cannot_be_done_with_files_is_refused_with_the_mend() {
+        for (options, says) in [
+            ("--filename=- --size=1m", "'-' means standard input"),
+            ("--file_append=1", "add size= in bytes"),
+            ("--file_append=1 --size=1m --rw=read", "leave it out"),
+            ("--fill_device=1 --rw=randread", "only a job of writes"),
+            ("--filesize=2k", "does not fit into a file of"),
+            ("--nrfiles=3 --size=8k", "does not fit into a file of"),
+            ("--ioscheduler=none", "--candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME"),
+            ("--lockfile=exclusive", "use stonewall"),
+        ] {
+            let why = parsed(options).unwrap_err();
+            assert!(why.contains(says), "{options}: {why}");
+        }
+        for options in
+            ["--filename=./- --size=1m", "--file_append=1 --size=1m", "--ioengine=null --filesize=1m --nrfiles=4"]
+        {
+            parsed(options).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_or_differs_is_said() {
+        let warned =
+            |options| parsed(options).unwrap().warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
+        assert!(warned("--size=1m --nrfiles=2").is_empty());
+        let both = warned("--size=1m --nrfiles=2 --filename_format=x --filename=y");
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert!(both.iter().all(|message| message.contains("no effect beside filename")));
+        assert!(warned("--size=1m --loops=2 --fsync_on_close=1")[0].contains("closes files after each pass"));
+        assert!(
+            warned("--size=1m --sync_file_range=write:2 --nrfiles=2")[0]
+                .contains("sync_file_range after every 2 writes")
+        );
+    }
+}
