@@ -34,7 +34,7 @@ enum Next {
     /// The ramp has ended: start counting.
     Count,
     /// End the job with this error, with nothing in flight.
-    Fail(Error),
+    Fail(Box<Error>),
     Done,
 }
 
@@ -77,7 +77,7 @@ pub struct Worker {
     paced: bool,
     manners: Pacing,
     /// Files that the loop opens.
-    files: Option<FilesInLoop>,
+    files: Option<Box<FilesInLoop>>,
     /// A pass began, and the loop has not opened its files again.
     pass_began: bool,
     /// `fill_device`: a full device ends the job well.
@@ -252,7 +252,7 @@ impl Worker {
                         self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
-                    Next::Fail(error) => return Err(error),
+                    Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
                         return Ok(());
@@ -368,7 +368,7 @@ impl Worker {
                 Some(Next::Pause(rest)) => self.rest(&rest, stamp),
                 Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
                 Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
-                Some(Next::Fail(error)) => return Err(error),
+                Some(Next::Fail(error)) => return Err(*error),
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());

@@ -49,7 +49,7 @@ pub struct RequestSource {
     shared: bool,
     file: usize,
     /// `None` if the files simply take turns.
-    turn: Option<Turn>,
+    turn: Option<Box<Turn>>,
     /// From a file to the next: 0 if `turn` says which one is next.
     step: usize,
     /// Files without a block for the rest of the pass.
@@ -171,7 +171,7 @@ impl RequestSource {
             ends: vec![[0; 3]; spans.len()],
         });
         let dice = split_mix(&mut seed);
-        let turn = Turn::new(plan, cursors.len(), split_mix(&mut seed));
+        let turn = Turn::new(plan, cursors.len(), split_mix(&mut seed)).map(Box::new);
         let mut source = Self {
             access: plan.access,
             lengths,
@@ -284,7 +284,7 @@ impl RequestSource {
                 Some(turn) => turn.choose().unwrap_or(self.file),
             };
             self.file = file;
-            if self.turn.as_ref().is_some_and(Turn::repeats) && self.cursors[file][lane].left() == 0 {
+            if self.turn.as_ref().is_some_and(|turn| turn.repeats()) && self.cursors[file][lane].left() == 0 {
                 self.restart(file);
             }
             if self.cursors[file][lane].left() > 0 {

@@ -15,7 +15,7 @@ use sys::clock::ticks;
 impl Worker {
     /// The loop opens these files.
     pub(crate) fn open_in_loop(&mut self, plan: &JobPlan, targets: &[Target]) {
-        self.files = Some(FilesInLoop::new(plan, targets.to_vec()));
+        self.files = Some(Box::new(FilesInLoop::new(plan, targets.to_vec())));
         self.paced = true;
     }
 
@@ -97,9 +97,9 @@ impl Worker {
                 return self.finish();
             }
             if std::mem::take(&mut self.pass_began)
-                && let Some(Err(error)) = self.files.as_mut().map(FilesInLoop::begin_pass)
+                && let Some(Err(error)) = self.files.as_mut().map(|files| files.begin_pass())
             {
-                return Next::Fail(error);
+                return Next::Fail(Box::new(error));
             }
             if self.manners.due_sync() {
                 return Next::Sync;
@@ -109,7 +109,7 @@ impl Worker {
             }
         }
         if let Some(why) = self.manners.too_slow(now) {
-            return Next::Fail(self.too_slow(why));
+            return Next::Fail(Box::new(self.too_slow(why)));
         }
         let manners = &mut self.manners;
         let due = manners.due();
