@@ -27,17 +27,21 @@ struct Demand {
     threads: u64,
     /// Open files.
     files: u64,
+    /// Of those, the files of the copy with the most: each copy has its own table of descriptors.
+    files_of_one: u64,
 }
 
 impl Demand {
     fn of(jobs: &[JobPlan]) -> Self {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
-            let files = job.target.files.len().max(1) as u64;
+            let all = job.file_count();
+            let files = if job.files.open == 0 { all } else { all.min(job.files.open as usize) } as u64;
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),
                 files: sum.files.saturating_add(files.saturating_mul(copies)),
+                files_of_one: sum.files_of_one.max(files),
             }
         })
     }
@@ -65,11 +69,18 @@ struct Machine {
     memory: Option<u64>,
     threads: Option<(u64, &'static str)>,
     files: Option<u64>,
+    /// Open files of a process.
+    files_of_one: Option<u64>,
 }
 
 impl Machine {
     fn of(root: &Sysroot) -> Self {
-        Self { memory: memory::available(root), threads: threads(root), files: files(root) }
+        Self {
+            memory: memory::available(root),
+            threads: threads(root),
+            files: files(root),
+            files_of_one: files_of_process(),
+        }
     }
 
     fn allows(&self, demand: Demand) -> Result<()> {
@@ -93,6 +104,13 @@ impl Machine {
                 "the jobs open {} files at the same time, but fs.file-max allows {most} more; use a smaller numjobs=, name fewer in \
                  filename=, or raise it",
                 demand.files
+            )));
+        }
+        if let Some(most) = over(demand.files_of_one, self.files_of_one) {
+            return Err(Error::Refused(format!(
+                "a job opens {} files at the same time, but the hard limit of open files leaves {most}; use openfiles={most}, fewer \
+                 files, or raise ulimit -Hn",
+                demand.files_of_one
             )));
         }
         Ok(())
@@ -126,6 +144,12 @@ fn threads(root: &Sysroot) -> Option<(u64, &'static str)> {
     all.into_iter().flatten().min_by_key(|(most, _)| *most)
 }
 
+/// Files that a process can open, besides those that iotoll itself needs. The limit is raised to the hard one.
+fn files_of_process() -> Option<u64> {
+    const OWN: u64 = 64;
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.map(|most| most.saturating_sub(OWN).max(1))
+}
+
 /// How many more files the system can open.
 fn files(root: &Sysroot) -> Option<u64> {
     let text = root.text("proc/sys/fs/file-nr")?;
@@ -154,13 +178,22 @@ mod tests {
         assert_eq!(demand("--ioengine=mem --rw=read --size=1g --bs=4k --numjobs=3").memory, 3 * ((1 << 30) + 4096));
         assert_eq!(demand("--ioengine=null --rw=read --size=1g --bs=1g --iodepth=1024").memory, 0);
         let several = demand("--rw=read --size=1m --filename=a:b:c --numjobs=2");
-        assert_eq!(several.files, 6);
+        assert_eq!((several.files, several.files_of_one), (6, 3));
+        let many = demand("--rw=write --filesize=4k --nrfiles=1000 --numjobs=2");
+        assert_eq!((many.files, many.files_of_one), (2000, 1000));
+        let few = demand("--rw=write --filesize=4k --nrfiles=1000 --openfiles=10");
+        assert_eq!((few.files, few.files_of_one), (10, 10));
     }
 
     #[test]
     fn more_than_there_is_is_refused_with_both_numbers() {
-        let machine = Machine { memory: Some(2 << 30), threads: Some((100, "ulimit -u")), files: Some(20) };
-        let enough = Demand { memory: 2 << 30, threads: 100, files: 20 };
+        let machine = Machine {
+            memory: Some(2 << 30),
+            threads: Some((100, "ulimit -u")),
+            files: Some(20),
+            files_of_one: Some(9),
+        };
+        let enough = Demand { memory: 2 << 30, threads: 100, files: 20, files_of_one: 9 };
         machine.allows(enough).unwrap();
         for (demand, words) in [
             (
@@ -169,6 +202,7 @@ mod tests {
             ),
             (Demand { threads: 101, ..enough }, ["need 101 threads", "ulimit -u allows 100 more", "smaller numjobs="]),
             (Demand { files: 21, ..enough }, ["open 21 files", "fs.file-max allows 20 more", "or raise it"]),
+            (Demand { files_of_one: 10, ..enough }, ["opens 10 files", "leaves 9", "use openfiles=9"]),
         ] {
             let message = machine.allows(demand).unwrap_err().to_string();
             assert!(words.iter().all(|word| message.contains(word)) && !message.contains('\n'), "{message}");

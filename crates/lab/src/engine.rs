@@ -2,6 +2,7 @@
 
 mod allocation;
 mod control;
+pub(crate) mod files_in_loop;
 mod immediate;
 mod io_uring;
 pub mod ledger;
@@ -22,6 +23,7 @@ pub mod worker;
 
 use crate::error::{Error, Result};
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
+use files_in_loop::opens_in_loop;
 use immediate::Immediate;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
 use model::unit::Hertz;
@@ -84,7 +86,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
             Span { begin: 0, length, beyond: 0 }
         }
     };
-    Ok(vec![Target { path: PathBuf::new(), span }])
+    Ok(vec![Target { path: PathBuf::new(), span, to_be_made: false }])
 }
 
 /// Opens the engine of a job.
@@ -106,8 +108,18 @@ fn ready(mut engine: impl Perform + 'static, depth: u32) -> OpenEngine {
     Box::new(move |worker| worker.run_queued(&mut queue))
 }
 
+/// The files of a job, or places for those that its loop opens.
 fn open_files(setup: &Setup) -> Result<Vec<File>> {
+    if opens_in_loop(setup.plan, setup.targets.len()) {
+        return files_in_loop::places(setup.plan, setup.targets.len());
+    }
     setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
+}
+
+/// Puts a file at this index, and returns the one that was there.
+fn replaced(files: &mut [File], index: u32, file: File) -> std::io::Result<File> {
+    let place = files.get_mut(index as usize).ok_or(std::io::ErrorKind::InvalidInput)?;
+    Ok(std::mem::replace(place, file))
 }
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
@@ -137,6 +149,7 @@ fn sync_file(files: &[File], file: u32, what: Sync) -> std::io::Result<bool> {
     match what {
         Sync::All => file.sync_all(),
         Sync::Data => file.sync_data(),
+        Sync::Range { offset, length, flags } => sys::device::sync_range(file, offset, length, flags),
     }?;
     Ok(true)
 }

@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
-use crate::page_cache;
+use crate::page_cache::{self, CachedFiles};
 use crate::progress::{Observer, Progress};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{self, Created};
@@ -47,9 +47,17 @@ pub fn least_direct_block(folder: &Path) -> Option<u64> {
 
 /// Applies a job's `invalidate` to its files, as fio does when a job starts: dirty pages stay. Not earlier, because an
 /// earlier phase may use the same file from memory.
-pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
+/// `pre_read` reads them in instead.
+pub(crate) fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<()> {
+    if copy.plan.files.opening.pre_read {
+        return CachedFiles::of([copy]).read_in(&mut |_, _, _| !interruption.is_requested());
+    }
     let files = copy.targets.iter().filter(|target| copy.plan.invalidates() && !target.path.as_os_str().is_empty());
     for target in files {
+        // A file that the job makes is not there yet.
+        if target.to_be_made && !target.path.exists() {
+            continue;
+        }
         let file = File::open(&target.path).map_err(|error| Error::file(&target.path, "opening", error))?;
         page_cache::drop_span(&file, &target.path, target.span)?;
     }
@@ -76,6 +84,14 @@ pub(crate) fn warn_of_unlinking<'a>(
                     (true, false) => continue,
                 };
                 let message = format!("job '{job}': unlink=1 {}", what.replace("{path}", &path.to_string()));
+                add_once(warnings, Warning::new(Code::OptionDiffers, message));
+            }
+        }
+        for copy in copies.iter().filter(|copy| copy.plan.files.making.unlink_each_loop) {
+            for target in copy.targets.iter().filter(|target| !target.to_be_made && target.path.is_file()) {
+                let (job, path) = (&copy.plan.name, target.path.display());
+                let what = "because iotoll did not make it; fio removes it after each pass but the last";
+                let message = format!("job '{job}': unlink_each_loop=1 keeps {path}, {what}");
                 add_once(warnings, Warning::new(Code::OptionDiffers, message));
             }
         }

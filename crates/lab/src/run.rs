@@ -3,7 +3,7 @@
 use crate::demand;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
-use crate::laying_out::{self, invalidate, warn_of_holes, warn_of_unlinking};
+use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
@@ -95,7 +95,7 @@ fn measure_phase(
     observer: Observer,
 ) -> Result<Measured> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
-    copies.iter().try_for_each(invalidate)?;
+    copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
     let pool = WorkerPool::start(copies, &sheet.session.placing, sheet.session.clock())?;
     let interruption = &sheet.session.settings.interruption;
     let total = planned_length(phase);

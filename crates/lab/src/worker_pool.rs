@@ -3,6 +3,7 @@
 mod own_thread;
 mod steady_watch;
 
+use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
 use crate::engine::pacing::Flows;
 use crate::engine::worker::{Control, Worker};
@@ -323,7 +324,11 @@ pub(crate) fn build_worker(
             plan.name
         ))
     })?;
-    Ok(Worker::new(plan, source, live, control, clock))
+    let mut worker = Worker::new(plan, source, live, control, clock);
+    if opens_in_loop(plan, copy.targets.len()) {
+        worker.open_in_loop(plan, &copy.targets);
+    }
+    Ok(worker)
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.

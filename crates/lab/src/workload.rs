@@ -6,3 +6,4 @@ pub mod permutation;
 pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
+mod turn;

@@ -14,9 +14,10 @@ pub mod value;
 
 pub use job::{
     Access, AccessZone, BlockSizes, CallPlan, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
-    Fallocate, Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, MemoryPolicy, Order, Pace,
-    PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue,
-    Peer, Phase, Plan, Queue, RateProcess, Rates, RegionPlan, RequestPlan, Sequencer, Shape, Size, SizeRange,
-    SizeShare, Sizes, SteadyMetric, SteadyState, Target, ThreadPlan, Together, TxTaskCpus, Zones,
+    Fallocate, FileAdvice, FilePlan, FileSize, Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium,
+    MemoryPolicy, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
+    PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates, RegionPlan,
+    RequestPlan, Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, SteadyMetric, SteadyState, Target,
+    ThreadPlan, Together, TxTaskCpus, WriteHint, WriteSync, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

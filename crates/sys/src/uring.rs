@@ -227,6 +227,28 @@ impl BlockRing {
         self.slots.in_flight()
     }
 
+    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
+    /// are in flight.
+    ///
+    /// # Errors
+    /// When transfers are staged, because they name the file by its number, when there is no such index, or when files are
+    /// registered.
+    pub fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
+        if self.files == Registration::Registered {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let staged = !self.ring.submission().is_empty();
+        match self.slots.files.get_mut(index as usize) {
+            Some(place) if !staged => Ok(std::mem::replace(place, file)),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Whether transfers are staged and not submitted.
+    pub fn has_staged(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
     /// The files, for operations other than transfers.
     pub fn files(&self) -> &[File] {
         &self.slots.files

@@ -13,6 +13,8 @@ enum Like {
     Fio,
     /// The same calls in another order: chance decides it.
     FioInAnyOrder,
+    /// As many calls, to files that chance decides.
+    FioByNumber,
     /// The same reads in another order, so that other ones need no lseek.
     Seeking,
     /// Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by
@@ -22,7 +24,7 @@ enum Like {
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioInAnyOrder, Seeking};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking};
 
 /// A job file, its files in KiB, and the comparison.
 type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -147,6 +149,55 @@ const CASES: &[Case] = &[
     ("[a]\nrw=write\noffset_increment=64k\nnumjobs=2\nsize=16k\nfilename=x", &[], Fio),
 ];
 
+/// The same about the options of files.
+const FILES: &[Case] = &[
+    ("[a]\nrw=write\nsize=20k\nnrfiles=3", &[], Fio),
+    ("[a]\nrw=read\nnrfiles=2", &[("a.0.0", 16), ("a.0.1", 24)], Fio),
+    ("[a]\nrw=read\nsize=50%\nnrfiles=2", &[("a.0.0", 32), ("a.0.1", 64)], Fio),
+    ("[a]\nrw=randwrite\nsize=96k\nnrfiles=4", &[], FioInAnyOrder),
+    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nloops=2", &[], Fio),
+    ("[a]\nrw=write\nfilesize=8k\nnrfiles=3\nsize=20k", &[], Fio),
+    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nsize=12k\nloops=2", &[], Fio),
+    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nio_size=24k", &[], Fio),
+    ("[a]\nrw=write\nfilesize=16k\noffset=4k", &[], Fio),
+    ("[a]\nrw=write\nfilesize=16k\nsize=50%", &[], Fio),
+    ("[a]\nrw=read\nfilesize=16k\nfilename=x", &[("x", 32)], Fio),
+    ("[a]\nrw=write\nsize=40k\nnrfiles=4\nopenfiles=2", &[], Fio),
+    ("[a]\nrw=write\nsize=36k\nnrfiles=3\nfile_service_type=sequential", &[], Fio),
+    ("[a]\nrw=write\nsize=48k\nnrfiles=2\nfile_service_type=roundrobin:2", &[], Fio),
+    ("[a]\nrw=write\nsize=48k\nnrfiles=3\nfile_service_type=random:2", &[], FioInAnyOrder),
+    ("[a]\nrw=read\nsize=48k\nnrfiles=4\nfile_service_type=zipf:1.2\nopenfiles=2", &[], FioByNumber),
+    ("[a]\nrw=write\nsize=16k\nnumjobs=2\nnrfiles=2\nfilename_format=d/$jobname-$jobnum/$filenum$clientuid", &[], Fio),
+    ("[a]\nrw=read\nopendir=d", &[("d/", 0), ("d/x", 8)], Fio),
+    ("[a]\nrw=write\nopendir=d\nfilename=z\nsize=24k", &[("d/", 0), ("d/x", 8)], Fio),
+    ("[a]\nrw=write\nsize=16k\nfile_append=1\nfilename=x", &[("x", 10)], Fio),
+    ("[a]\nrw=write\nsize=8k\ncreate_on_open=1\nnrfiles=2", &[], Fio),
+    ("[a]\nrw=write\nsize=8k\nunlink_each_loop=1\nloops=2\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=8k\nunlink_each_loop=1\nloops=2\nfilename=x",
+        &[("x", 8)],
+        Deliberately([0, 4, 0], [0, 4, 0], "keeps x, because"),
+    ),
+    ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nfilename=x:y", &[], Fio),
+    ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nend_fsync=1\nfilename=x:y", &[], Fio),
+    ("[a]\nrw=read\nsize=16k\nfsync_on_close=1\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=16k\nfsync_on_close=1\nfilename=x\nloops=2",
+        &[],
+        Deliberately([0, 8, 3], [0, 8, 1], "closes files after each pass"),
+    ),
+    ("[a]\nrw=write\nsize=32k\nsync_file_range=write:2\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=32k\nsync_file_range=wait_before,write,wait_after\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=32k\nsync_file_range=write:3\nfsync=2\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=32k\nsync_file_range=write:3\nfilename=x:y",
+        &[],
+        Deliberately([0, 8, 2], [0, 8, 4], "the next in turn"),
+    ),
+    ("[a]\nrw=write\nsize=32k\nwrite_barrier=3\noverwrite=1\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=8k\ncreate_only=1", &[], Fio),
+];
+
 /// The calls of each thread but the first, in order, as "R x 0 4096" or, at the file's position, "r x 4096"; paths are relative to
 /// `folder`.
 fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
@@ -164,6 +215,7 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
             "lseek" => "S",
             "fsync" => "F",
             "fdatasync" => "D",
+            "sync_file_range" => "G",
             _ => continue,
         };
         let Some(path) = arguments.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(path, _)| path)
@@ -181,6 +233,7 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
                 format!("{letter} {path} {} {}", number(offset), number(length))
             }
             [length, _] if "rw".contains(letter) => format!("{letter} {path} {}", number(length)),
+            [flags, length] if letter == "G" => format!("G {path} {} {flags}", number(length)),
             [_, offset] if letter == "S" => format!("{letter} {path} {}", number(offset)),
             _ => format!("{letter} {path}"),
         };
@@ -220,7 +273,7 @@ fn number(text: &str) -> &str {
 
 fn counts(threads: &[Vec<String>]) -> [usize; 3] {
     let of = |letters: &str| threads.iter().flatten().filter(|call| letters.contains(&call[..1])).count();
-    [of("Rr"), of("Ww"), of("FD")]
+    [of("Rr"), of("Ww"), of("FDG")]
 }
 
 /// The bytes of all calls, and the lengths that occur.
@@ -259,7 +312,16 @@ fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<Stri
     }
     folder.write("job.fio", format!("{job}\n"));
     let output = Command::new("strace")
-        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=pread64,pwrite64,read,write,lseek,fsync,fdatasync"])
+        .args([
+            "-f",
+            "-y",
+            "-s",
+            "0",
+            "-o",
+            "trace",
+            "-e",
+            "trace=pread64,pwrite64,read,write,lseek,fsync,fdatasync,sync_file_range",
+        ])
         .args(command)
         .current_dir(folder.path("."))
         .env("XDG_STATE_HOME", folder.path("state"))
@@ -294,6 +356,7 @@ fn wrong((job, files, like): &Case) -> Option<String> {
     };
     let as_expected = match like {
         Fio => fio == ours,
+        FioByNumber => counts(&fio) == counts(&ours),
         FioInAnyOrder => sorted(&fio) == sorted(&ours),
         ByChance => {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
@@ -316,14 +379,85 @@ fn a_job_makes_the_calls_of_fio_or_says_what_it_does_instead() {
     if !has("fio") || !has("strace") {
         return skip("a_job_makes_the_calls_of_fio_or_says_what_it_does_instead", "no fio or no strace here");
     }
+    compare(CASES);
+}
+
+#[test]
+fn files_are_used_as_fio_uses_them() {
+    if !has("fio") || !has("strace") {
+        return skip("files_are_used_as_fio_uses_them", "no fio or no strace here");
+    }
+    compare(FILES);
+}
+
+fn compare(cases: &[Case]) {
     let found = Mutex::new(Vec::new());
     // Four at once: they mostly wait.
     at_once(0..4, |part| {
-        let here: Vec<String> = CASES.iter().skip(part).step_by(4).filter_map(wrong).collect();
+        let here: Vec<String> = cases.iter().skip(part).step_by(4).filter_map(wrong).collect();
         found.lock().unwrap().extend(here);
     });
     let found = found.into_inner().unwrap();
     assert!(found.is_empty(), "{}", found.join("\n\n"));
+}
+
+/// What a job says when it opens a file for its I/O: whether writes are durable, the advice, the hint.
+fn opened(command: &[&str], options: &str) -> Vec<String> {
+    let folder = Folder::with_file("x", 16 << 10);
+    folder.write("job.fio", format!("[a]\nrw=write\nsize=16k\nfilename=x\n{options}\n"));
+    let output = Command::new("strace")
+        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=openat,fadvise64,fcntl,pwrite64"])
+        .args(command)
+        .current_dir(folder.path("."))
+        .env("XDG_STATE_HOME", folder.path("state"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let lines = joined(&trace);
+    // The thread that writes, up to its first write.
+    let writer = lines.iter().find(|line| line.contains("pwrite64")).and_then(|line| line.split(' ').next()).unwrap();
+    let of_writer = lines.iter().filter(|line| line.starts_with(writer)).take_while(|line| !line.contains("pwrite64"));
+    let of_file: Vec<&String> = of_writer.filter(|line| line.contains("/x>") || line.contains("\"x\"")).collect();
+    let words = ["O_SYNC", "O_DSYNC", "O_DIRECT", "FADV_RANDOM", "FADV_SEQUENTIAL", "0x40c"];
+    words
+        .iter()
+        .filter(|word| of_file.iter().any(|line| line.contains(**word)))
+        .map(|word| (*word).to_owned())
+        .collect()
+}
+
+#[test]
+fn files_are_opened_and_advised_as_fio_does() {
+    if !has("fio") || !has("strace") {
+        return skip("files_are_opened_and_advised_as_fio_does", "no fio or no strace here");
+    }
+    at_once(
+        [
+            "fadvise_hint=0",
+            "sync=1",
+            "sync=dsync",
+            "sync=none\nfadvise_hint=random",
+            "fadvise_hint=sequential\nwrite_hint=short",
+            "atomic=1",
+        ],
+        |options| {
+            let fio = opened(&["fio", "job.fio"], options);
+            let ours = opened(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"], options);
+            assert_eq!(fio, ours, "{options}");
+        },
+    );
+}
+
+/// Descriptors run out: one line that says what to do, and with it the job works.
+#[test]
+fn a_job_with_thousands_of_files_works_with_few_open() {
+    let folder = Folder::new();
+    folder.write("job.fio", "[a]\nrw=write\nbs=512\nfilesize=512\nnrfiles=3000\nfallocate=none\nopenfiles=100\n");
+    let finding = folder.measured("run job.fio");
+    assert_eq!(whole(&finding["jobs"][0]["ios"]), 3000);
+    assert_eq!(folder.listing().keys().filter(|name| name.starts_with("a.0.")).count(), 3000);
 }
 
 #[test]

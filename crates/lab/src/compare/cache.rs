@@ -208,7 +208,11 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
         None => {}
     }
     let buffered = || experiment.cases.iter().flat_map(jobs).filter(|job| is_buffered(job));
-    let explicit: Vec<Option<bool>> = buffered().map(|job| job.invalidate).collect();
+    if buffered().next().is_some() && buffered().all(|job| job.files.opening.pre_read) {
+        return (CacheCondition::Warm, "pre_read=1".to_owned());
+    }
+    let explicit = buffered().map(|job| job.invalidate.or(job.files.opening.pre_read.then_some(false)));
+    let explicit: Vec<Option<bool>> = explicit.collect();
     if explicit.iter().any(Option::is_some) {
         // If any job has fio's option, fio's default applies to the others.
         let mut bits = buffered().map(JobPlan::invalidates);

@@ -2,7 +2,7 @@
 //! bytes, as in fio.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, open_files, result_of, sync_file};
+use super::{OpenEngine, Setup, open_files, replaced, result_of, sync_file};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::EngineKind;
@@ -40,6 +40,10 @@ impl Perform for Allocation {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(&self.files, file, what)
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        replaced(&mut self.files, index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! One suite that loops over the table of engines, so that none is left out.
 
+use super::files_in_loop::opens_in_loop;
 use super::ledger::LiveCounters;
 use super::worker::{Control, Worker};
 use super::{Setup, TABLE, open, prepare};
@@ -214,7 +215,7 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
         let path = directory.join(format!("{}.0.0", plan.name));
         let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS, beyond: 0 }];
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
-        let targets = [crate::workload::target::Target { path, span: spans[0] }];
+        let targets = [crate::workload::target::Target { path, span: spans[0], to_be_made: false }];
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
         let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
         let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
@@ -267,4 +268,68 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync].contains(&engine) { 2 } else { 1 };
         assert!(syscalls <= calls * (counted + 8), "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
+}
+
+/// Each file is opened once, when its turn comes, and never more than asked for are open.
+#[test]
+fn every_engine_opens_and_closes_files_in_the_loop() {
+    each_engine(|engine, directory| {
+        // Mappings are made before the first I/O.
+        if !moves_data(engine) || engine == EngineKind::Mmap {
+            return;
+        }
+        let mut plan = job(engine, directory, Access::Write);
+        plan.files.count = Some(16);
+        plan.files.open = 3;
+        plan.files.syncing.on_close = true;
+        plan.files.making.on_open = true;
+        let worker = run_in_loop(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), BLOCKS, "{engine:?}");
+        assert_eq!(worker.ledger.syncs, 16, "{engine:?}: each file when it is closed");
+        for number in 0..16 {
+            let bytes = std::fs::read(directory.join(format!("{}.0.{number}", plan.name))).unwrap();
+            assert_eq!(bytes.len() as u64, BLOCK * BLOCKS / 16, "{engine:?}");
+            assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
+        }
+    });
+}
+
+#[test]
+fn files_are_removed_between_passes_and_made_again() {
+    each_engine(|engine, directory| {
+        // Mappings are made before the first I/O.
+        if !moves_data(engine) || engine == EngineKind::Mmap {
+            return;
+        }
+        let mut plan = job(engine, directory, Access::Write);
+        plan.duration.loops = 3;
+        plan.files.count = Some(2);
+        plan.files.making.unlink_each_loop = true;
+        let path = directory.join(format!("{}.0.1", plan.name));
+        let created = Created::default();
+        prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
+        let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        let held = std::fs::File::open(&path).unwrap();
+        let first = inode();
+        created.undo();
+        let worker = run_in_loop(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 3 * BLOCKS, "{engine:?}");
+        assert_ne!(inode(), first, "{engine:?}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), BLOCK * BLOCKS / 2);
+        drop(held);
+    });
+}
+
+/// Runs a job that opens its files in its loop, and keeps them.
+fn run_in_loop(plan: &JobPlan) -> crate::error::Result<Worker> {
+    let created = Created::default();
+    let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
+    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
+    let source = RequestSource::new(plan, &spans, 0).unwrap();
+    let mut worker = Worker::new(plan, source, Arc::default(), Arc::default(), Hertz(1e9));
+    assert!(opens_in_loop(plan, targets.len()));
+    worker.open_in_loop(plan, &targets);
+    open(&Setup { plan, targets: &targets, clock: Hertz(1e9) })?(&mut worker)?;
+    created.keep();
+    Ok(worker)
 }

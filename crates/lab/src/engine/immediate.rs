@@ -2,6 +2,7 @@
 
 use super::traits::{Perform, Queue, Stages, Sync};
 use crate::workload::request_source::Request;
+use std::fs::File;
 use std::io;
 
 /// Performs an I/O when it is staged, and keeps the result until it is reaped.
@@ -41,6 +42,10 @@ impl<E: Perform> Queue for Immediate<E> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         self.engine.sync(file, what)
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        self.engine.replace(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! io_uring: one ring per job, with registered buffers, files and ring descriptor unless the job disables them.
 
+use super::files_in_loop::opens_in_loop;
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
 use super::vectored::DONTCACHE;
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use model::plan::JobPlan;
 use rustix::io::ReadWriteFlags;
+use std::fs::File;
 use std::io;
 use sys::uring::{Asking, BlockRing, Registration};
 
@@ -28,7 +30,9 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         Some(false) => Registration::PerIo,
         Some(true) | None => Registration::Registered,
     };
-    let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
+    // Files that the loop opens are not known to the ring.
+    let files_asked = if opens_in_loop(plan, setup.targets.len()) { Some(false) } else { plan.registered_files };
+    let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
     let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
@@ -96,6 +100,15 @@ impl Queue for Uring {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.ring.files(), file, what)
+    }
+
+    fn submit_all(&mut self) -> io::Result<bool> {
+        self.submit()?;
+        Ok(!self.ring.has_staged())
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        self.ring.replace_file(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

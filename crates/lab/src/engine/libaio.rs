@@ -4,6 +4,7 @@ use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
+use std::fs::File;
 use std::io;
 use sys::aio::AioContext;
 use sys::ring_slots::{Transfer, Way};
@@ -72,6 +73,15 @@ impl Queue for Libaio {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.context.files(), file, what)
+    }
+
+    fn submit_all(&mut self) -> io::Result<bool> {
+        self.submit()?;
+        Ok(!self.context.has_staged())
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        self.context.replace_file(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -77,6 +77,11 @@ impl Perform for Mapped {
         sync_file(std::slice::from_ref(file), 0, what)
     }
 
+    fn replace(&mut self, _: u32, _: File) -> io::Result<File> {
+        let why = "ioengine=mmap maps all files before the first I/O; leave openfiles, create_on_open and unlink_each_loop out";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
     fn syscalls(&self) -> Option<u64> {
         Some(self.calls)
     }

@@ -132,7 +132,7 @@ pub(crate) fn span(plan: &JobPlan, copy: u32) -> Result<Span> {
             export.max_payload
         ));
     }
-    let mut span = target::span(plan, copy, Path::new(uri(plan)), Share::ALL, true, export.size)?;
+    let mut span = target::span(plan, Path::new(uri(plan)), Share { copy, ..Share::ALL }, true, export.size)?;
     span.beyond = export.size.saturating_sub(span.begin.saturating_add(span.length));
     if span.begin.saturating_add(span.length) > export.size {
         return refused(format!("has {} bytes, but offset + size is more; use a smaller size=", export.size));

@@ -9,7 +9,7 @@ pub(super) use thinking::Pause;
 
 use super::traits::Sync;
 use crate::workload::request_source::{Kind, Request};
-use model::plan::JobPlan;
+use model::plan::{JobPlan, RangeSync};
 use model::unit::Hertz;
 use rates::{Least, Rates};
 use thinking::Thinking;
@@ -27,12 +27,15 @@ pub(super) struct Pacing {
     clock: Hertz,
     /// What a pause delays is due later.
     ignores_thinking: bool,
-    sync_every: [(u32, Sync); 2],
+    sync_every: [(u32, What); 3],
+    range: Option<RangeSync>,
     writes: u64,
     /// The number of writes for which the last sync was due; `None` in a pass without one.
     synced_at: Option<u64>,
-    /// Per file, whether it was written since its last sync.
-    dirty: Vec<bool>,
+    /// Per file, what was written since its last sync.
+    dirty: Vec<Written>,
+    /// The sync that is under way.
+    what: What,
     /// The files that are still to sync, the first one last. It has room for all, because the measured loop does not allocate.
     to_sync: Vec<u32>,
     /// The file that was written last.
@@ -43,6 +46,36 @@ pub(super) struct Pacing {
     end_sync: bool,
     /// That sync is still to come.
     end_sync_due: bool,
+    /// Files are synced when they are closed.
+    close_sync: bool,
+    /// Those that are closed at the end are still to sync.
+    close_sync_due: bool,
+}
+
+/// A kind of sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// fsync.
+    All,
+    /// fdatasync.
+    Data,
+    /// sync_file_range.
+    Range,
+}
+
+/// A range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Written {
+    begin: u64,
+    end: u64,
+}
+
+impl Written {
+    const NOTHING: Self = Self { begin: u64::MAX, end: 0 };
+
+    fn is_some(self) -> bool {
+        self.begin < self.end
+    }
 }
 
 impl Pacing {
@@ -56,16 +89,24 @@ impl Pacing {
             flow: None,
             clock,
             ignores_thinking: plan.pace.ignores_thinking,
-            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
+            sync_every: [
+                (plan.fsync_every, What::All),
+                (plan.fdatasync_every, What::Data),
+                (plan.files.syncing.range.map_or(0, |range| range.every), What::Range),
+            ],
+            range: plan.files.syncing.range,
+            what: What::All,
             writes: 0,
             synced_at: None,
-            dirty: vec![false; files],
+            dirty: vec![Written::NOTHING; files],
             to_sync: Vec::with_capacity(files.max(1)),
             last_written: 0,
             last_was_sync: false,
             // As in fio, a job that does not write has nothing to sync.
             end_sync: plan.end_fsync && plan.access.writes(),
             end_sync_due: false,
+            close_sync: plan.files.syncing.on_close && plan.access.writes(),
+            close_sync_due: false,
         }
     }
 
@@ -77,6 +118,7 @@ impl Pacing {
             || self.flow.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
+            || self.close_sync
     }
 
     /// The job begins.
@@ -88,6 +130,8 @@ impl Pacing {
         }
         self.last_was_sync = false;
         self.end_sync_due = self.end_sync;
+        // As in fio, one sync serves for both.
+        self.close_sync_due = self.close_sync && !self.end_sync;
     }
 
     /// A pass over the files begins.
@@ -137,44 +181,71 @@ impl Pacing {
 
     /// The sync that is due now, of the files written since their last one ([`Self::next_to_sync`]). fio syncs once more where
     /// a pass begins anew; that is a sync of the file written last.
-    pub fn due_sync(&mut self) -> Option<Sync> {
+    pub fn due_sync(&mut self) -> bool {
         if self.writes == 0 || self.synced_at == Some(self.writes) {
-            return None;
+            return false;
         }
         let due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
-        let (_, what) = *self.sync_every.iter().find(|(every, _)| due(*every))?;
+        let Some((_, what)) = self.sync_every.iter().find(|(every, _)| due(*every)) else { return false };
+        self.what = *what;
         self.synced_at = Some(self.writes);
         self.last_was_sync = true;
         self.list_to_sync(|dirty| dirty);
-        if self.to_sync.is_empty() {
+        if self.to_sync.is_empty() && self.what != What::Range {
             self.to_sync.push(self.last_written);
         }
-        Some(what)
+        true
     }
 
     /// Whether all files are to be synced at the end, once. As in fio, nothing is left to sync after a sync.
     pub fn last_sync(&mut self) -> bool {
         let is_due = std::mem::take(&mut self.end_sync_due) && !self.last_was_sync;
         if is_due {
+            self.what = What::All;
+            self.list_to_sync(|_| true);
+        }
+        is_due
+    }
+
+    /// Whether all files are to be synced because they are closed at the end, once.
+    pub fn close_sync(&mut self) -> bool {
+        let is_due = std::mem::take(&mut self.close_sync_due);
+        if is_due {
+            self.what = What::All;
             self.list_to_sync(|_| true);
         }
         is_due
     }
 
     fn list_to_sync(&mut self, belongs: impl Fn(bool) -> bool) {
-        let files = (0..).zip(&self.dirty).filter(|(_, dirty)| belongs(**dirty)).map(|(file, _)| file);
+        let files = (0..).zip(&self.dirty).filter(|(_, dirty)| belongs(dirty.is_some())).map(|(file, _)| file);
         self.to_sync.clear();
         self.to_sync.extend(files);
         self.to_sync.reverse();
     }
 
-    /// The next file of the sync that is due; it counts as synced.
-    pub fn next_to_sync(&mut self) -> Option<u32> {
+    /// The next file of the sync that is due, and the call; it counts as synced.
+    pub fn next_to_sync(&mut self) -> Option<(u32, Sync)> {
         let file = self.to_sync.pop()?;
+        let written = self.dirty.get_mut(file as usize);
+        let written = written.map_or(Written::NOTHING, |dirty| std::mem::replace(dirty, Written::NOTHING));
+        let call = match (self.what, self.range) {
+            (What::Data, _) => Sync::Data,
+            (What::Range, Some(range)) => Sync::Range {
+                offset: written.begin,
+                length: written.end.saturating_sub(written.begin),
+                flags: u32::from(range.wait_before) | u32::from(range.write) << 1 | u32::from(range.wait_after) << 2,
+            },
+            _ => Sync::All,
+        };
+        Some((file, call))
+    }
+
+    /// A file was synced and closed.
+    pub fn note_closed(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
-            *dirty = false;
+            *dirty = Written::NOTHING;
         }
-        Some(file)
     }
 
     pub fn note_issued(&mut self, request: &Request) {
@@ -182,7 +253,8 @@ impl Pacing {
             self.writes += 1;
             self.last_written = request.file;
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
-                *dirty = true;
+                dirty.begin = dirty.begin.min(request.offset);
+                dirty.end = dirty.end.max(request.offset.saturating_add(request.length.into()));
             }
         }
         self.last_was_sync = false;
@@ -211,19 +283,23 @@ mod tests {
             JobPlan { access: model::plan::Access::Write, fsync_every: 2, end_fsync: true, ..JobPlan::default() };
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 3);
         pacing.begin(0);
-        assert_eq!(pacing.due_sync(), None);
+        assert!(!pacing.due_sync());
         pacing.note_issued(&write(0));
-        assert_eq!(pacing.due_sync(), None);
+        assert!(!pacing.due_sync());
         pacing.note_issued(&write(2));
-        let files = |pacing: &mut Pacing| std::iter::from_fn(|| pacing.next_to_sync()).collect::<Vec<u32>>();
-        assert_eq!((pacing.due_sync(), files(&mut pacing)), (Some(Sync::All), vec![0, 2]));
-        assert_eq!(pacing.due_sync(), None, "once");
+        let files = |pacing: &mut Pacing| {
+            std::iter::from_fn(|| pacing.next_to_sync())
+                .map(|(file, call)| (file, call == Sync::All))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((pacing.due_sync(), files(&mut pacing)), (true, vec![(0, true), (2, true)]));
+        assert!(!pacing.due_sync(), "once");
         pacing.begin_pass();
-        assert_eq!((pacing.due_sync(), files(&mut pacing)), (Some(Sync::All), vec![2]), "as fio does in a new pass");
+        assert_eq!((pacing.due_sync(), files(&mut pacing)), (true, vec![(2, true)]), "as fio does in a new pass");
         assert!(!pacing.last_sync(), "the last step was a sync");
         pacing.begin(0);
         pacing.note_issued(&write(1));
-        assert_eq!((pacing.last_sync(), files(&mut pacing)), (true, vec![0, 1, 2]));
+        assert_eq!((pacing.last_sync(), files(&mut pacing)), (true, vec![(0, true), (1, true), (2, true)]));
         assert!(!pacing.last_sync());
     }
 
@@ -233,5 +309,36 @@ mod tests {
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
         pacing.begin(0);
         assert!(!pacing.last_sync() && !pacing.is_in_force());
+    }
+
+    #[test]
+    fn a_range_covers_what_was_written_since_the_last_sync() {
+        let mut plan = JobPlan { access: model::plan::Access::Write, ..JobPlan::default() };
+        plan.files.syncing.range = Some(RangeSync { wait_before: true, write: true, wait_after: false, every: 2 });
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
+        pacing.begin(0);
+        for offset in [4096, 512] {
+            pacing.note_issued(&Request { offset, ..write(1) });
+        }
+        let range = Sync::Range { offset: 512, length: 4096, flags: 3 };
+        assert!(pacing.due_sync());
+        assert_eq!((pacing.next_to_sync(), pacing.next_to_sync()), (Some((1, range)), None));
+    }
+
+    #[test]
+    fn files_are_synced_once_when_they_are_closed() {
+        let mut plan = JobPlan { access: model::plan::Access::Write, end_fsync: true, ..JobPlan::default() };
+        plan.files.syncing.on_close = true;
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
+        pacing.begin(0);
+        pacing.note_issued(&write(0));
+        assert!(pacing.last_sync() && !pacing.close_sync(), "one sync serves for both");
+        plan.end_fsync = false;
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
+        pacing.begin(0);
+        pacing.note_issued(&write(0));
+        assert!(!pacing.last_sync() && pacing.close_sync());
+        assert_eq!(std::iter::from_fn(|| pacing.next_to_sync()).count(), 2);
+        assert!(!pacing.close_sync());
     }
 }

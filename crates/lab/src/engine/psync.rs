@@ -1,7 +1,7 @@
 //! pread and pwrite: one system call per I/O, one I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, moved, noisy_slots, open_files, sync_file, trim};
+use super::{OpenEngine, Setup, moved, noisy_slots, open_files, replaced, sync_file, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -43,6 +43,10 @@ impl Perform for Psync {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(&self.files, file, what)
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        replaced(&mut self.files, index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -57,6 +57,11 @@ impl Perform for Positioned {
         sync_file(std::slice::from_ref(file), 0, what)
     }
 
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        let place = self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(std::mem::replace(place, (file, Some(0))).0)
+    }
+
     fn syscalls(&self) -> Option<u64> {
         Some(self.calls)
     }

@@ -1,6 +1,7 @@
 //! Interfaces between the measured loop and an engine.
 
 use crate::workload::request_source::Request;
+use std::fs::File;
 use std::io;
 
 /// An engine that completes a request before it returns.
@@ -9,6 +10,10 @@ pub trait Perform {
     fn perform(&mut self, request: &Request) -> i32;
     /// Makes what was written to a file durable. Returns whether that took a call or a request.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
+    /// Puts a file at this index, and returns the one that was there, for jobs that open files in the loop.
+    fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
+        Ok(file)
+    }
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64>;
 }
@@ -26,6 +31,14 @@ pub trait Queue {
     fn reap(&mut self, most: u32, each: impl FnMut(u32, i32, Option<Stages>));
     /// As [`Perform::sync`]; called with nothing in flight.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
+    /// Submits the batch. Returns whether nothing of it is left, so that a file can be replaced.
+    fn submit_all(&mut self) -> io::Result<bool> {
+        self.submit().map(|()| true)
+    }
+    /// As [`Perform::replace`]; called with nothing staged.
+    fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
+        Ok(file)
+    }
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64>;
 }
@@ -49,4 +62,13 @@ pub enum Sync {
     All,
     /// fdatasync(2): what is needed to read the data back.
     Data,
+    /// sync_file_range(2) with these flags: hands over a range of data.
+    Range {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// 1 wait before, 2 write, 4 wait after.
+        flags: u32,
+    },
 }

@@ -2,7 +2,7 @@
 //! pwritev2 with their flags. One I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, replaced, result_of, sync_file, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::EngineKind;
@@ -97,6 +97,15 @@ impl Perform for Vectored {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(&self.files, file, what)
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        if let Calls::AtPosition(positions) = &mut self.how
+            && let Some(position) = positions.get_mut(index as usize)
+        {
+            *position = Some(0);
+        }
+        replaced(&mut self.files, index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

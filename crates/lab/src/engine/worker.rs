@@ -4,12 +4,14 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+mod interludes;
 mod step;
 
 pub use super::control::{Control, STOP_SIGNAL};
+use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
-use super::pacing::{FlowShare, Pacing, Pause};
-use super::traits::{Perform, Queue, Sync};
+use super::pacing::{FlowShare, Pacing};
+use super::traits::{Perform, Queue};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
@@ -18,7 +20,7 @@ use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use step::{Next, Rest};
+use step::Next;
 use sys::burner::Burner;
 use sys::clock::ticks;
 
@@ -54,6 +56,12 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     manners: Pacing,
+    /// Files that the loop opens.
+    files: Option<Box<FilesInLoop>>,
+    /// A pass began, and the loop has not opened its files again.
+    pass_began: bool,
+    /// `fill_device`: a full device ends the job well.
+    fills: bool,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
     pub ledger: Ledger,
@@ -92,6 +100,7 @@ impl Worker {
             ios_left: 0,
             // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
             most_ios: match plan.duration.number_ios {
+                _ if plan.files.making.only => 0,
                 Some(ios) if !plan.duration.time_based => {
                     // Each block is trimmed and written.
                     let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
@@ -112,6 +121,9 @@ impl Worker {
             burnt_ticks: None,
             paced: manners.is_in_force(),
             manners,
+            files: None,
+            pass_began: false,
+            fills: plan.files.making.fill,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             syscalls: None,
@@ -177,6 +189,7 @@ impl Worker {
     }
 
     fn since_counting(&self, syscalls: Option<u64>) -> Option<u64> {
+        let syscalls = self.syscalls_so_far(syscalls);
         syscalls.map(|syscalls| syscalls.saturating_sub(self.syscalls_before.unwrap_or(0)))
     }
 
@@ -194,7 +207,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.direct_loop(engine);
+        let outcome = self.direct_loop(engine).or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -216,16 +229,21 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Sync(what) => {
-                        self.sync(|file| engine.sync(file, what))?;
+                    Next::Sync => {
+                        self.sync(|file, what| engine.sync(file, what))?;
+                        stamp = ticks();
+                        continue;
+                    }
+                    Next::Open(file) => {
+                        self.open_file(file, |place, file| engine.replace(place, file))?;
                         stamp = ticks();
                         continue;
                     }
                     Next::Count => {
-                        self.syscalls_before = engine.syscalls();
+                        self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
-                    Next::Fail(why) => return Err(self.too_slow(why)),
+                    Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
                         return Ok(());
@@ -258,7 +276,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.queued_loop(engine);
+        let outcome = self.queued_loop(engine).or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -288,7 +306,16 @@ impl Worker {
                     match self.next(stamp) {
                         Next::Issue(request) => request,
                         Next::Count => {
-                            self.syscalls_before = engine.syscalls();
+                            self.syscalls_before = self.syscalls_so_far(engine.syscalls());
+                            continue;
+                        }
+                        Next::Open(file)
+                            if self.opens_at_once()
+                                && engine.submit_all().map_err(|error| self.hand_over_failed(error))? =>
+                        {
+                            self.open_file(file, |place, file| engine.replace(place, file))?;
+                            staged = 0;
+                            stamp = ticks();
                             continue;
                         }
                         other => {
@@ -330,8 +357,9 @@ impl Worker {
             }
             match interlude.take() {
                 Some(Next::Pause(rest)) => self.rest(&rest, stamp),
-                Some(Next::Sync(what)) => self.sync(|file| engine.sync(file, what))?,
-                Some(Next::Fail(why)) => return Err(self.too_slow(why)),
+                Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
+                Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
+                Some(Next::Fail(error)) => return Err(*error),
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
@@ -385,11 +413,6 @@ impl Worker {
             self.ledger.end_ticks = now;
         }
         failure.map_or(Ok(()), Err)
-    }
-
-    #[cold]
-    fn too_slow(&self, why: String) -> Error {
-        Error::job(&self.job, "keeping its rate", io::Error::other(why))
     }
 
     #[cold]
@@ -472,19 +495,9 @@ impl Worker {
         self.ios_left -= self.sure;
         if self.source.passes() != passes {
             self.manners.begin_pass();
+            self.pass_began = true;
         }
         self.sure > 0
-    }
-
-    /// Syncs the files that are due, and counts each call.
-    #[cold]
-    fn sync(&mut self, mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
-        while let Some(file) = self.manners.next_to_sync() {
-            if call(file).map_err(|error| Error::job(&self.job, "fsync", error))? {
-                self.ledger.count_sync(ticks());
-            }
-        }
-        Ok(())
     }
 
     #[inline(never)]
@@ -512,73 +525,5 @@ impl Worker {
         self.manners.count_anew();
         self.alarm = self.deadline(now);
         Next::Count
-    }
-
-    #[cold]
-    fn finish(&mut self) -> Next {
-        if self.manners.last_sync() { Next::Sync(Sync::All) } else { Next::Done }
-    }
-
-    /// A pause, or until the job's time is over, as in fio.
-    fn pause(&self, pause: Pause, now: u64) -> Next {
-        let ticks = pause.end.min(self.alarm).saturating_sub(now);
-        let duration = self.clock.nanos(model::unit::Ticks(ticks)).duration();
-        Next::Pause(Rest { busy_until: pause.busy_until.min(self.alarm), duration })
-    }
-
-    #[cold]
-    fn rest(&self, rest: &Rest, now: u64) {
-        while ticks() < rest.busy_until && !self.control.stopped() {
-            std::hint::spin_loop();
-        }
-        let spun = self.clock.nanos(model::unit::Ticks(rest.busy_until.saturating_sub(now))).duration();
-        self.control.pause(rest.duration.saturating_sub(spun));
-    }
-
-    fn next_mannered(&mut self, now: u64) -> Next {
-        if self.manners.held.is_none() {
-            // As in fio, a sync that is due when the last byte is issued waits for the next pass.
-            let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
-            if within && let Some(what) = self.manners.due_sync() {
-                return Next::Sync(what);
-            }
-            if !self.has_more() {
-                return self.finish();
-            }
-            if let Some(what) = self.manners.due_sync() {
-                return Next::Sync(what);
-            }
-            if let Some(pause) = self.manners.pause(now) {
-                return self.pause(pause, now);
-            }
-        }
-        if let Some(why) = self.manners.too_slow(now) {
-            return Next::Fail(why);
-        }
-        if let Some(end) = self.manners.flow_wait(now) {
-            return self.pause(Pause { busy_until: 0, end }, now);
-        }
-        let manners = &mut self.manners;
-        let due = manners.due();
-        let request = match manners.held.take() {
-            Some(request) => request,
-            None => {
-                // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
-                self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
-            }
-        };
-        let end = due[request.kind as usize];
-        if end > now {
-            manners.held = Some(request);
-            return self.pause(Pause { busy_until: 0, end }, now);
-        }
-        manners.note_issued(&request);
-        if self.sure > 0 {
-            self.sure -= 1;
-        } else {
-            // The ramp ended while this request waited for its time.
-            self.ios_left = self.ios_left.saturating_sub(1);
-        }
-        Next::Issue(request)
     }
 }

@@ -5,7 +5,7 @@ use super::subject::{Ending, Subject};
 use crate::engine::ledger::LiveCounters;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
-use crate::laying_out::{invalidate, prepare, warn_of_holes};
+use crate::laying_out::{prepare, set_cache, warn_of_holes};
 use crate::placing::Placing;
 use crate::probe::WorkerTask;
 use crate::progress::Observer;
@@ -87,7 +87,7 @@ impl Own {
         let prepared = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
         let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
         warn_of_holes(&copies, surroundings.warnings);
-        copies.iter().try_for_each(invalidate)?;
+        copies.iter().try_for_each(|copy| set_cache(copy, surroundings.interruption))?;
         let pool = WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)())?;
         let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
         let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
@@ -169,6 +169,7 @@ fn in_words(job: &JobPlan) -> String {
     let of = if job.access == Access::Read { "of" } else { "to" };
     let place = match job.engine.medium() {
         Medium::Files => match job.target.files.as_slice() {
+            [] if job.file_count() > 1 => format!(" {of} {} files of job '{}'", job.file_count(), job.name),
             [] => format!(" {of} a file of job '{}'", job.name),
             [file] => format!(" {of} {file}"),
             files => format!(" {of} {} files", files.len()),

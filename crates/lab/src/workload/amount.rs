@@ -34,6 +34,11 @@ impl Amount {
             Some(Size::Percent(percent)) => (sum(percent), None),
             Some(Size::Bytes(bytes)) => (sum(100), Some(bytes.0)),
         };
+        // `size` limits what a pass over files of their own size moves.
+        let size = match (plan.files.each, plan.target.size) {
+            (Some(_), Some(Size::Bytes(most))) => size.min(most.0),
+            _ => size,
+        };
         // Each block is moved twice.
         let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
         let free = plan.order == Order::Random && plan.sets_no_random_map() && plan.access.writes();

@@ -15,6 +15,7 @@ use self::varied::Varied;
 use super::amount::Amount;
 use super::permutation::{Permutation, split_mix};
 use super::target::Span;
+use super::turn::Turn;
 use model::plan::{Access, JobPlan, Order, Sizes};
 
 /// One I/O to issue.
@@ -59,6 +60,10 @@ pub struct RequestSource {
     cursors: Vec<[Cursor; 3]>,
     shared: bool,
     file: usize,
+    /// `None` if the files simply take turns.
+    turn: Option<Box<Turn>>,
+    /// From a file to the next: 0 if `turn` says which one is next.
+    step: usize,
     /// Files without a block for the rest of the pass.
     done: Vec<bool>,
     /// How many of them there are.
@@ -122,15 +127,19 @@ impl RequestSource {
             return None;
         }
         let amount = Amount::new(plan, spans);
+        let dice = split_mix(&mut seed);
+        let turn = Turn::new(plan, cursors.len(), split_mix(&mut seed)).map(Box::new);
         let mut source = Self {
             access: plan.access,
             lengths,
             shared: plan.order == Order::Random && shares_map(plan, &sizes),
             file: 0,
+            step: usize::from(turn.is_none()),
+            turn,
             done: vec![false; cursors.len()],
             closed: 0,
             cursors,
-            dice: split_mix(&mut seed),
+            dice,
             read_threshold: (u64::MAX / 100).saturating_mul(plan.read_percent.into()),
             mixed: mixed && (1..100).contains(&plan.read_percent),
             rolled: None,
@@ -164,6 +173,12 @@ impl RequestSource {
         self.cursors.len()
     }
 
+    /// Whether requests of this file may follow in this pass.
+    pub fn serves(&self, file: u32) -> bool {
+        let waits = self.turn.as_ref().is_some_and(|turn| !turn.serves(file));
+        !waits && self.done.get(file as usize).is_some_and(|done| !done)
+    }
+
     /// The number of passes that have ended.
     pub fn passes(&self) -> u64 {
         self.passes
@@ -186,7 +201,11 @@ impl RequestSource {
             }
             self.begin_pass();
         }
-        self.certain().max(1)
+        let sure = self.certain().max(1);
+        if let Some(turn) = &mut self.turn {
+            turn.spend(sure);
+        }
+        sure
     }
 
     fn begin_pass(&mut self) {
@@ -194,11 +213,21 @@ impl RequestSource {
         self.done.fill(false);
         self.closed = 0;
         self.rolled = None;
+        if let Some(turn) = &mut self.turn {
+            turn.begin_pass();
+        }
         if let Some(varied) = &mut self.varied {
             varied.wraps = self.wraps;
-            varied.begin_pass();
         }
-        self.cursors.iter_mut().flatten().for_each(Cursor::restart);
+        (0..self.cursors.len()).for_each(|file| self.restart(file));
+    }
+
+    /// Each direction of a file begins at its beginning.
+    fn restart(&mut self, file: usize) {
+        self.cursors[file].iter_mut().for_each(Cursor::restart);
+        if let Some(varied) = &mut self.varied {
+            varied.restart(file);
+        }
     }
 
     /// Whether some file has a block left for the next request.
@@ -213,14 +242,23 @@ impl RequestSource {
             Access::ReadWrite => *self.rolled.get_or_insert_with(|| roll(&mut self.dice, self.read_threshold)),
         };
         while self.closed < self.cursors.len() {
-            let file = self.next_open(self.file);
+            let file = match &mut self.turn {
+                None => self.next_open(self.file),
+                Some(turn) => turn.choose().unwrap_or(self.file),
+            };
+            self.file = file;
+            if self.turn.as_ref().is_some_and(|turn| turn.repeats()) && self.left(file, kind) == 0 {
+                self.restart(file);
+            }
             if self.left(file, kind) > 0 {
-                self.file = file;
                 return true;
             }
             self.done[file] = true;
             self.closed += 1;
-            self.file = self.after(file);
+            match &mut self.turn {
+                None => self.file = self.after(file),
+                Some(turn) => turn.finish(),
+            }
         }
         false
     }
@@ -249,6 +287,10 @@ impl RequestSource {
         let longest = kinds().map(|kind| self.longest(kind)).max().unwrap_or(1);
         let left = self.amount.of_this_pass().saturating_sub(self.issued);
         let by_bytes = left.div_ceil(longest);
+        if let Some(turn) = &self.turn {
+            let here = kinds().map(|kind| self.left(self.file, kind)).min().unwrap_or(0);
+            return by_bytes.min(here).min(turn.left());
+        }
         let open = self.done.iter().enumerate().filter(|(_, done)| !**done);
         let least = open.flat_map(|(file, _)| kinds().map(move |kind| self.left(file, kind))).min().unwrap_or(0);
         let files = (self.cursors.len() - self.closed) as u64;
@@ -293,7 +335,7 @@ impl RequestSource {
 
     #[inline(always)]
     fn after(&self, file: usize) -> usize {
-        if file + 1 >= self.cursors.len() { 0 } else { file + 1 }
+        if file + self.step >= self.cursors.len() { 0 } else { file + self.step }
     }
 
     /// This file, or the next one that is not done.

@@ -1,23 +1,25 @@
 //! The targets of the I/O: files that are found, laid out and, when a run fails, removed again.
 
-use crate::demand::amount_of;
-use crate::error::{Error, Result};
-use crate::guardian::file_identity::{Identity, Lengthened};
-use crate::guardian::undo::{Made as How, Undo};
-use crate::guardian::{Guardian, UndoGuard};
-use model::plan::{Access, EngineKind, Fallocate, JobPlan, Order};
-use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+mod created;
 mod device;
+mod layout;
+mod names;
+mod opening;
 mod region;
 
+use crate::error::{Error, Result};
+use crate::guardian::UndoGuard;
+use crate::guardian::file_identity::Identity;
+use crate::guardian::undo::Made;
+use model::plan::{Access, JobPlan};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+pub use created::Created;
+pub use layout::fill_with_noise;
+pub use opening::{has_holes, open, open_anew};
 pub(crate) use region::{Share, span};
 
 /// The part of a file that a job uses.
@@ -38,148 +40,9 @@ pub struct Target {
     pub path: PathBuf,
     /// The part in use.
     pub span: Span,
-}
-
-/// Files that this run created or lengthened, undone unless the run ends well, and the devices that it has claimed for
-/// its duration.
-#[derive(Debug, Default)]
-pub struct Created {
-    made: Mutex<Made>,
-    /// Undoes it if iotoll is killed.
-    guardian: Guardian,
-}
-
-#[derive(Debug, Default)]
-struct Made {
-    /// Files that did not exist.
-    created: BTreeMap<PathBuf, (Identity, UndoGuard)>,
-    /// Folders that did not exist, each behind the one that it is in.
-    folders: Vec<(PathBuf, UndoGuard)>,
-    /// Of those, files that a job wants removed (`unlink`).
-    unlinked: BTreeSet<PathBuf>,
-    /// Files that were shorter.
-    lengthened: BTreeMap<PathBuf, (Lengthened, UndoGuard)>,
-    /// Devices by number, opened so that no other process can mount or claim them.
-    devices: BTreeMap<u64, File>,
-}
-
-impl Created {
-    /// `guardian` undoes the changes if iotoll is killed.
-    pub fn guarded(guardian: Guardian) -> Self {
-        Self { guardian, made: Mutex::default() }
-    }
-
-    fn made(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Registers the removal of a file before it is made.
-    fn will_create(&self, path: &Path) -> Result<UndoGuard> {
-        self.guardian.add(Undo::RemoveFile { path: absolute(path)?, made: How::soon() })
-    }
-
-    fn note_created(&self, path: &Path, file: Identity, held: UndoGuard) -> Result<()> {
-        let amended = held.amend(Undo::RemoveFile { path: absolute(path)?, made: How::Is(file) });
-        self.made().created.insert(path.to_owned(), (file, held));
-        amended
-    }
-
-    fn note_lengthened(&self, path: &Path, file: Identity, from: u64, to: u64) -> Result<()> {
-        let mut made = self.made();
-        if made.created.contains_key(path) {
-            return Ok(());
-        }
-        let undo = |lengthened| Ok(Undo::Shorten { path: absolute(path)?, lengthened });
-        match made.lengthened.entry(path.to_owned()) {
-            // A later job may lengthen it again; the original length counts.
-            Entry::Occupied(mut there) => {
-                let (lengthened, held) = there.get_mut();
-                lengthened.to = to;
-                held.amend(undo(*lengthened)?)
-            }
-            Entry::Vacant(place) => {
-                let lengthened = Lengthened { file, from, to };
-                place.insert((lengthened, self.guardian.add(undo(lengthened)?)?));
-                Ok(())
-            }
-        }
-    }
-
-    /// Claims a device that will be written to.
-    fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
-        let number =
-            fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?.rdev();
-        let mut made = self.made();
-        if let Entry::Vacant(place) = made.devices.entry(number) {
-            place.insert(device::claim(path, plan)?);
-        }
-        Ok(())
-    }
-
-    /// Whether this run made the file.
-    pub fn has_made(&self, path: &Path) -> bool {
-        self.made().created.contains_key(path)
-    }
-
-    /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`. Devices are released.
-    pub fn keep(&self) {
-        let mut made = self.made();
-        made.devices.clear();
-        made.lengthened.clear();
-        let unlinked = std::mem::take(&mut made.unlinked);
-        made.folders.clear();
-        made.created.retain(|path, _| unlinked.contains(path));
-        remove(std::mem::take(&mut made.created));
-    }
-
-    /// Undoes the changes, as on drop, except for files that belong to another process now. Devices are released.
-    pub fn undo(&self) {
-        // The run has failed already, so an error here is not reported.
-        let mut made = self.made();
-        made.devices.clear();
-        for (path, (lengthened, _held)) in std::mem::take(&mut made.lengthened) {
-            let _ = lengthened.undo(&path);
-        }
-        remove(std::mem::take(&mut made.created));
-        for (path, _held) in std::mem::take(&mut made.folders).into_iter().rev() {
-            // Only if nothing else is in it.
-            let _ = fs::remove_dir(path);
-        }
-    }
-
-    /// Makes the missing folders on the way to a file, as fio does.
-    fn make_folders(&self, file: &Path) -> Result<()> {
-        let missing: Vec<&Path> = file
-            .ancestors()
-            .skip(1)
-            .take_while(|folder| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err())
-            .collect();
-        for folder in missing.into_iter().rev() {
-            let held = self.guardian.add(Undo::RemoveFolder { path: absolute(folder)?, made: How::soon() })?;
-            match fs::create_dir(folder) {
-                Ok(()) => self.made().folders.push((folder.to_owned(), held)),
-                // `a/..` is there as soon as `a` is.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-                Err(error) => return Err(Error::file(folder, "making the folder of a file", error)),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Removes files that were made, but for what has become somebody else's.
-fn remove(created: BTreeMap<PathBuf, (Identity, UndoGuard)>) {
-    for (path, (file, _held)) in created {
-        if fs::symlink_metadata(&path).is_ok_and(|metadata| Identity::of(&metadata) == file) {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        self.undo();
-    }
+    /// It was missing, and the job makes it when it opens it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub to_be_made: bool,
 }
 
 /// Receives the progress of laying out: path, bytes written, bytes in total. Returning `false` ends it.
@@ -198,78 +61,16 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
             "job '{name}': directory={folder} is not a folder that exists; make it first"
         )));
     }
-    refuse_ascent(plan)?;
-    let paths = paths(plan, copy);
+    names::refuse_ascent(plan)?;
+    let paths = names::paths(plan, copy)?;
     let count = paths.len() as u64;
     let mut targets = Vec::with_capacity(paths.len());
     for (number, path) in (0..).zip(paths) {
-        refuse_files_of_the_kernel(plan, &path)?;
+        names::refuse_files_of_the_kernel(plan, &path)?;
         created.make_folders(&path)?;
-        targets.push(prepare_one(plan, copy, path, Share { number, count }, created, progress)?);
+        targets.push(prepare_one(plan, path, Share { copy, number, count }, created, progress)?);
     }
     Ok(targets)
-}
-
-/// The name of a job is that of its file if it has no `filename`. It may be in a folder, but not lead out of the current one.
-fn refuse_ascent(plan: &JobPlan) -> Result<()> {
-    let stem = Path::new(plan.file_stem());
-    if plan.target.files.is_empty()
-        && stem.components().any(|part| part == Component::ParentDir)
-        && stem.parent() != Some(Path::new(""))
-    {
-        return Err(Error::Refused(format!(
-            "job '{}': without filename=, the name is that of the file, which '..' would put elsewhere; use another name, or add filename=",
-            plan.name
-        )));
-    }
-    Ok(())
-}
-
-/// Refuses files that the kernel makes up: they are no storage, and a write to one changes a setting.
-fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<()> {
-    // From linux/magic.h.
-    const MADE_UP: [(u64, &str); 8] = [
-        (0x9fa0, "proc"),
-        (0x6265_6572, "sysfs"),
-        (0x6462_6720, "debugfs"),
-        (0x7472_6163, "tracefs"),
-        (0x0027_e0eb, "cgroup"),
-        (0x6367_7270, "cgroup2"),
-        (0xcafe_4a11, "bpf"),
-        (0x7363_6673, "securityfs"),
-    ];
-    let absolute = absolute(path)?;
-    let Some(there) = absolute.ancestors().find(|path| path.exists()) else { return Ok(()) };
-    // A device or a pipe that such a file leads to is judged by itself.
-    if there == absolute && !there.is_file() {
-        return Ok(());
-    }
-    let Ok(held) = rustix::fs::statfs(there) else { return Ok(()) };
-    match MADE_UP.iter().find(|(magic, _)| u64::try_from(held.f_type).is_ok_and(|found| found == *magic)) {
-        Some((_, kind)) => Err(Error::Refused(format!(
-            "job '{}': {} is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs",
-            plan.name,
-            path.display()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Refuses to lay out more than the file system has room for, before anything is written.
-fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> Result<()> {
-    let allocates = !matches!(plan.fallocate, Fallocate::None | Fallocate::Truncate);
-    let Ok(held) = rustix::fs::fstatvfs(file) else { return Ok(()) };
-    let room = held.f_bavail.saturating_mul(held.f_frsize);
-    if bytes <= room || !(allocates || reads(plan)) {
-        return Ok(());
-    }
-    Err(Error::Refused(format!(
-        "job '{}': {} needs {} more, but its file system has {} free; use a smaller size=, or another directory=",
-        plan.name,
-        path.display(),
-        amount_of(bytes),
-        amount_of(room)
-    )))
 }
 
 /// Absolute, because the guardian has another working directory.
@@ -277,22 +78,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::file(path, "resolving the path", error))
 }
 
-fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
-    let names = match plan.target.files.as_slice() {
-        [] => vec![format!("{}.{copy}.0", plan.file_stem())],
-        names => names.to_vec(),
-    };
-    // As in fio, a name that begins with a slash is in the directory too.
-    let within = |name: String| match plan.directory_of(copy) {
-        Some(directory) => format!("{directory}/{name}"),
-        None => name,
-    };
-    names.into_iter().map(|name| PathBuf::from(within(name))).collect()
-}
-
 fn prepare_one(
     plan: &JobPlan,
-    copy: u32,
     path: PathBuf,
     share: Share,
     created: &Created,
@@ -331,37 +118,78 @@ fn prepare_one(
         (Some(metadata), false) => metadata.size(),
         (None, false) => 0,
     };
-    let mut span = span(plan, copy, &path, share, metadata.is_some(), length)?;
+    let mut span = span(plan, &path, share, metadata.is_some(), length)?;
     if endless {
-        return opened(plan, Target { path, span });
+        return opened(plan, Target { path, span, to_be_made: false });
     }
     let end = span.begin.saturating_add(span.length);
     span.beyond = length.saturating_sub(end);
-    if device && end > length {
+    if device && end > length && !plan.files.making.fill {
         return Err(Error::Refused(format!(
             "job '{}': {} has {length} bytes, but offset + size is {end}; use a smaller size=",
             plan.name,
             path.display()
         )));
     }
+    let making = plan.files.making;
+    let exists = metadata.is_some();
+    if !exists && making.forbidden {
+        return Err(Error::Refused(format!(
+            "job '{}': {} does not exist, and allow_file_create=0 forbids to make it; make it first",
+            plan.name,
+            path.display()
+        )));
+    }
+    // As in fio, only files that exist are removed between passes; here only those that iotoll made.
+    let to_be_made = !exists && (making.on_open || making.unlink_each_loop);
     if !device && end > length {
-        let held = if metadata.is_some() { UndoGuard::default() } else { created.will_create(&path)? };
-        let file = open_to_lay_out(plan, &path, metadata.is_some())?;
-        // After the file is known to be ours, and before anything is written to it.
-        let opened = file.metadata().map_err(|error| Error::file(&path, "reading the file's metadata", error))?;
-        let file_is = Identity::of(&opened);
-        if metadata.is_some() {
-            created.note_lengthened(&path, file_is, length, end)?;
-        } else {
-            created.note_created(&path, file_is, held)?;
+        let empty = making.on_open || making.fill && plan.target.size.is_none() && plan.files.each.is_none();
+        if empty && reads(plan) {
+            return Err(Error::Refused(format!(
+                "job '{}': {} is too short to be read, and create_on_open=1 writes nothing into it; leave that out",
+                plan.name,
+                path.display()
+            )));
         }
-        refuse_without_room(plan, &path, &file, end - length)?;
-        lay_out(plan, file, &path, length, end, progress)?;
+        if making.on_open && !exists {
+            created.will_be_made_by_job(&path)?;
+        } else if !exists || !empty {
+            make(plan, &path, (exists, length, if empty { length } else { end }), created, progress)?;
+        }
+    }
+    if to_be_made && !making.on_open {
+        created.will_be_made_by_job(&path)?;
     }
     if plan.unlink && !device {
-        created.made().unlinked.insert(path.clone());
+        created.will_unlink(&path);
     }
-    opened(plan, Target { path, span })
+    let target = Target { path, span, to_be_made };
+    if making.on_open && !exists { Ok(target) } else { opened(plan, target) }
+}
+
+/// Makes a file, or makes it longer.
+fn make(
+    plan: &JobPlan,
+    path: &Path,
+    (exists, length, end): (bool, u64, u64),
+    created: &Created,
+    progress: LayoutProgress,
+) -> Result<()> {
+    let held = if exists { UndoGuard::default() } else { created.will_create(path)? };
+    let file = layout::open_to_lay_out(plan, path, exists)?;
+    // After the file is known to be ours, and before anything is written to it.
+    let opened = file.metadata().map_err(|error| Error::file(path, "reading the file's metadata", error))?;
+    let file_is = Identity::of(&opened);
+    if exists {
+        created.note_lengthened(path, file_is, length, end)?;
+    } else {
+        created.note_created(path, Made::Is(file_is), held)?;
+    }
+    if end == length {
+        return Ok(());
+    }
+    layout::refuse_without_room(plan, path, &file, end - length)?;
+    layout::lay_out(plan, file, path, length, end, progress)
 }
 
 /// Opens it once as the engine will, so that an error shows before the measurement.
@@ -377,119 +205,5 @@ fn writes(plan: &JobPlan) -> bool {
 fn reads(plan: &JobPlan) -> bool {
     matches!(plan.access, Access::Read | Access::ReadWrite)
 }
-
-/// Opens a file that is to be made or lengthened. A missing file must really be created here: through a dangling link,
-/// a file elsewhere would be made, and the link removed afterwards.
-fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Result<File> {
-    let what = if exists { "opening the file to lengthen it" } else { "creating the file" };
-    let file = OpenOptions::new().write(true).create_new(!exists).open(path);
-    file.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::Refused(format!(
-            "job '{}': {} is a link to a file that does not exist; remove the link, or make that file",
-            plan.name,
-            path.display()
-        )),
-        _ => Error::file(path, what, error),
-    })
-}
-
-/// Makes the file as large as the job needs. Data that the job reads is written first, because reading a hole never
-/// reaches the device.
-fn lay_out(plan: &JobPlan, mut file: File, path: &Path, length: u64, end: u64, progress: LayoutProgress) -> Result<()> {
-    let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
-    allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
-    if reads(plan) {
-        write_noise(&mut file, path, length, end, progress)?;
-        file.sync_all().map_err(failed("syncing the file"))?;
-    }
-    Ok(())
-}
-
-fn allocate(file: &File, how: Fallocate, length: u64, end: u64) -> io::Result<()> {
-    let flags = match how {
-        Fallocate::None => return Ok(()),
-        Fallocate::Truncate => return file.set_len(end),
-        Fallocate::Keep => FallocateFlags::KEEP_SIZE,
-        Fallocate::Native | Fallocate::Posix => FallocateFlags::empty(),
-    };
-    match rustix::fs::fallocate(file, flags, length, end - length) {
-        // Without allocation the file system assigns blocks when they are written.
-        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(end),
-        other => Ok(other?),
-    }
-}
-
-fn write_noise(file: &mut File, path: &Path, begin: u64, end: u64, progress: LayoutProgress) -> Result<()> {
-    use std::io::Seek;
-    const CHUNK: usize = 1 << 20;
-    let failed = |error| Error::file(path, "laying out the file", error);
-    let mut chunk = vec![0; CHUNK];
-    let mut seed = 0x6e01_5e00 ^ begin;
-    file.seek(io::SeekFrom::Start(begin)).map_err(failed)?;
-    let mut done = begin;
-    while done < end {
-        if !progress(path, done - begin, end - begin) {
-            return Err(Error::Interrupted(format!("while laying out {}", path.display())));
-        }
-        fill_with_noise(&mut chunk, &mut seed);
-        let length = (end - done).min(CHUNK as u64) as usize;
-        file.write_all(chunk.get(..length).unwrap_or(&chunk)).map_err(failed)?;
-        done += length as u64;
-    }
-    Ok(())
-}
-
-/// Fills memory with bytes that neither compress nor repeat.
-pub fn fill_with_noise(memory: &mut [u8], seed: &mut u64) {
-    for word in memory.chunks_mut(8) {
-        let noise = super::permutation::split_mix(seed).to_le_bytes();
-        for (byte, noise) in word.iter_mut().zip(noise) {
-            *byte = noise;
-        }
-    }
-}
-
-/// Opens a target for a job's engine, and advises the kernel of its access pattern as fio does by default
-/// (fadvise_hint), which decides the read-ahead.
-///
-/// # Errors
-/// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of its alignment.
-pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
-    let path = &target.path;
-    let mut options = OpenOptions::new();
-    // Access times are updated, as for fio and most programs: the cost of that is part of a read.
-    // A mapping that is written is read, too.
-    options.read(reads(plan) || plan.engine == EngineKind::Mmap).write(writes(plan));
-    if plan.direct {
-        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
-    }
-    let file = options.open(path).map_err(|error| match (plan.direct, error.raw_os_error()) {
-        (true, Some(22)) => Error::Refused(format!(
-            "job '{}': the file system of {} has no O_DIRECT; use direct=0 or another filename=",
-            plan.name,
-            path.display()
-        )),
-        _ => Error::file(path, "opening", error),
-    })?;
-    if plan.direct {
-        device::refuse_misalignment(plan, target, &file)?;
-    }
-    let advice = match plan.order {
-        Order::Random => Advice::Random,
-        Order::Sequential => Advice::Sequential,
-    };
-    // Only advice: a failure changes nothing else.
-    let _ = rustix::fs::fadvise(&file, target.span.begin, std::num::NonZeroU64::new(target.span.length), advice);
-    Ok(file)
-}
-
-/// Whether this part of the file has holes; reading a hole does not reach the device.
-pub fn has_holes(target: &Target) -> bool {
-    let Ok(file) = File::open(&target.path) else { return false };
-    let regular = rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
-    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(target.span.begin));
-    regular && hole.is_ok_and(|hole| hole < target.span.begin + target.span.length)
-}
-
 #[cfg(test)]
 mod tests;

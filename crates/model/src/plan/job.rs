@@ -2,6 +2,7 @@
 
 mod calls;
 mod engine;
+mod files;
 mod pace;
 mod path_plan;
 mod peer;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calls::CallPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
+pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
@@ -92,6 +94,9 @@ pub struct JobPlan {
     /// How the offset of the region differs between the copies.
     #[serde(default, skip_serializing_if = "RegionPlan::is_default")]
     pub region: RegionPlan,
+    /// Their number, sizes and order; how they are made, opened and synced.
+    #[serde(default, skip_serializing_if = "FilePlan::is_default")]
+    pub files: FilePlan,
     /// `numjobs`: number of copies. 1 by default.
     pub copies: u32,
     /// `group_reporting`: report the copies as one job.
@@ -212,6 +217,7 @@ impl Default for JobPlan {
             requests: RequestPlan::default(),
             target: Target::default(),
             region: RegionPlan::default(),
+            files: FilePlan::default(),
             copies: 1,
             group_reporting: false,
             depth: Depth::default(),
@@ -254,9 +260,16 @@ impl Default for JobPlan {
 }
 
 impl JobPlan {
-    /// Whether its files are dropped from the page cache before it starts. The default is fio's.
+    /// Whether its files are dropped from the page cache before it starts. The default is fio's; files that are read
+    /// before are not dropped.
     pub fn invalidates(&self) -> bool {
-        self.invalidate.unwrap_or(true)
+        self.invalidate.unwrap_or(true) && !self.files.opening.pre_read
+    }
+
+    /// The number of its files, as far as the job itself says it: `opendir` may find more.
+    pub fn file_count(&self) -> usize {
+        let made = self.files.count.unwrap_or(1).max(1) as usize;
+        if self.target.files.is_empty() { made } else { self.target.files.len() }
     }
 
     /// The first part of the names of its files, if it has no `filename`.

@@ -4,6 +4,7 @@
 //! ignores the rest, so that `bs=4.5k` means 4 bytes; here such a value is an error.
 
 mod choice;
+pub mod files;
 mod list;
 pub mod requests;
 pub mod typed;

@@ -62,8 +62,7 @@ pub(crate) fn of_words((then, before): (&[String], &[Service]), (now, today): (&
 
 /// The options that define the work, under fio's names.
 fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
-    // Without a name, a job uses one file.
-    let files = |job: &JobPlan| job.target.files.len().max(1);
+    let files = JobPlan::file_count;
     let options = options::work(then).zip(options::work(now));
     let options = options.filter_map(|((name, then), (_, now))| differs(name, then, now));
     differs("files", files(then), files(now)).into_iter().chain(options).collect()

@@ -1,6 +1,6 @@
 //! What the measured loop does next.
 
-use crate::engine::traits::Sync;
+use crate::error::Error;
 use crate::workload::request_source::Request;
 use std::time::Duration;
 
@@ -10,11 +10,13 @@ pub(super) enum Next {
     /// Wait for this time, with nothing in flight.
     Pause(Rest),
     /// Sync the files that are due, with nothing in flight.
-    Sync(Sync),
+    Sync,
+    /// Open this file, whose request is held.
+    Open(u32),
     /// The ramp has ended: start counting.
     Count,
     /// End the job with this error, with nothing in flight.
-    Fail(String),
+    Fail(Box<Error>),
     Done,
 }
 

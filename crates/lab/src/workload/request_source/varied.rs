@@ -140,16 +140,15 @@ impl Varied {
         }
     }
 
-    /// A pass begins.
-    pub fn begin_pass(&mut self) {
+    /// A pass over a file begins.
+    pub fn restart(&mut self, file: usize) {
         let (strided, wraps) = (self.strided, self.wraps);
-        for part in &mut self.files {
-            part.last = [(0, 0); 3];
-            if strided {
-                part.enter_zone(0);
-            } else if !wraps {
-                part.lanes.iter_mut().for_each(Lane::begin_pass);
-            }
+        let Some(part) = self.files.get_mut(file) else { return };
+        part.last = [(0, 0); 3];
+        if strided {
+            part.enter_zone(0);
+        } else if !wraps {
+            part.lanes.iter_mut().for_each(Lane::begin_pass);
         }
     }
 

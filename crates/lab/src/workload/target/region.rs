@@ -1,21 +1,26 @@
-//! The region of a file that a job uses.
+//! The part of each file that a job uses. The rules are fio's.
 
 use super::Span;
 use crate::error::{Error, Result};
-use crate::workload::amount;
-use model::plan::{JobPlan, Size};
+use crate::workload::{amount, permutation};
+use model::plan::{FileSize, JobPlan, Size};
 use std::path::Path;
+
+/// The largest file of Linux.
+const LARGEST_FILE: u64 = i64::MAX as u64;
 
 /// Which of a job's files one is: `size` is divided among all of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
+    /// The copy of the job.
+    pub copy: u32,
     pub number: u64,
     pub count: u64,
 }
 
 impl Share {
     /// The only file.
-    pub const ALL: Self = Self { number: 0, count: 1 };
+    pub const ALL: Self = Self { copy: 0, number: 0, count: 1 };
 
     /// The part of `size` that this file gets. As in fio, whole blocks of what remains go to the first files.
     pub(super) fn of(self, size: u64, block: u64) -> u64 {
@@ -23,33 +28,58 @@ impl Share {
         let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
         if self.number < rest { each.saturating_add(block) } else { each }
     }
+
+    /// The size of this file, of a job with `filesize`: within a range, whole blocks above the smallest size, the same in
+    /// each run.
+    fn within(self, size: FileSize, plan: &JobPlan, block: u64) -> u64 {
+        let (least, most) = (size.least.0, size.most.0);
+        let mut state = plan.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
+        for byte in plan.name.bytes() {
+            state = permutation::split_mix(&mut state) ^ u64::from(byte);
+        }
+        let more = permutation::below(permutation::split_mix(&mut state), most.saturating_sub(least).saturating_add(1));
+        let drawn = least.saturating_add(more);
+        if least == most { least } else { (drawn - drawn % block.max(1)).max(least) }
+    }
 }
 
 /// The part that a job uses of a target with `length` bytes.
-pub(crate) fn span(plan: &JobPlan, copy: u32, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
+pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
     let part = |percent: u8| amount::share(length, percent);
     let block = plan.smallest_block().0.max(1);
-    let begin = begin(plan, copy, share, length, block);
-    let absolute = matches!(plan.target.size, Some(Size::Bytes(_)));
+    let each = plan.files.each.map(|size| share.within(size, plan, block));
+    let offset = begin(plan, share, each, length, block);
+    let appends = plan.files.making.append;
+    let begin = if appends { length.saturating_add(offset) } else { offset };
+    let endless = plan.files.making.fill && plan.target.size.is_none() && each.is_none();
+    let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some() || endless;
     if !absolute && length > 0 && begin > length {
         let (name, path) = (&plan.name, path.display());
         return Err(Error::Refused(format!(
             "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
         )));
     }
-    let wanted = match plan.target.size {
-        Some(Size::Bytes(bytes)) => share.of(bytes.0, block),
-        Some(Size::Percent(percent @ ..100)) if length > 0 => {
+    let wanted = match (plan.target.size, each) {
+        (size, Some(file)) => of_file(file, size, if appends { 0 } else { begin }, block),
+        (None, None) if endless => (LARGEST_FILE.saturating_sub(begin)) / block * block,
+        (Some(Size::Bytes(bytes)), _) => share.of(bytes.0, block),
+        (Some(Size::Percent(percent @ ..100)), _) if length > 0 => {
             let wanted = part(percent).min(length.saturating_sub(begin));
             wanted - wanted % block
         }
-        Some(Size::Percent(_)) | None if length > 0 => length.saturating_sub(begin),
+        (Some(Size::Percent(_)) | None, _) if length > 0 => length.saturating_sub(begin),
         _ => {
             let what = if exists { "is empty" } else { "does not exist" };
             let path = path.display();
             return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
         }
     };
+    if each.is_some() && wanted == 0 {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': filesize= leaves nothing of {path} behind offset={offset}; use a smaller offset="
+        )));
+    }
     if !absolute && length > 0 && wanted < block {
         let (name, path) = (&plan.name, path.display());
         return Err(Error::Refused(format!(
@@ -57,17 +87,18 @@ pub(crate) fn span(plan: &JobPlan, copy: u32, path: &Path, share: Share, exists:
              bytes; use a smaller offset= or bs=, or a larger size="
         )));
     }
-    if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
+    if begin.checked_add(wanted).is_none_or(|end| end > LARGEST_FILE) {
         return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
     }
     Ok(Span { begin, length: wanted, beyond: 0 })
 }
 
 /// The first byte of the region of a copy.
-fn begin(plan: &JobPlan, copy: u32, share: Share, length: u64, block: u64) -> u64 {
+fn begin(plan: &JobPlan, share: Share, each: Option<u64>, length: u64, block: u64) -> u64 {
     // Of a file that is to be made, as in fio, percentages of the increment are of its size.
-    let size = match plan.target.size {
-        Some(Size::Bytes(bytes)) if length == 0 => share.of(bytes.0, block),
+    let size = match (plan.target.size, each) {
+        (_, Some(file)) => file,
+        (Some(Size::Bytes(bytes)), None) if length == 0 => share.of(bytes.0, block),
         _ => length,
     };
     let bytes = |amount: Size, of: u64| match amount {
@@ -75,11 +106,20 @@ fn begin(plan: &JobPlan, copy: u32, share: Share, length: u64, block: u64) -> u6
         Size::Percent(percent) => amount::share(of, percent),
     };
     let (offset, increment) = (plan.target.offset, plan.region.increment);
-    let begin = bytes(increment, size).saturating_mul(copy.into()).saturating_add(bytes(offset, length));
+    let begin = bytes(increment, size).saturating_mul(share.copy.into()).saturating_add(bytes(offset, length));
     let in_percent = [offset, increment].iter().any(|amount| matches!(amount, Size::Percent(_)));
     // Whole blocks, as in fio: otherwise every I/O would touch one page more.
     let align = if plan.region.align.0 > 0 { plan.region.align.0 } else { block };
     if in_percent { begin.checked_next_multiple_of(align).unwrap_or(u64::MAX) } else { begin }
+}
+
+/// What a job with `filesize` uses of a file of that size: a percentage of it, and not what lies before `begin`.
+fn of_file(file: u64, size: Option<Size>, begin: u64, block: u64) -> u64 {
+    let used = match size {
+        Some(Size::Percent(percent @ ..100)) => amount::share(file, percent) / block * block,
+        _ => file,
+    };
+    used.saturating_sub(begin)
 }
 
 #[cfg(test)]
@@ -93,7 +133,7 @@ mod tests {
     fn begins(offset: Size, region: RegionPlan, length: u64) -> [u64; 3] {
         let mut plan = JobPlan { region, ..JobPlan::default() };
         (plan.target.offset, plan.target.size) = (offset, Some(Size::Bytes(Bytes(64 * KIB))));
-        [0, 1, 2].map(|copy| begin(&plan, copy, Share::ALL, length, 4 * KIB) / KIB)
+        [0, 1, 2].map(|copy| begin(&plan, Share { copy, ..Share::ALL }, None, length, 4 * KIB) / KIB)
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Files are found, made, refused and removed as a user expects.
 
 use super::*;
+use crate::interruption::Interruption;
 use crate::workload::job_copy::JobCopy;
-use model::plan::{EngineKind, Order, Size, Target as Place};
+use model::plan::{EngineKind, Fallocate, Order, Size, Target as Place};
 use model::unit::Bytes;
+use std::fs::OpenOptions;
+use std::io::Write;
 
 fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
     let target = Place {
@@ -128,7 +131,7 @@ fn sizes_are_divided_and_rounded_as_in_fio() {
     assert_eq!(span(bytes(0), Some(Size::Percent(33))), Ok(Span { begin: 0, length: 32_768, beyond: 69_632 }));
     assert_eq!(span(bytes(0), Some(Size::Percent(100))), Ok(Span { begin: 0, length: 102_400, beyond: 0 }));
     assert!(span(bytes(200_000), None).is_err_and(|error| error.contains("is behind its end")));
-    let share = |number, size| Share { number, count: 3 }.of(size, 1);
+    let share = |number, size| Share { copy: 0, number, count: 3 }.of(size, 1);
     assert_eq!([0, 1, 2].map(|number| share(number, 100)), [34, 33, 33]);
 }
 
@@ -163,7 +166,7 @@ fn devices_without_storage_need_no_layout() {
         let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
-        crate::laying_out::invalidate(&JobCopy { plan: &plan, number: 0, targets }).unwrap();
+        crate::laying_out::set_cache(&JobCopy { plan: &plan, number: 0, targets }, &Interruption::default()).unwrap();
     }
 }
 
@@ -200,9 +203,9 @@ fn the_directory_is_prepended_to_every_name() {
     for (name, whole) in [("f", "d/f"), ("/abs/f", "d//abs/f")] {
         let mut plan = job(Path::new(name), Access::Write, None);
         plan.target.directory = Some("d".to_owned());
-        assert_eq!(paths(&plan, 0), [PathBuf::from(whole)]);
+        assert_eq!(names::paths(&plan, 0).unwrap(), [PathBuf::from(whole)]);
         plan.target.directory = None;
-        assert_eq!(paths(&plan, 0), [PathBuf::from(name)]);
+        assert_eq!(names::paths(&plan, 0).unwrap(), [PathBuf::from(name)]);
     }
 }
 
@@ -260,4 +263,173 @@ fn a_name_does_not_put_its_file_elsewhere() {
     let path = directory.path().join("a/../b");
     prepare_quietly(&job(&path, Access::Write, Some(4096)), &Created::default()).unwrap();
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "all of it is undone");
+}
+
+/// A job of writes to its own files in a folder.
+fn own_files(folder: &Path, size: Option<u64>) -> JobPlan {
+    let mut plan = job(Path::new("x"), Access::Write, size);
+    plan.target.files.clear();
+    plan.target.directory = Some(folder.to_str().unwrap().to_owned());
+    plan.order = Order::Sequential;
+    plan
+}
+
+fn lengths(folder: &Path) -> Vec<(String, u64)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let of = |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len());
+    let mut lengths: Vec<_> = entries.map(of).collect();
+    lengths.sort();
+    lengths
+}
+
+#[test]
+fn a_job_has_as_many_files_as_it_asks_for_with_names_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut plan = own_files(directory.path(), Some(20 << 10));
+    plan.files.count = Some(3);
+    let created = Created::default();
+    prepare(&plan, 2, &created, &mut |_, _, _| true).unwrap();
+    assert_eq!(lengths(directory.path()), ["a.2.0", "a.2.1", "a.2.2"].map(|name| (name.to_owned(), 6826)));
+    plan.files.name_format = Some("w-$jobname$clientuid.$jobnum/$filenum".to_owned());
+    assert_eq!(names::paths(&plan, 1).unwrap()[2], directory.path().join("w-a.1/2"));
+    plan.files.name_format = Some("../$filenum".to_owned());
+    let why = prepare_quietly(&plan, &created).unwrap_err().to_string();
+    assert!(why.contains("filename_format leads out"), "{why}");
+}
+
+#[test]
+fn sizes_of_files_are_whole_blocks_in_their_range_and_the_same_in_each_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut plan = own_files(directory.path(), None);
+    plan.files.count = Some(40);
+    let size = |least, most| Some(model::plan::FileSize { least: Bytes(least), most: Bytes(most) });
+    plan.files.each = size(8 << 10, 40 << 10);
+    let made = || {
+        let created = Created::default();
+        prepare_quietly(&plan, &created).unwrap();
+        lengths(directory.path())
+    };
+    let first = made();
+    assert_eq!(first.len(), 40);
+    assert!(first.iter().all(|(_, length)| (8 << 10..=40 << 10).contains(length) && length % 4096 == 0), "{first:?}");
+    let mut different: Vec<u64> = first.iter().map(|(_, length)| *length).collect();
+    different.sort_unstable();
+    different.dedup();
+    assert!(different.len() > 5);
+    assert_eq!(made(), first);
+    // What lies before the offset is not used.
+    plan.files.each = size(16 << 10, 16 << 10);
+    plan.target.offset = Size::Bytes(Bytes(4096));
+    let targets = prepare_quietly(&plan, &Created::default()).unwrap();
+    assert_eq!(targets[0].span, Span { begin: 4096, length: 12 << 10, beyond: 0 });
+    plan.target.offset = Size::Bytes(Bytes(1 << 20));
+    let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
+    assert!(why.contains("filesize= leaves nothing"), "{why}");
+}
+
+#[test]
+fn what_is_appended_lies_behind_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    fs::write(&path, [1; 10_000]).unwrap();
+    let mut plan = job(&path, Access::Write, Some(8192));
+    plan.files.making.append = true;
+    let created = Created::default();
+    let targets = prepare_quietly(&plan, &created).unwrap();
+    assert_eq!(targets[0].span, Span { begin: 10_000, length: 8192, beyond: 0 });
+    drop(created);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 10_000);
+}
+
+#[test]
+fn what_is_overwritten_has_data_and_a_file_that_may_not_be_made_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let mut plan = job(&path, Access::Write, Some(64 << 10));
+    plan.files.making.overwrite = true;
+    prepare_quietly(&plan, &Created::default()).unwrap();
+    let created = Created::default();
+    prepare_quietly(&plan, &created).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() == 64 << 10 && bytes.chunks(4096).all(|chunk| chunk.iter().any(|byte| *byte != 0)));
+    drop(created);
+    plan.files.making.forbidden = true;
+    let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
+    assert!(why.contains("allow_file_create=0") && !path.exists(), "{why}");
+    fs::write(&path, [1; 4096]).unwrap();
+    prepare_quietly(&plan, &Created::default()).unwrap();
+}
+
+#[test]
+fn a_folder_gives_the_files_in_it_and_below() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("sub")).unwrap();
+    for name in ["b", "a", "sub/c"] {
+        fs::write(at(name), [1; 4096]).unwrap();
+    }
+    std::os::unix::fs::symlink(directory.path(), at("sub/up")).unwrap();
+    let mut plan = job(Path::new("x"), Access::Read, None);
+    plan.target.files.clear();
+    plan.files.folder = Some(directory.path().to_str().unwrap().to_owned());
+    let paths = |plan: &JobPlan| {
+        prepare_quietly(plan, &Created::default())
+            .map(|targets| targets.into_iter().map(|target| target.path).collect::<Vec<_>>())
+    };
+    assert_eq!(paths(&plan).unwrap(), ["a", "b", "sub/c"].map(at));
+    plan.files.count = Some(2);
+    assert_eq!(paths(&plan).unwrap(), ["a", "b"].map(at));
+    fs::create_dir(at("empty")).unwrap();
+    plan.files.folder = Some(at("empty").to_str().unwrap().to_owned());
+    assert!(paths(&plan).unwrap_err().to_string().contains("has no files"));
+}
+
+/// A file that the job makes is removed if the run fails, and one that was there is not.
+#[test]
+fn files_that_the_job_makes_are_not_laid_out_and_undone() {
+    let directory = tempfile::tempdir().unwrap();
+    let [missing, there] = ["missing", "there"].map(|name| directory.path().join(name));
+    fs::write(&there, "").unwrap();
+    let created = Created::default();
+    for (path, to_be_made) in [(&missing, true), (&there, false)] {
+        let mut plan = job(path, Access::Write, Some(4096));
+        plan.files.making.on_open = true;
+        let targets = prepare_quietly(&plan, &created).unwrap();
+        assert_eq!((targets[0].to_be_made, fs::metadata(path).map_or(0, |found| found.len())), (to_be_made, 0));
+        open_anew(&plan, &targets[0]).unwrap().write_all(b"data").unwrap();
+        plan.access = Access::Read;
+        assert!(prepare_quietly(&plan, &created).unwrap_err().to_string().contains("too short to be read"));
+    }
+    drop(created);
+    assert!(!missing.exists() && there.exists());
+}
+
+#[test]
+fn the_flags_of_sync_are_those_of_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    for (sync, bits) in [
+        (model::plan::WriteSync::None, 0),
+        (model::plan::WriteSync::DataSync, 0o10_000),
+        (model::plan::WriteSync::Sync, 0o4_010_000),
+    ] {
+        let mut plan = job(&path, Access::Write, Some(4096));
+        plan.files.opening.sync = sync;
+        plan.files.opening.write_hint = Some(model::plan::WriteHint::Short);
+        let created = Created::default();
+        let targets = prepare_quietly(&plan, &created).unwrap();
+        let flags = rustix::fs::fcntl_getfl(open(&plan, &targets[0]).unwrap()).unwrap();
+        assert_eq!(flags.bits() & 0o4_010_000, bits);
+    }
+}
+
+#[test]
+fn a_file_that_fills_the_device_has_no_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let mut plan = job(&path, Access::Write, None);
+    plan.files.making.fill = true;
+    let created = Created::default();
+    let targets = prepare_quietly(&plan, &created).unwrap();
+    assert!(targets[0].span.length > 1 << 62 && fs::metadata(&path).unwrap().len() == 0);
 }

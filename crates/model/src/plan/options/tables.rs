@@ -1,6 +1,7 @@
 //! All options, in the order in which help lists them: a table for each subject, then those of single engines.
 
 mod engines;
+mod file_calls;
 mod files;
 mod job;
 mod pace;
@@ -20,12 +21,13 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 11] = [
+const SUBJECTS: [(&str, &[JobOption]); 12] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
     ("Positions of requests", positions::OPTIONS),
     ("Files", files::OPTIONS),
+    ("Making, opening and syncing files", file_calls::OPTIONS),
     ("Pace and length", pace::OPTIONS),
     ("Jobs among others", together::OPTIONS),
     ("Threads", thread::OPTIONS),

@@ -104,10 +104,7 @@ fn a_name_that_fio_knows_is_no_misspelling() {
     for name in fio_names::OTHER {
         assert_eq!(unknown(name).suggestion, None, "{name}");
     }
-    assert_eq!(
-        unknown("sync").reason,
-        "known to fio, not supported yet; use fdatasync=1 or fsync=1, a call after each write"
-    );
+    assert_eq!(unknown("uid").reason, "known to fio, not supported yet; start iotoll as that user");
     assert!(fio_names::INSTEAD.is_sorted());
     for (name, _) in fio_names::INSTEAD {
         assert!(fio_names::OTHER.binary_search(name).is_ok(), "{name}");

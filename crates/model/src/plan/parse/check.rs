@@ -3,6 +3,7 @@
 //! A contradiction is reported at the option that the user can change to fix it. Where fio silently runs something
 //! other than the file says, the job contains what will be run, and a warning says so.
 
+mod files;
 mod requests;
 
 use super::Refusal;
@@ -33,6 +34,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
+        .or_else(|| files::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
         .or_else(|| requests::zones(&draft.job));
@@ -42,6 +44,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     }
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
+    warnings.extend(files::ignored(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
@@ -138,7 +141,9 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
         return None;
     }
     let block = job.largest_block().0;
-    let size = match (job.target.size, job.duration.io_size, job.duration.number_ios) {
+    let files = |most: Bytes| most.0.saturating_mul(job.file_count() as u64).min(LARGEST_FILE);
+    let filesize = job.files.each.map(|size| Size::Bytes(Bytes(files(size.most))));
+    let size = match (job.target.size.or(filesize), job.duration.io_size, job.duration.number_ios) {
         (Some(Size::Bytes(size)), _, _) | (None, Some(Size::Bytes(size)), _) => size,
         (None, None, Some(ios)) => Bytes(ios.saturating_mul(block).min(LARGEST_FILE)),
         (Some(Size::Percent(_)), _, _) | (None, Some(Size::Percent(_)), _) | (None, None, None) => {
@@ -157,12 +162,13 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
 
 /// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
-    let Some(Size::Bytes(Bytes(size))) = job.target.size else {
-        return None;
+    let of_one_file = match (job.files.each, job.target.size) {
+        (Some(each), _) => each.most.0,
+        (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,
+        (None, _) => return None,
     };
     // Of several sizes, those that do not fit are not drawn.
     let block = job.used_sizes().map(|sizes| sizes.least()).max().unwrap_or(0);
-    let of_one_file = size / (job.target.files.len().max(1) as u64);
     (block > of_one_file).then(|| {
         ("bs", format!("a block of {} bytes does not fit into a file of {} bytes", Short(block), Short(of_one_file)))
     })
@@ -189,13 +195,13 @@ fn writes(every: u32) -> String {
 
 /// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
 fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let syncs = match (job.fsync_every, job.fdatasync_every) {
-        (0, 0) => None,
-        (0, every) => Some(("fdatasync", writes(every))),
-        (every, _) => Some(("fsync", writes(every))),
+    let syncs = match (job.fsync_every, job.fdatasync_every, job.files.syncing.range) {
+        (0, 0, range) => range.map(|range| ("sync_file_range", writes(range.every))),
+        (0, every, _) => Some(("fdatasync", writes(every))),
+        (every, ..) => Some(("fsync", writes(every))),
     }
     .filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing);
-    let files = job.target.files.len();
+    let files = job.file_count();
     let (size, io_size, loops) = (job.target.size, job.duration.io_size, job.duration.loops);
     let exceeds = |io_size| match (io_size, size) {
         (Some(Size::Bytes(io_size)), Some(Size::Bytes(size))) => io_size > size,
@@ -215,7 +221,7 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
     let end = (job.end_fsync && job.access.writes() && (loops > 1 || exceeds(io_size)) && !job.duration.time_based)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let requests = requests::unlike_fio(job);
-    let all = requests.chain([mix, each, end].into_iter().flatten());
+    let all = requests.chain([mix, each, end, files::closed_once(job)].into_iter().flatten());
     all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 

@@ -2,7 +2,8 @@
 
 use super::Wrong;
 use crate::plan::job::{
-    Access, ENGINES, Ends, EngineKind, Fallocate, Generator, Order, PATTERNS, RateProcess, Sequencer,
+    Access, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, Order, PATTERNS, RateProcess, Sequencer,
+    WriteHint, WriteSync,
 };
 use crate::plan::nearest::nearest;
 
@@ -59,6 +60,42 @@ impl Choice for Generator {
 impl Choice for Sequencer {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("sequential", Self::Sequential), ("identical", Self::Identical)]
+    }
+}
+
+impl Choice for FileAdvice {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("0", Self::None),
+            ("1", Self::Order),
+            ("random", Self::Random),
+            ("sequential", Self::Sequential),
+            ("noreuse", Self::NoReuse),
+        ]
+    }
+}
+
+impl Choice for WriteSync {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("0", Self::None),
+            ("sync", Self::Sync),
+            ("1", Self::Sync),
+            ("dsync", Self::DataSync),
+        ]
+    }
+}
+
+impl Choice for WriteHint {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("short", Self::Short),
+            ("medium", Self::Medium),
+            ("long", Self::Long),
+            ("extreme", Self::Extreme),
+        ]
     }
 }
 

@@ -94,7 +94,7 @@ pub fn file_names(text: &str) -> Result<Vec<String>, Wrong> {
         }
     }
     names.push(name);
-    let usable = |name: &String| !name.is_empty() && name != "-" && !name.contains('\0');
+    let usable = |name: &String| !name.is_empty() && !name.contains('\0');
     match names.iter().find(|name| !usable(name)) {
         None => Ok(names),
         Some(name) => Err(Wrong::because(text, format_args!("has {}, which is not a file name", Quoted(name)))),

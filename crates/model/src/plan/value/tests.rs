@@ -139,7 +139,7 @@ fn file_names_are_split_at_unescaped_colons() {
     assert_eq!(names(r"/dev/foo@3,0\:c"), ["/dev/foo@3,0:c"]);
     assert_eq!(names(r"F\:\name"), [r"F:\name"]);
     assert_eq!(names("größe:名前"), ["größe", "名前"]);
-    for text in ["", ":", "a:", "a::b", "-", "a\0b"] {
+    for text in ["", ":", "a:", "a::b", "a\0b"] {
         assert!(file_names(text).is_err(), "{text:?}");
     }
 }

@@ -3,6 +3,7 @@
 use super::MANY;
 use crate::plan::job::Fallocate;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
+use crate::plan::value::files::{self, show_service, show_size};
 use crate::plan::value::{choice, file_names, list_words, typed, word};
 
 pub(super) static OPTIONS: &[JobOption] = &[
@@ -36,6 +37,78 @@ pub(super) static OPTIONS: &[JobOption] = &[
             draft.job.target.more_directories = directories.collect();
             Ok(())
         }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "nrfiles",
+        aliases: &["nr_files"],
+        help: "Number of files of each copy of a job without filename. size is divided among them; of opendir, take the first of this number",
+        default: Default::Words("1; of opendir all"),
+        role: Role::Extent,
+        example: "4",
+        bad_example: "0",
+        get: |job| job.files.count.map(|count| count.to_string()),
+        set: Count("files", 1..=MANY, |draft, files| draft.job.files.count = Some(files)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "filesize",
+        help: "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. With size, the job moves at most that much in each pass",
+        default: Default::Words("an equal part of size"),
+        role: Role::Extent,
+        example: "4k-1m",
+        bad_example: "1m-4k",
+        get: |job| job.files.each.map(show_size),
+        set: Text("a size in bytes, or two as LEAST-MOST", |draft, text| {
+            files::size(text).map(|size| draft.job.files.each = Some(size))
+        }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "openfiles",
+        help: "Keep at most this number of files open at the same time: a file is closed when it is done, and the next one is opened in the measured loop. 0 means all, before the loop",
+        default: Default::Value("0"),
+        example: "16",
+        bad_example: "-1",
+        get: |job| Some(job.files.open.to_string()),
+        set: Count("files", 0..=MANY, |draft, files| draft.job.files.open = files),
+        ..PLAIN
+    },
+    JobOption {
+        name: "file_service_type",
+        help: "Which file is next. roundrobin and random switch after N I/Os, 1 by default; zipf, pareto, normal and gauss take a parameter (1.1, 0.2, 0, 0 by default)",
+        default: Default::Value("roundrobin"),
+        example: "random:16",
+        bad_example: "shuffled",
+        get: |job| Some(show_service(job.files.service)),
+        set: Text(
+            "roundrobin[:N], sequential, random[:N], zipf[:THETA], pareto[:POWER], normal[:PERCENT] or gauss[:PERCENT]",
+            |draft, text| files::service(text).map(|service| draft.job.files.service = service),
+        ),
+        ..PLAIN
+    },
+    JobOption {
+        name: "filename_format",
+        help: "Names of the files of a job without filename; $jobname, $jobnum and $filenum are replaced, $clientuid by nothing",
+        default: Default::Words("$jobname.$jobnum.$filenum"),
+        role: Role::Extent,
+        example: "$jobname/$jobnum.$filenum",
+        bad_example: "$host.$filenum",
+        get: |job| job.files.name_format.clone(),
+        set: Text("a name with $jobname, $jobnum, $filenum, $clientuid", |draft, text| {
+            files::name_format(text).map(|format| draft.job.files.name_format = Some(format))
+        }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "opendir",
+        help: "Use the files in this folder and the folders in it, in order of their names, before those of filename",
+        default: Default::Words("none"),
+        role: Role::Extent,
+        example: "/tmp/many",
+        bad_example: "a\tb",
+        get: |job| job.files.folder.clone(),
+        set: Text("a folder", |draft, text| files::folder(text).map(|folder| draft.job.files.folder = Some(folder))),
         ..PLAIN
     },
     JobOption {

@@ -1,0 +1,146 @@
+//! What the loop does between requests, if the job asks for it: pauses, syncs, and files that are opened and closed.
+
+use super::super::files_in_loop::FilesInLoop;
+use super::super::pacing::Pause;
+use super::super::traits::Sync;
+use super::Worker;
+use super::step::{Next, Rest};
+use crate::error::{Error, Result};
+use crate::workload::request_source::Request;
+use crate::workload::target::Target;
+use model::plan::JobPlan;
+use std::fs::File;
+use std::io;
+use sys::clock::ticks;
+
+impl Worker {
+    /// The loop opens these files.
+    pub(crate) fn open_in_loop(&mut self, plan: &JobPlan, targets: &[Target]) {
+        self.files = Some(Box::new(FilesInLoop::new(plan, targets.to_vec())));
+        self.paced = true;
+    }
+
+    /// Those of the engine and of the files that the loop opens.
+    pub(super) fn syscalls_so_far(&self, engine: Option<u64>) -> Option<u64> {
+        engine.map(|calls| calls + self.files.as_ref().map_or(0, |files| files.calls))
+    }
+
+    #[cold]
+    pub(super) fn too_slow(&self, why: String) -> Error {
+        Error::job(&self.job, "keeping its rate", io::Error::other(why))
+    }
+
+    /// Syncs the files that are due, and counts each call.
+    #[cold]
+    pub(super) fn sync(&mut self, mut call: impl FnMut(u32, Sync) -> io::Result<bool>) -> Result<()> {
+        while let Some((file, what)) = self.manners.next_to_sync() {
+            let place = self.files.as_ref().map_or(Some(file), |files| files.place_of(file));
+            // One that is closed was synced, if the job wants that.
+            let Some(place) = place else { continue };
+            if call(place, what).map_err(|error| Error::job(&self.job, "fsync", error))? {
+                self.ledger.count_sync(ticks());
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file in the place of one that is done.
+    #[cold]
+    pub(super) fn open_file(&mut self, file: u32, replace: impl FnOnce(u32, File) -> io::Result<File>) -> Result<()> {
+        let Some(files) = &mut self.files else { return Ok(()) };
+        if let Some(closed) = files.open(file, |file| self.source.serves(file), replace)? {
+            self.manners.note_closed(closed);
+            self.ledger.count_sync(ticks());
+        }
+        Ok(())
+    }
+
+    /// Whether a file can be opened while I/Os of the one before it are in flight: the kernel holds that.
+    pub(super) fn opens_at_once(&self) -> bool {
+        self.files.as_ref().is_some_and(|files| !files.syncs_on_close())
+    }
+
+    /// A full device ends a job that is to fill it.
+    #[cold]
+    pub(super) fn filled(&self, error: Error) -> Result<()> {
+        if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
+    }
+
+    #[cold]
+    pub(super) fn finish(&mut self) -> Next {
+        if self.manners.last_sync() || self.manners.close_sync() { Next::Sync } else { Next::Done }
+    }
+
+    /// A pause, or until the job's time is over, as in fio.
+    pub(super) fn pause(&self, pause: Pause, now: u64) -> Next {
+        let ticks = pause.end.min(self.alarm).saturating_sub(now);
+        let duration = self.clock.nanos(model::unit::Ticks(ticks)).duration();
+        Next::Pause(Rest { busy_until: pause.busy_until.min(self.alarm), duration })
+    }
+
+    #[cold]
+    pub(super) fn rest(&self, rest: &Rest, now: u64) {
+        while ticks() < rest.busy_until && !self.control.stopped() {
+            std::hint::spin_loop();
+        }
+        let spun = self.clock.nanos(model::unit::Ticks(rest.busy_until.saturating_sub(now))).duration();
+        self.control.pause(rest.duration.saturating_sub(spun));
+    }
+
+    pub(super) fn next_mannered(&mut self, now: u64) -> Next {
+        if self.manners.held.is_none() {
+            // As in fio, a sync that is due when the last byte is issued waits for the next pass.
+            let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
+            if within && self.manners.due_sync() {
+                return Next::Sync;
+            }
+            if !self.has_more() {
+                return self.finish();
+            }
+            if std::mem::take(&mut self.pass_began)
+                && let Some(Err(error)) = self.files.as_mut().map(|files| files.begin_pass())
+            {
+                return Next::Fail(Box::new(error));
+            }
+            if self.manners.due_sync() {
+                return Next::Sync;
+            }
+            if let Some(pause) = self.manners.pause(now) {
+                return self.pause(pause, now);
+            }
+        }
+        if let Some(why) = self.manners.too_slow(now) {
+            return Next::Fail(Box::new(self.too_slow(why)));
+        }
+        if let Some(end) = self.manners.flow_wait(now) {
+            return self.pause(Pause { busy_until: 0, end }, now);
+        }
+        let manners = &mut self.manners;
+        let due = manners.due();
+        let request = match manners.held.take() {
+            Some(request) => request,
+            None => {
+                // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
+                self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
+            }
+        };
+        let end = due[request.kind as usize];
+        if end > now {
+            manners.held = Some(request);
+            return self.pause(Pause { busy_until: 0, end }, now);
+        }
+        let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
+        let Some(place) = place else {
+            manners.held = Some(request);
+            return Next::Open(request.file);
+        };
+        manners.note_issued(&request);
+        if self.sure > 0 {
+            self.sure -= 1;
+        } else {
+            // The ramp ended while this request waited for its time.
+            self.ios_left = self.ios_left.saturating_sub(1);
+        }
+        Next::Issue(Request { file: place, ..request })
+    }
+}

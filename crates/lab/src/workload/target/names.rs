@@ -1,0 +1,130 @@
+//! The names of a job's files.
+
+use super::absolute;
+use crate::error::{Error, Result};
+use model::plan::JobPlan;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The name of a job is that of its file if it has no `filename`. It may be in a folder, but not lead out of the current one.
+pub(super) fn refuse_ascent(plan: &JobPlan) -> Result<()> {
+    let stem = Path::new(plan.file_stem());
+    let format = plan.files.name_format.as_deref().map(Path::new);
+    let ascends = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    if plan.target.files.is_empty() && format.is_some_and(ascends) {
+        return Err(Error::Refused(format!(
+            "job '{}': filename_format leads out of the folder by '..'; use directory= for another one",
+            plan.name
+        )));
+    }
+    if plan.target.files.is_empty() && ascends(stem) && stem.parent() != Some(Path::new("")) {
+        return Err(Error::Refused(format!(
+            "job '{}': without filename=, the name is that of the file, which '..' would put elsewhere; use another name, or add filename=",
+            plan.name
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses files that the kernel makes up: they are no storage, and a write to one changes a setting.
+pub(super) fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<()> {
+    // From linux/magic.h.
+    const MADE_UP: [(u64, &str); 8] = [
+        (0x9fa0, "proc"),
+        (0x6265_6572, "sysfs"),
+        (0x6462_6720, "debugfs"),
+        (0x7472_6163, "tracefs"),
+        (0x0027_e0eb, "cgroup"),
+        (0x6367_7270, "cgroup2"),
+        (0xcafe_4a11, "bpf"),
+        (0x7363_6673, "securityfs"),
+    ];
+    let absolute = absolute(path)?;
+    let Some(there) = absolute.ancestors().find(|path| path.exists()) else { return Ok(()) };
+    // A device or a pipe that such a file leads to is judged by itself.
+    if there == absolute && !there.is_file() {
+        return Ok(());
+    }
+    let Ok(held) = rustix::fs::statfs(there) else { return Ok(()) };
+    match MADE_UP.iter().find(|(magic, _)| u64::try_from(held.f_type).is_ok_and(|found| found == *magic)) {
+        Some((_, kind)) => Err(Error::Refused(format!(
+            "job '{}': {} is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs",
+            plan.name,
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+/// The files of one copy of a job: those of `opendir`, then those of `filename`, or else its own.
+///
+/// # Errors
+/// The folder of `opendir` cannot be read, or is empty.
+pub(super) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
+    let mut paths = match &plan.files.folder {
+        Some(folder) => files_below(plan, folder)?,
+        None => Vec::new(),
+    };
+    let names = match plan.target.files.as_slice() {
+        [] if paths.is_empty() => (0..plan.file_count()).map(|number| own_name(plan, copy, number)).collect(),
+        names => names.to_vec(),
+    };
+    // As in fio, a name that begins with a slash is in the directory too.
+    let within = |name: String| match plan.directory_of(copy) {
+        Some(directory) => format!("{directory}/{name}"),
+        None => name,
+    };
+    paths.extend(names.into_iter().map(|name| PathBuf::from(within(name))));
+    Ok(paths)
+}
+
+/// The name of a file of a copy of a job without `filename`.
+fn own_name(plan: &JobPlan, copy: u32, number: usize) -> String {
+    let Some(format) = &plan.files.name_format else { return format!("{}.{copy}.{number}", plan.file_stem()) };
+    let words = [
+        ("$jobname", plan.file_stem().to_owned()),
+        ("$jobnum", copy.to_string()),
+        ("$filenum", number.to_string()),
+        ("$clientuid", String::new()),
+    ];
+    let (mut name, mut rest) = (String::new(), format.as_str());
+    while let Some(sign) = rest.find('$') {
+        let (before, from) = rest.split_at(sign);
+        name.push_str(before);
+        // Parsing has refused other words.
+        let (word, value) =
+            words.iter().find(|(word, _)| from.starts_with(word)).map_or(("$", "$"), |(word, value)| (*word, value));
+        name.push_str(value);
+        rest = from.strip_prefix(word).unwrap_or_default();
+    }
+    name + rest
+}
+
+/// The files in a folder and the folders in it, in order of their names, at most `nrfiles`.
+fn files_below(plan: &JobPlan, folder: &str) -> Result<Vec<PathBuf>> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| Error::file(&path, "reading the folder of opendir", error)
+    };
+    let most = plan.files.count.map_or(usize::MAX, |most| most as usize);
+    let mut folders = vec![PathBuf::from(folder)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed(&folder))? {
+            let entry = entry.map_err(failed(&folder))?;
+            entries.push((entry.path(), entry.file_type().map_err(failed(&folder))?));
+        }
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        files.extend(entries.iter().filter(|(_, kind)| kind.is_file()).map(|(path, _)| path.clone()));
+        // A link may lead back.
+        folders.extend(entries.into_iter().rev().filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path));
+        if files.len() >= most {
+            break;
+        }
+    }
+    files.truncate(most);
+    if files.is_empty() {
+        return Err(Error::Refused(format!("job '{}': opendir={folder} has no files; use another folder", plan.name)));
+    }
+    Ok(files)
+}
