@@ -1,5 +1,6 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
+mod carrying;
 mod control;
 mod immediate;
 mod io_uring;
@@ -18,6 +19,7 @@ mod work;
 pub mod worker;
 
 use crate::error::{Error, Result};
+use crate::workload::payload::fill_once;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use immediate::Immediate;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
@@ -108,13 +110,13 @@ fn slot_bytes(plan: &JobPlan) -> usize {
     usize::try_from(largest).unwrap_or(usize::MAX).next_multiple_of(4096)
 }
 
-/// Memory of `count` slots, filled with data that neither compresses nor repeats.
+/// Memory of `count` slots, filled with data that neither compresses nor repeats, unless the job has other content.
 fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
     let length = slot_bytes(plan).checked_mul(count as usize);
     let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
     let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
-    target::fill_with_noise(&mut buffer, &mut 0x5eed);
+    fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed))?;
     Ok(buffer)
 }
 

@@ -13,9 +13,10 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, ENGINES, Engine, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Medium, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
-    PathReceive, PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, RateProcess, Rates, Size, Target,
-    TxTaskCpus,
+    Access, BlockSizes, Content, DedupeMode, Depth, Duration, ENGINES, Engine, EngineKind, Errors, Fallocate, GoesOn,
+    HEADER_BYTES, IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, MOST_PAYLOAD, MOST_SUBMITTERS, Medium, Order,
+    Pace, Part, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend,
+    PathTxQueue, Pattern, Peer, Phase, Plan, Queue, RateProcess, Rates, Size, Target, TxTaskCpus, VERIFY_METHODS,
+    Verify, VerifyMethod, VerifyRow, WRONG_BLOCK,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

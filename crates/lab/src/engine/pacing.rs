@@ -1,8 +1,10 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
+mod backlog;
 mod rates;
 mod thinking;
 
+pub(super) use backlog::{Backlog, Step};
 pub(super) use thinking::Pause;
 
 use super::traits::Sync;
@@ -16,6 +18,8 @@ use thinking::Thinking;
 pub(super) struct Pacing {
     /// A request that waits for its time.
     pub held: Option<Request>,
+    /// What is read back while the job writes.
+    pub backlog: Option<Backlog>,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -45,6 +49,7 @@ impl Pacing {
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
         Self {
             held: None,
+            backlog: Backlog::new(plan),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
@@ -67,6 +72,7 @@ impl Pacing {
         self.thinking.is_in_force()
             || self.rates.is_in_force()
             || self.least.is_some()
+            || self.backlog.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
     }
@@ -158,6 +164,9 @@ impl Pacing {
         if request.kind == Kind::Write {
             self.writes += 1;
             self.last_written = request.file;
+            if let Some(backlog) = &mut self.backlog {
+                backlog.note_written(request);
+            }
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
                 *dirty = true;
             }

@@ -4,15 +4,20 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+mod outcome;
+
+use super::carrying::Carrying;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
-use super::pacing::{Pacing, Pause};
+use super::pacing::{Pacing, Pause, Step};
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
+use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
-use model::plan::{Access, Depth, InjectAt, JobPlan};
+use model::plan::{Access, Depth, Errors, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
+pub use outcome::Written;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +31,8 @@ enum Next {
     Pause(Rest),
     /// Sync the files that are due, with nothing in flight.
     Sync(Sync),
+    /// Go on when nothing is in flight.
+    Settle,
     /// The ramp has ended: start counting.
     Count,
     /// End the job with this error, with nothing in flight.
@@ -71,6 +78,19 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     manners: Pacing,
+    /// What is written, and whether it is read back right, if the job says so.
+    payload: Option<Box<Payload>>,
+    /// The source before its first request, to read back what was written.
+    first: Option<Box<RequestSource>>,
+    /// Requests drawn, or sure to be.
+    drawn: u64,
+    /// All requests of the job were issued.
+    complete: bool,
+    /// Errors that do not end the job.
+    errors: Errors,
+    /// Writes that failed, and the first error, if they did not end the job.
+    failed_writes: Vec<(u32, u64)>,
+    pub first_error: Option<String>,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
     pub ledger: Ledger,
@@ -129,6 +149,13 @@ impl Worker {
             burnt_ticks: None,
             paced: manners.is_in_force(),
             manners,
+            payload: None,
+            first: None,
+            drawn: 0,
+            complete: false,
+            errors: plan.errors.clone(),
+            failed_writes: Vec::new(),
+            first_error: None,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             syscalls: None,
@@ -200,7 +227,13 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.direct_loop(engine);
+        let outcome = match self.payload.take() {
+            None => self.direct_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.direct_loop(&mut Carrying::new(engine, &mut payload, 0));
+                self.put_back(payload, outcome)
+            }
+        };
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -231,6 +264,7 @@ impl Worker {
                         self.syscalls_before = engine.syscalls();
                         continue;
                     }
+                    Next::Settle => continue,
                     Next::Fail(why) => return Err(self.too_slow(why)),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
@@ -264,7 +298,13 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.queued_loop(engine);
+        let outcome = match self.payload.take() {
+            None => self.queued_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
+                self.put_back(payload, outcome)
+            }
+        };
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -342,7 +382,7 @@ impl Worker {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
                 }
-                Some(Next::Issue(_) | Next::Count) | None => continue,
+                Some(Next::Issue(_) | Next::Count | Next::Settle) | None => continue,
             }
             stamp = ticks();
             looked = stamp;
@@ -393,39 +433,15 @@ impl Worker {
         failure.map_or(Ok(()), Err)
     }
 
-    #[cold]
-    fn too_slow(&self, why: String) -> Error {
-        Error::job(&self.job, "keeping its rate", io::Error::other(why))
-    }
-
-    #[cold]
-    fn hand_over_failed(&self, error: io::Error) -> Error {
-        Error::job(&self.job, "submitting I/O", error)
-    }
-
     /// Counts one result, and returns the bytes that it moved.
     #[inline(always)]
     fn count(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
         if result <= 0 {
-            return Err(self.request_failed(request, result));
+            return self.failed(request, result, latency);
         }
         let moved = result.unsigned_abs();
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
-    }
-
-    #[cold]
-    fn request_failed(&self, request: &Request, result: i32) -> Error {
-        let verb = ["read", "write", "trim"][request.kind as usize];
-        let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
-        let error = match result {
-            0 => io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "nothing was moved: the file ends before (was it truncated?)",
-            ),
-            error => io::Error::from_raw_os_error(-error),
-        };
-        Error::job(&self.job, what, error)
     }
 
     #[inline(always)]
@@ -474,6 +490,7 @@ impl Worker {
         let passes = self.source.passes();
         self.sure = self.source.following().min(self.ios_left);
         self.ios_left -= self.sure;
+        self.drawn += self.sure;
         if self.source.passes() != passes {
             self.manners.begin_pass();
         }
@@ -502,7 +519,7 @@ impl Worker {
         if self.paced {
             return self.next_mannered(now);
         }
-        if self.has_more() { Next::Issue(self.draw()) } else { self.finish() }
+        if self.has_more() { Next::Issue(self.draw()) } else { self.complete() }
     }
 
     /// The end of the ramp starts the counting, the end of the runtime ends the job.
@@ -512,10 +529,17 @@ impl Worker {
             return self.finish();
         }
         self.begin_counting(now);
+        self.drawn -= self.sure;
         (self.ios_left, self.sure) = (self.most_ios, 0);
         self.manners.count_anew();
         self.alarm = self.deadline(now);
         Next::Count
+    }
+
+    #[cold]
+    fn complete(&mut self) -> Next {
+        self.complete = true;
+        self.finish()
     }
 
     #[cold]
@@ -541,13 +565,18 @@ impl Worker {
 
     fn next_mannered(&mut self, now: u64) -> Next {
         if self.manners.held.is_none() {
+            match self.manners.backlog.as_mut().and_then(super::pacing::Backlog::step) {
+                Some(Step::Settle) => return Next::Settle,
+                Some(Step::Read(request)) => return Next::Issue(request),
+                None => {}
+            }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
             if within && let Some(what) = self.manners.due_sync() {
                 return Next::Sync(what);
             }
             if !self.has_more() {
-                return self.finish();
+                return self.complete();
             }
             if let Some(what) = self.manners.due_sync() {
                 return Next::Sync(what);
@@ -579,6 +608,7 @@ impl Worker {
         } else {
             // The ramp ended while this request waited for its time.
             self.ios_left = self.ios_left.saturating_sub(1);
+            self.drawn += 1;
         }
         Next::Issue(request)
     }

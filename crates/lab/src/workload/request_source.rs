@@ -58,6 +58,8 @@ pub struct RequestSource {
     /// The direction of the next request, drawn ahead.
     rolled: Option<Kind>,
     to_write: Option<Request>,
+    /// These requests, the last one first, instead of drawn ones.
+    listed: Option<Vec<Request>>,
     runs: Option<Runs>,
     amount: Amount,
     /// Passes do not end with these bytes, so each cursor goes back by itself.
@@ -178,6 +180,7 @@ impl RequestSource {
             mixed: mixed && (1..100).contains(&plan.read_percent),
             rolled: None,
             to_write: None,
+            listed: None,
             runs,
             wraps: false,
             amount,
@@ -200,6 +203,13 @@ impl RequestSource {
         self.amount.is_endless() && self.cursors.len() == 1
     }
 
+    /// Only these requests follow, the last one first.
+    pub fn list(&mut self, requests: Vec<Request>) {
+        // The one access whose requests do not all come from cursors.
+        self.access = Access::TrimWrite;
+        self.listed = Some(requests);
+    }
+
     pub fn files(&self) -> usize {
         self.cursors.len()
     }
@@ -218,6 +228,9 @@ impl RequestSource {
     /// How many requests certainly follow, at least one unless the job is done. Begins another pass if this one is
     /// over.
     pub fn following(&mut self) -> u64 {
+        if let Some(listed) = &self.listed {
+            return listed.len() as u64;
+        }
         while self.is_spent() || !self.has_room() {
             let moved = std::mem::take(&mut self.issued);
             self.passes += 1;
@@ -310,6 +323,9 @@ impl RequestSource {
     }
 
     fn trim_then_write(&mut self) -> Request {
+        if let Some(request) = self.listed.as_mut().and_then(Vec::pop) {
+            return request;
+        }
         if let Some(request) = self.to_write.take() {
             self.issued += u64::from(request.length);
             return request;
@@ -403,7 +419,7 @@ fn uses(access: Access, kind: Kind) -> bool {
 }
 
 /// Repeatable jobs start from a constant, as fio's do; each job and copy has its own sequence.
-fn seed(plan: &JobPlan, copy: u32) -> u64 {
+pub(super) fn seed(plan: &JobPlan, copy: u32) -> u64 {
     let mut seed = match (plan.seed, plan.repeatable) {
         (Some(seed), _) => seed,
         (None, true) => 0x1071_0001,

@@ -515,7 +515,7 @@ pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
     let path = &target.path;
     let mut options = OpenOptions::new();
     // Access times are updated, as for fio and most programs: the cost of that is part of a read.
-    options.read(reads(plan)).write(writes(plan));
+    options.read(reads(plan) || plan.verify.reads_between()).write(writes(plan));
     if plan.direct {
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
     }

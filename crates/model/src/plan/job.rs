@@ -1,22 +1,28 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
+mod content;
 mod engine;
+mod errors;
 mod pace;
 mod path_plan;
 mod peer;
+mod verify;
 
 use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
+pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
+pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
+pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,6 +106,15 @@ pub struct JobPlan {
     /// Rates in bytes, least rates, and how pauses are made.
     #[serde(default, skip_serializing_if = "Pace::is_default")]
     pub pace: Pace,
+    /// What it writes.
+    #[serde(default, skip_serializing_if = "Content::is_default")]
+    pub content: Content,
+    /// Whether what was written is read back right.
+    #[serde(default, skip_serializing_if = "Verify::is_default")]
+    pub verify: Verify,
+    /// Errors that do not end it.
+    #[serde(default, skip_serializing_if = "Errors::is_default")]
+    pub errors: Errors,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// `startdelay`.
@@ -187,6 +202,9 @@ impl Default for JobPlan {
             registered_files: None,
             rates: Rates::default(),
             pace: Pace::default(),
+            content: Content::default(),
+            verify: Verify::default(),
+            errors: Errors::default(),
             cpus_allowed: Vec::new(),
             start_delay: Nanos(0),
             think_time: Nanos(0),

@@ -84,6 +84,10 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if job.syncs > 0 {
         parts.push(format!("{} fsync or fdatasync calls", job.syncs));
     }
+    parts.extend(job.verified.map(|verified| match verified.wrong {
+        0 => format!("verified {} blocks", verified.ios),
+        wrong => format!("verified {} blocks, of which {wrong} are wrong", verified.ios),
+    }));
     parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
     match job.read.lost.zip(job.write.lost) {

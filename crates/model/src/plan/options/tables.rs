@@ -1,5 +1,6 @@
 //! All options, in the order in which help lists them: a table for each subject, then those of single engines.
 
+mod content;
 mod engines;
 mod files;
 mod job;
@@ -7,6 +8,7 @@ mod pace;
 mod path;
 mod reports;
 mod requests;
+mod verify;
 
 use super::JobOption;
 
@@ -18,9 +20,11 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 7] = [
+const SUBJECTS: [(&str, &[JobOption]); 9] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
+    ("What is written", content::OPTIONS),
+    ("Whether it is read back right", verify::OPTIONS),
     ("Files", files::OPTIONS),
     ("Pace and length", pace::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),

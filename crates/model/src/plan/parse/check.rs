@@ -3,6 +3,8 @@
 //! A contradiction is reported at the option that the user can change to fix it. Where fio silently runs something
 //! other than the file says, the job contains what will be run, and a warning says so.
 
+mod verified;
+
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
 use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Order, Queue, Size};
@@ -30,7 +32,8 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
-        .or_else(|| block_size(&draft.job));
+        .or_else(|| block_size(&draft.job))
+        .or_else(|| verified::complaint(&draft));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
         return Err(refuse(&draft, option, section, reason));
@@ -40,6 +43,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
+    verified::without_writing(&mut draft.job);
     Ok(draft.job)
 }
 
@@ -205,13 +209,15 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
                  fio calls it for one file, the next in turn"
         )
     });
-    let end = (job.end_fsync && job.access.writes() && (loops > 1 || exceeds(io_size)) && !job.duration.time_based)
+    let passes = (loops > 1 || exceeds(io_size)) && !job.duration.time_based;
+    let end = (job.end_fsync && job.access.writes() && passes)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let runs = (job.random_run > 1).then(|| {
         "a random position may lie within an earlier run; fio chooses it among the blocks that are not used yet"
             .to_owned()
     });
-    [map, mix, each, end, runs].into_iter().flatten().map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
+    let said = [map, mix, each, end, runs].into_iter().flatten().chain(verified::unlike_fio(job, passes));
+    said.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.

@@ -1,7 +1,10 @@
 //! Values that are one of a fixed set of words.
 
 use super::Wrong;
-use crate::plan::job::{Access, ENGINES, EngineKind, Fallocate, Order, PATTERNS, RateProcess};
+use crate::plan::job::{
+    Access, DedupeMode, ENGINES, EngineKind, Fallocate, GoesOn, Order, PATTERNS, RateProcess, VERIFY_METHODS,
+    VerifyMethod,
+};
 use crate::plan::nearest::nearest;
 
 /// A value that is one of a fixed set of words.
@@ -25,6 +28,34 @@ impl Choice for (Access, Order) {
 impl Choice for RateProcess {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("linear", Self::Linear), ("poisson", Self::Poisson)]
+    }
+}
+
+impl Choice for DedupeMode {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("repeat", Self::Repeat), ("working_set", Self::WorkingSet)]
+    }
+}
+
+impl Choice for Option<VerifyMethod> {
+    fn words() -> Vec<(&'static str, Self)> {
+        let methods = VERIFY_METHODS.iter().map(|row| (row.word, Some(row.method)));
+        [("0", None), ("none", None)].into_iter().chain(methods).collect()
+    }
+}
+
+impl Choice for GoesOn {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("read", Self::Read),
+            ("write", Self::Write),
+            ("io", Self::Io),
+            ("verify", Self::Verify),
+            ("all", Self::All),
+            ("0", Self::None),
+            ("1", Self::All),
+        ]
     }
 }
 
