@@ -257,7 +257,10 @@ impl Payload {
                         }
                     }
                 }
-                first
+                match known {
+                    Some((seed, _)) if first.is_none() && marks.is_partial() => self.differing(request, seed, memory),
+                    _ => first,
+                }
             }
             (None, None) => None,
         };
@@ -265,6 +268,18 @@ impl Payload {
             None => moved,
             Some((begin, what)) => self.note_wrong(request, expected, memory, begin, &what, moved),
         }
+    }
+
+    /// Compares a block with what was written, where its checksum leaves out a part.
+    fn differing(&mut self, request: &Request, seed: u64, memory: &[u8]) -> Option<(usize, String)> {
+        let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
+        match &self.fill {
+            Fill::Pattern(pattern) => pattern.fill(expected, request.offset),
+            Fill::Once | Fill::Noise | Fill::Scramble => self.filler.fill(seed, expected),
+        }
+        let at = self.marks.and_then(|marks| marks.difference(memory, expected))?;
+        let byte = |bytes: &[u8]| bytes.get(at).copied().unwrap_or_default();
+        Some((at, format!("is {:#04x}, expected {:#04x}", byte(memory), byte(expected))))
     }
 
     #[cold]

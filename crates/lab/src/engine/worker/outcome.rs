@@ -1,6 +1,7 @@
 //! What a worker leaves: errors, and the blocks that are to be read back.
 
 use super::Worker;
+use crate::engine::pacing::Backlog;
 use crate::error::{Error, Result};
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
@@ -47,8 +48,7 @@ impl Worker {
 
     /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.
     pub fn written(&mut self) -> Option<Written> {
-        let (source, rest) =
-            (self.first.take(), self.manners.backlog.as_mut().map(super::super::pacing::Backlog::rest));
+        let (source, rest) = (self.first.take(), self.manners.backlog.as_mut().map(Backlog::rest));
         if !self.complete || source.is_none() && rest.as_ref().is_none_or(Vec::is_empty) {
             return None;
         }

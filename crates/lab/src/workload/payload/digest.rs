@@ -17,17 +17,7 @@ static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
     check: 0,
     residue: 0,
 });
-/// That of ISO 3309, without its start and end.
-static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&Algorithm {
-    width: 64,
-    poly: 0x1b,
-    init: 0,
-    refin: true,
-    refout: true,
-    xorout: 0,
-    check: 0,
-    residue: 0,
-});
+static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
 
 /// CRC-32C without the last exclusive or.
 pub(super) fn crc32c(data: &[u8]) -> u32 {
@@ -49,7 +39,6 @@ pub(super) fn write(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
             digest.chunks_mut(4).for_each(<[u8]>::reverse);
             put(out, &digest);
         }
-        VerifyMethod::Sha256 => last_64_bytes(data, out),
         VerifyMethod::Sha512 => last_128_bytes(data, out),
         VerifyMethod::Sha3_224 => put(out, &sha3::Sha3_224::digest(data)),
         VerifyMethod::Sha3_256 => put(out, &sha3::Sha3_256::digest(data)),
@@ -63,25 +52,9 @@ fn put(out: &mut [u8], digest: &[u8]) {
     out.iter_mut().zip(digest).for_each(|(out, byte)| *out = *byte);
 }
 
-/// fio stores the buffer of the function instead of its result: the last bytes, padded, and the number of bits.
-fn last_64_bytes(data: &[u8], out: &mut [u8]) {
-    const BLOCK: usize = 64;
-    let tail = data.get(data.len() - data.len() % BLOCK..).unwrap_or_default();
-    out.fill(0);
-    // With less room than that for the number of bits, a block of zeros follows the padded one.
-    if tail.len() < BLOCK - 8 {
-        put(out, tail);
-        out.iter_mut().skip(tail.len()).take(1).for_each(|byte| *byte = 0x80);
-    }
-    let bits = (data.len() as u64).wrapping_mul(8);
-    out.iter_mut().skip(BLOCK - 8).zip(bits.to_le_bytes()).for_each(|(out, byte)| *out = byte);
-}
-
-/// Likewise, without padding: the last bytes over those of the block before them.
+/// fio stores the buffer of the function instead of its result: the last bytes, over the first of all.
 fn last_128_bytes(data: &[u8], out: &mut [u8]) {
     const BLOCK: usize = 128;
-    let tail = data.len() % BLOCK;
-    let whole = data.len() - tail;
-    put(out, data.get(whole.saturating_sub(BLOCK)..whole).unwrap_or_default());
-    put(out, data.get(whole..).unwrap_or_default());
+    put(out, data.get(..BLOCK).unwrap_or(data));
+    put(out, data.get(data.len() - data.len() % BLOCK..).unwrap_or_default());
 }

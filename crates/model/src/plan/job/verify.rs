@@ -101,9 +101,7 @@ pub enum VerifyMethod {
     Md5,
     /// SHA-1.
     Sha1,
-    /// Not SHA-256 but the end of the block, as in fio 3.33.
-    Sha256,
-    /// Not SHA-512 but the end of the block, as in fio 3.33.
+    /// Not SHA-512 but the last bytes of the block, as in fio 3.33. A job that reads back its own blocks compares all of them.
     Sha512,
     /// SHA3-224.
     #[serde(rename = "sha3-224")]
@@ -139,7 +137,7 @@ const fn row(method: VerifyMethod, word: &'static str, number: u16, digest: u32)
 }
 
 /// All methods.
-pub const VERIFY_METHODS: [VerifyRow; 18] = [
+pub const VERIFY_METHODS: [VerifyRow; 17] = [
     row(VerifyMethod::Md5, "md5", 2, 16),
     row(VerifyMethod::Crc32c, "crc32c", 5, 4),
     row(VerifyMethod::Crc32cIntel, "crc32c-intel", 6, 4),
@@ -148,7 +146,6 @@ pub const VERIFY_METHODS: [VerifyRow; 18] = [
     row(VerifyMethod::Crc16, "crc16", 7, 2),
     row(VerifyMethod::Crc7, "crc7", 8, 1),
     row(VerifyMethod::Sha1, "sha1", 16, 20),
-    row(VerifyMethod::Sha256, "sha256", 9, 64),
     row(VerifyMethod::Sha512, "sha512", 10, 128),
     row(VerifyMethod::Sha3_224, "sha3-224", 11, 28),
     row(VerifyMethod::Sha3_256, "sha3-256", 12, 32),
