@@ -26,10 +26,11 @@ pub(crate) fn all(
 ) -> (Vec<JobRecord>, Option<Error>) {
     std::thread::scope(|scope| {
         let begun = left.into_iter().zip(copies).map(|((record, written), copy)| {
+            let shared = is_shared(copy, copies);
             let thread = written.map(|written| {
                 std::thread::Builder::new()
                     .name(format!("verify {}", copy.plan.name))
-                    .spawn_scoped(scope, move || read_back(copy, written, clock, interruption))
+                    .spawn_scoped(scope, move || read_back(copy, written, shared, clock, interruption))
             });
             (record, thread)
         });
@@ -57,10 +58,24 @@ pub(crate) fn all(
     })
 }
 
+/// Whether other copies or jobs write to its files, or to its export.
+fn is_shared(copy: &JobCopy, copies: &[JobCopy]) -> bool {
+    let place = |copy: &JobCopy| -> Vec<_> {
+        let paths = copy.targets.iter().map(|target| target.path.clone());
+        paths.filter(|path| !path.as_os_str().is_empty()).collect()
+    };
+    let own = place(copy);
+    copies.iter().filter(|other| !std::ptr::eq(*other, copy) && other.plan.access.changes()).any(|other| {
+        let same = copy.plan.uri.is_some() && other.plan.uri == copy.plan.uri;
+        same || place(other).iter().any(|path| own.contains(path))
+    })
+}
+
 /// Reads back what one copy has written: what was checked, and the failure that ended it.
 fn read_back(
     copy: &JobCopy,
     written: Written,
+    shared: bool,
     clock: Hertz,
     interruption: &Interruption,
 ) -> Result<(Verified, Option<Error>)> {
@@ -73,7 +88,7 @@ fn read_back(
     let (blocks, payload) = blocks(written);
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::<Control>::default(), clock);
     let before = payload.verified;
-    worker.carry(&plan, payload.reading_back(&plan));
+    worker.carry(&plan, payload.reading_back(&plan, shared));
     let outcome = with_engine(&copy, clock, |engine| {
         for (done, batch) in (0..).step_by(BATCH).zip(blocks.chunks(BATCH)) {
             if interruption.is_requested() {

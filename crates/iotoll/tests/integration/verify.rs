@@ -124,6 +124,8 @@ fn what_is_read_back_is_counted() {
         ("number_ios=5", 0, 5),
         ("runtime=300ms\ntime_based\nrate_iops=20", 0, 0),
         ("rw=trimwrite", 0, 12),
+        // Both copies write all blocks.
+        ("numjobs=2\ngroup_reporting", 0, 24),
         ("rw=write\nbs=3000\nbuffer_compress_percentage=50", 0, 16),
     ];
     let engines = ["psync", "sync", "libaio\niodepth=4", "io_uring\niodepth=4"];

@@ -44,6 +44,8 @@ pub struct Payload {
     /// Numbers of writes that were not read back yet, in order.
     numbers: VecDeque<u64>,
     names: Vec<String>,
+    /// Other copies of the job may write the same blocks, so that a block need not be this one's.
+    shared: bool,
     /// Wrong blocks are counted, and do not end the job.
     goes_on: bool,
     fatal: bool,
@@ -138,6 +140,7 @@ impl Payload {
             due: Arc::default(),
             numbers: VecDeque::with_capacity(backlog),
             names: names.collect(),
+            shared: plan.copies > 1 && (plan.uri.is_some() || !plan.target.files.is_empty()),
             goes_on: (plan.errors.goes_on.after_checks() || ignored) && !verify.fatal,
             fatal: verify.fatal,
             dump: verify.dump,
@@ -148,8 +151,9 @@ impl Payload {
         }))
     }
 
-    /// The same job reads back what it wrote.
-    pub fn reading_back(mut self, plan: &JobPlan) -> Self {
+    /// The same job reads back what it wrote, also into files that others wrote to.
+    pub fn reading_back(mut self, plan: &JobPlan, shared: bool) -> Self {
+        self.shared |= shared;
         self.checks = if plan.verify.method == Some(VerifyMethod::Null) { Checks::None } else { Checks::All };
         self
     }
@@ -223,7 +227,7 @@ impl Payload {
         let due = self.due.load(Relaxed);
         if due > 0 {
             self.due.store(due - 1, Relaxed);
-            return Some(Expected { number: self.numbers.pop_front() });
+            return Some(Expected { number: self.numbers.pop_front().filter(|_| !self.shared) });
         }
         (self.checks == Checks::All).then_some(Expected { number: None })
     }

@@ -89,7 +89,7 @@ fn a_wrong_block_is_counted_and_named() {
     for (block, memory) in (0..).zip(&mut memory) {
         payload.before_write(&request(Kind::Write, block), memory);
     }
-    let mut payload = payload.reading_back(&plan);
+    let mut payload = payload.reading_back(&plan, false);
     memory[2][100] ^= 1;
     // The third write is lost: what is there is right in itself, but older.
     payload.expect([0, 1, 2, 4]);
