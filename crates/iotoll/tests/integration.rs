@@ -18,6 +18,7 @@ mod integration {
     mod comparisons_fail;
     mod comparisons_stored;
     mod conditions;
+    mod contents;
     mod demo_and_doctor;
     mod devices;
     mod documented_commands;
@@ -62,5 +63,6 @@ mod integration {
     mod toggles;
     mod transfers;
     mod unread;
+    mod verify;
     mod what_is_counted;
 }

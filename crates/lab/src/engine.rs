@@ -1,6 +1,7 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
 mod allocation;
+mod carrying;
 mod control;
 pub(crate) mod files_in_loop;
 mod immediate;
@@ -22,6 +23,7 @@ mod work;
 pub mod worker;
 
 use crate::error::{Error, Result};
+use crate::workload::payload::fill_once;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use files_in_loop::opens_in_loop;
 use immediate::Immediate;
@@ -127,7 +129,7 @@ fn slot_bytes(plan: &JobPlan) -> usize {
     usize::try_from(plan.buffer_bytes()).unwrap_or(usize::MAX).next_multiple_of(4096)
 }
 
-/// Memory of `count` slots, filled with data that neither compresses nor repeats.
+/// Memory of `count` slots, filled with data that neither compresses nor repeats, unless the job has other content.
 fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
     let length = slot_bytes(plan).checked_mul(count as usize);
@@ -139,7 +141,7 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     } else {
         AlignedBuffer::zeroed(length).map_err(failed)?
     };
-    target::fill_with_noise(&mut buffer, &mut 0x5eed);
+    fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed))?;
     Ok(buffer)
 }
 

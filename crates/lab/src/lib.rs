@@ -33,6 +33,7 @@ pub mod placing;
 pub mod probe;
 mod proc_files;
 pub mod progress;
+mod read_back;
 pub mod run;
 pub mod service;
 pub mod session;

@@ -8,6 +8,7 @@ use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
 use crate::progress::{Observer, Progress, iops};
+use crate::read_back;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
@@ -115,7 +116,10 @@ fn measure_phase(
     let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let (jobs, failure) = subject.pool.join();
+    let (jobs, failure) = subject.pool.join_writers();
+    // What was measured is over.
+    let (jobs, wrong) = read_back::all(jobs, copies, sheet.session.clock(), interruption);
+    let failure = failure.or(wrong);
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };

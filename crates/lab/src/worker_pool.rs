@@ -6,13 +6,14 @@ mod steady_watch;
 use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
 use crate::engine::pacing::Flows;
-use crate::engine::worker::{Control, Worker};
+use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::meter::Work;
 use crate::placing::Placing;
 use crate::workload::job_copy::JobCopy;
+use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
 use model::plan::{Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
@@ -73,7 +74,7 @@ pub struct WorkerPool {
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
-    threads: Vec<JoinHandle<JobRecord>>,
+    threads: Vec<JoinHandle<(JobRecord, Option<Written>)>>,
     working: usize,
     failure: Option<Error>,
 }
@@ -162,7 +163,9 @@ impl WorkerPool {
             let _ = tell.send(News::Ended(job, outcome));
             release.pass();
             let thread_nanos = Nanos(ended).since(worker.thread_begin);
-            job_record(&plan, number, &worker, clock, thread_nanos, failed)
+            let ended_well = failed.is_none();
+            let record = job_record(&plan, number, &worker, clock, thread_nanos, failed);
+            (record, if ended_well { worker.written() } else { None })
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -260,7 +263,13 @@ impl WorkerPool {
     }
 
     /// Ends the threads and collects their records, with the first failure.
-    pub fn join(mut self) -> (Vec<JobRecord>, Option<Error>) {
+    pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
+        let (records, failure) = self.join_writers();
+        (records.into_iter().map(|(record, _)| record).collect(), failure)
+    }
+
+    /// The same, each with what is to be read back.
+    pub(crate) fn join_writers(mut self) -> (Vec<(JobRecord, Option<Written>)>, Option<Error>) {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
         (records, self.failure.take())
@@ -325,6 +334,9 @@ pub(crate) fn build_worker(
         ))
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
+    if let Some(payload) = Payload::new(copy, clock)? {
+        worker.carry(plan, payload);
+    }
     if opens_in_loop(plan, copy.targets.len()) {
         worker.open_in_loop(plan, &copy.targets);
     }
@@ -389,8 +401,9 @@ fn job_record(
         write,
         trim,
         syncs: ledger.syncs,
-        errors: u64::from(failed.is_some()),
-        error: failed,
+        verified: worker.verified(),
+        errors: ledger.errors.saturating_add(failed.is_some().into()),
+        error: failed.or_else(|| worker.first_error.clone()),
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
         thread_nanos: Some(thread_nanos),
         syscalls: worker.syscalls,

@@ -2,6 +2,7 @@
 
 pub mod amount;
 pub mod job_copy;
+pub mod payload;
 pub mod permutation;
 pub mod request_source;
 pub(crate) mod shuffler;

@@ -14,7 +14,7 @@ use crate::plan::JobPlan;
 use crate::plan::service::Service;
 use crate::probe::Kind;
 use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
-use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
+use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner, Verified};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
@@ -493,6 +493,10 @@ pub struct JobFinding {
     pub flushes: Option<u64>,
     /// Number of fsync and fdatasync calls.
     pub syncs: u64,
+    /// Blocks that were checked; `null` if the job does not verify. Those that a job reads back when it has written everything are
+    /// not among its I/Os, and their cost is not measured.
+    #[serde(default)]
+    pub verified: Option<Verified>,
     /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
     pub thread_cycles_per_io: Option<f64>,
     /// I/Os per system call; counts system calls that submit, wait for, or do I/O.

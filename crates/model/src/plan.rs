@@ -13,11 +13,13 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, AccessZone, BlockSizes, CallPlan, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
-    Fallocate, FileAdvice, FilePlan, FileSize, Generator, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Medium,
-    MemoryPolicy, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
-    PathSegment, PathSend, PathTxQueue, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates, RegionPlan,
-    RequestPlan, Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, SteadyMetric, SteadyState, Target,
-    ThreadPlan, Together, TxTaskCpus, WriteHint, WriteSync, Zones,
+    Access, AccessZone, BlockSizes, CallPlan, Content, DedupeMode, Depth, Distribution, Duration, ENGINES, Each, Ends,
+    Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn, HEADER_BYTES,
+    IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, MemoryPolicy,
+    Order, Pace, Part, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
+    PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates, RegionPlan, RequestPlan,
+    Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, SteadyMetric, SteadyState, Syncing, Target,
+    ThreadPlan, Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WriteHint,
+    WriteSync, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -403,6 +403,9 @@ pub struct JobRecord {
     pub uncounted: bool,
     /// fsync and fdatasync calls.
     pub syncs: u64,
+    /// Blocks that were checked; `None` if the job does not verify.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
     /// I/Os that failed.
     pub errors: u64,
     /// The first error, in words.
@@ -423,6 +426,31 @@ pub struct JobRecord {
     pub injected_ns: Option<Injected>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
+}
+
+/// Blocks that were read and compared with what was written. Those that a job reads back when it has written everything are neither
+/// in its I/Os nor in its cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verified {
+    /// Blocks.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Blocks that are not as they were written.
+    pub wrong: u64,
+}
+
+impl Verified {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            ios: self.ios.saturating_add(other.ios),
+            bytes: Bytes(self.bytes.0.saturating_add(other.bytes.0)),
+            wrong: self.wrong.saturating_add(other.wrong),
+        }
+    }
 }
 
 impl JobRecord {

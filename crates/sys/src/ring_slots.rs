@@ -102,14 +102,14 @@ impl Slots {
         self.buffer.pointer().wrapping_add(index * self.slot_bytes)
     }
 
-    /// The memory of a slot; `None` while it is in flight.
-    #[cfg(test)]
-    pub(crate) fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
-        let index = usize::try_from(slot).ok()?;
-        if *self.busy.get(index)? {
+    /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
+    pub(crate) fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
+        let (index, length) = (usize::try_from(slot).ok()?, usize::try_from(length).ok()?);
+        if *self.busy.get(index)? || length > self.slot_bytes {
             return None;
         }
-        self.buffer.get_mut(index * self.slot_bytes..(index + 1) * self.slot_bytes)
+        let begin = index * self.slot_bytes;
+        self.buffer.get_mut(begin..begin + length)
     }
 }
 
@@ -140,9 +140,9 @@ mod tests {
         let arena = || AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
         for slot in 0..4 {
-            aio.slots.contents(slot).unwrap().fill(slot as u8 + 1);
+            aio.slots.contents(slot, SLOT as u32).unwrap().fill(slot as u8 + 1);
             aio.stage(slot, &transfer(Way::Write, slot.into()));
-            assert!(aio.slots.contents(slot).is_none(), "a slot in flight belongs to the kernel");
+            assert!(aio.slots.contents(slot, SLOT as u32).is_none(), "a slot in flight belongs to the kernel");
         }
         let mut done = 0;
         while done < 4 {
@@ -170,7 +170,7 @@ mod tests {
             });
             assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, 1));
             for slot in 0..4u32 {
-                assert!(ring.slots.contents(slot).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
+                assert!(ring.slots.contents(slot, SLOT as u32).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
             }
         }
         std::fs::remove_file(path).unwrap();

@@ -249,6 +249,11 @@ impl BlockRing {
         !self.ring.submission().is_empty()
     }
 
+    /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
+    pub fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
+        self.slots.contents(slot, length)
+    }
+
     /// The files, for operations other than transfers.
     pub fn files(&self) -> &[File] {
         &self.slots.files

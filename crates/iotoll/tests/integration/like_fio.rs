@@ -20,11 +20,13 @@ enum Like {
     /// Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by
     /// up to a tenth.
     ByChance,
+    /// The same calls, those that verify in another thread and order.
+    Verifying,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking, Verifying};
 
 /// A job file, its files in KiB, and the comparison.
 type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -81,6 +83,25 @@ const CASES: &[Case] = &[
         "[a]\nrw=write\nsize=16k\nunlink=1\nfilename=x\n[b]\nstonewall\nrw=write\nsize=16k\nfilename=y",
         &[],
         Deliberately([0, 8, 0], [0, 8, 0], "removes x when the measurement ends"),
+    ),
+    ("[a]\nrw=write\nsize=32k\nrefill_buffers\nfilename=x", &[], Fio),
+    ("[a]\nrw=read\nsize=32k\nverify=pattern\nverify_pattern=0x5a\nfilename=x", &[("x", 32)], Fio),
+    ("[a]\nrw=write\nsize=32k\nverify=md5\nfilename=x:y", &[], Verifying),
+    ("[a]\nrw=randwrite\nsize=32k\nverify=crc32c\nverify_interval=512\nfilename=x", &[], Verifying),
+    ("[a]\nrw=write\nsize=32k\nverify=md5\nnumber_ios=3\nfilename=x", &[], Verifying),
+    ("[a]\nrw=write\nsize=32k\nverify=md5\ndo_verify=0\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=32k\nverify=md5\nverify_backlog=4\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=32k\nverify=md5\nverify_backlog=4\nverify_backlog_batch=2\nfilename=x", &[], Verifying),
+    ("[a]\nrw=write\nsize=32k\nverify=null\nfilename=x", &[], Verifying),
+    (
+        "[a]\nrw=write\nsize=32k\nverify=md5\nloops=2\nfilename=x",
+        &[],
+        Deliberately([16, 16, 0], [8, 16, 0], "once, at the end"),
+    ),
+    (
+        "[a]\nrw=write\nsize=32k\nverify=md5\nverify_async=2\nfilename=x",
+        &[],
+        Deliberately([8, 8, 0], [8, 8, 0], "the job's own thread"),
     ),
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
     // Sizes.
@@ -223,7 +244,8 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
             continue;
         };
         let Some(path) = path.strip_prefix(folder).and_then(|path| path.strip_prefix('/')) else { continue };
-        if thread == first {
+        // fio saves the state of a job that verifies.
+        if thread == first || path.ends_with("-verify.state") {
             continue;
         }
         let numbers = arguments.split(')').next().unwrap_or_default();
@@ -344,7 +366,12 @@ fn wrong((job, files, like): &Case) -> Option<String> {
     let reported = |key: &str| finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job[key])).sum::<u64>();
     let reported = [reported("ios"), reported("syncs")];
     let [reads, writes, syncs] = counts(&ours);
-    if reported != [(reads + writes) as u64, syncs as u64] {
+    // What is read back at the end is not among the I/Os; verify=null does not count it.
+    let all = |key: fn(&Value) -> u64| finding["jobs"].as_array().unwrap().iter().map(key).sum::<u64>();
+    let verified = all(|job| job["verified"]["ios"].as_u64().unwrap_or(0));
+    let read = all(|job| whole(&job["read"]["ios"]));
+    let after = if job.contains("verify=null") { reads as u64 } else { verified.saturating_sub(read) };
+    if reported != [(reads + writes) as u64 - after, syncs as u64] {
         return Some(format!("{job}\nreports I/Os and syncs {reported:?}, made {:?}", counts(&ours)));
     }
     let caveats = finding["warnings"].to_string();
@@ -361,6 +388,14 @@ fn wrong((job, files, like): &Case) -> Option<String> {
         ByChance => {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
             lengths(&fio) == lengths(&ours) && calls[0].abs_diff(calls[1]) * 10 <= calls[0]
+        }
+        Verifying => {
+            let all = |threads: &[Vec<String>]| {
+                let mut calls = threads.concat();
+                calls.sort();
+                calls
+            };
+            all(&fio) == all(&ours)
         }
         // Each read is at its place: after an lseek to it, or after the block before it.
         Seeking => counts(&fio) == counts(&ours) && places(&fio) == places(&ours),

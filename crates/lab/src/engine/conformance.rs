@@ -4,10 +4,13 @@ use super::files_in_loop::opens_in_loop;
 use super::ledger::LiveCounters;
 use super::worker::{Control, Worker};
 use super::{Setup, TABLE, open, prepare};
+use crate::worker_pool::build_worker;
+use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target,
+    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify,
+    VerifyMethod,
 };
 use model::unit::{Bytes, Hertz};
 use std::path::Path;
@@ -237,6 +240,36 @@ fn written_data_is_in_the_file() {
         assert_eq!(bytes.len() as u64, BLOCK * BLOCKS);
         let empty = bytes.chunks(BLOCK as usize).filter(|block| block.iter().all(|byte| *byte == 0)).count();
         assert_eq!(empty, 0, "{engine:?} wrote every block once");
+    });
+}
+
+#[test]
+fn every_engine_reads_back_what_it_wrote() {
+    each_engine(|engine, directory| {
+        if engine.medium() == Medium::Nothing || engine.medium() == Medium::Files && !moves_data(engine) {
+            return;
+        }
+        let verify = Verify { method: Some(VerifyMethod::Crc32c), interval: Some(Bytes(512)), ..Verify::default() };
+        let through = |access| {
+            let plan = JobPlan { verify: verify.clone(), ..job(engine, directory, access) };
+            let created = Created::default();
+            let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
+            created.keep();
+            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone() };
+            let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
+            let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
+            engine(&mut worker).map(|()| worker.verified())
+        };
+        assert_eq!(through(Access::Write).unwrap(), None, "{engine:?}");
+        let verified = through(Access::Read).unwrap().unwrap();
+        assert_eq!((verified.ios, verified.bytes, verified.wrong), (BLOCKS, Bytes(BLOCK * BLOCKS), 0), "{engine:?}");
+        if engine.medium() == Medium::Files {
+            use std::os::unix::fs::FileExt;
+            let path = directory.join(format!("{engine:?}.0.0"));
+            std::fs::File::options().write(true).open(path).unwrap().write_all_at(b"x", 5 * BLOCK + 600).unwrap();
+            let error = through(Access::Read).unwrap_err().to_string();
+            assert!(error.contains("at offset 20480, at 20992: the crc32c of its data"), "{error}");
+        }
     });
 }
 

@@ -98,6 +98,10 @@ impl Queue for Uring {
         self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }
 
+    fn with_memory(&mut self, slot: u32, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.ring.contents(slot, length).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.ring.files(), file, what)
     }

@@ -13,6 +13,8 @@ pub struct Ledger {
     pub kinds: [KindLedger; 3],
     /// fsync and fdatasync calls.
     pub syncs: u64,
+    /// I/Os that failed, and did not end the job. They count as I/Os, with no bytes.
+    pub errors: u64,
     /// Start of counting, in ticks.
     pub begin_ticks: u64,
     /// The last completion, in ticks.
@@ -44,6 +46,7 @@ impl Ledger {
         Self {
             kinds: Default::default(),
             syncs: 0,
+            errors: 0,
             begin_ticks,
             end_ticks: begin_ticks,
             stamp_error_sum: 0,
@@ -59,7 +62,7 @@ impl Ledger {
             kind.latency.clear();
             (kind.bytes, kind.short) = (0, 0);
         }
-        self.syncs = 0;
+        (self.syncs, self.errors) = (0, 0);
         (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
         (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);
         if let Some(stages) = &mut self.stages {
@@ -81,6 +84,12 @@ impl Ledger {
         ledger.bytes += u64::from(moved);
         ledger.short += u64::from(moved < asked);
         ledger.latency.record(latency_ticks, 1);
+    }
+
+    /// Counts an I/O that failed.
+    pub fn count_error(&mut self, kind: Kind, latency_ticks: u64) {
+        self.kinds[kind as usize].latency.record(latency_ticks, 1);
+        self.errors += 1;
     }
 
     /// Counts the time of one I/O in each stage between issue and reaping.

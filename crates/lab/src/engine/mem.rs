@@ -53,6 +53,10 @@ impl Perform for Mem {
         request.length.cast_signed()
     }
 
+    fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.buffer.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, _: u32, _: Sync) -> std::io::Result<bool> {
         Ok(true)
     }

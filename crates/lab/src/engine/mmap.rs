@@ -71,6 +71,10 @@ impl Perform for Mapped {
         request.length.cast_signed()
     }
 
+    fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.buffer.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         let Some((file, _)) = self.files.get(file as usize) else { return Ok(false) };
         self.calls += 1;

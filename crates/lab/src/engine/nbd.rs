@@ -8,6 +8,7 @@ use super::traits::{Queue, Stages, Sync};
 use super::worker::Control;
 use super::{OpenEngine, Setup, slot_bytes};
 use crate::error::{Error, Result};
+use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Share, Span};
 use connection::Connection;
@@ -41,6 +42,10 @@ struct Remote<C> {
     silent_since: Option<Instant>,
     control: Arc<Control>,
     uri: String,
+    /// Bytes of a slot.
+    slot: usize,
+    /// The content of a slot, for a job that looks at it.
+    copy: Vec<u8>,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -62,28 +67,27 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     // In this thread, because it also receives the replies.
     let burnt = options.tuning.delay.calibrate();
     match plan.path.tx_queue {
-        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts, burnt)),
+        PathTxQueue::None => split(plan, connect(plan, slots, bytes, options)?, parts, burnt),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
-            Ok(split(plan, joined::join(plan, slots, bytes, options)?, parts, burnt))
+            split(plan, joined::join(plan, slots, bytes, options)?, parts, burnt)
         }
     }
 }
 
 /// The engine, with `parts` requests for the largest I/O, and `burnt` ticks for each.
-fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> OpenEngine {
+fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> Result<OpenEngine> {
     if parts == 1 {
         return ready(plan, client, burnt);
     }
     ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload), burnt)
 }
 
-fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> OpenEngine {
+fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> Result<OpenEngine> {
     let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight as usize);
-    // Fill the slots with data that neither compresses nor repeats.
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
     for place in 0..slots {
-        target::fill_with_noise(&mut noise, &mut seed);
+        fill_once(plan, &mut noise, slot, |memory| target::fill_with_noise(memory, &mut seed))?;
         client.arena().write(client.begin(place, slot), &noise);
     }
     let mut engine = Remote {
@@ -93,14 +97,16 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
         silent_since: None,
         control: Arc::default(),
         uri: uri(plan).to_owned(),
+        slot,
+        copy: noise,
     };
-    Box::new(move |worker| {
+    Ok(Box::new(move |worker| {
         engine.control = worker.control();
         worker.burnt_ticks = worker.burnt_ticks.or(burnt);
         // Make waits as long as requested, not 50 µs longer. If that fails, they are longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
-    })
+    }))
 }
 
 /// The part of the export that a job uses. Asks the server, and refuses the job if the server does not support it.
@@ -302,6 +308,15 @@ impl<C: Connection> Queue for Remote<C> {
     fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
         let count = self.done.len().min(most as usize);
         self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
+    }
+
+    /// Other connections may use the bytes of the arena, so they are copied.
+    fn with_memory(&mut self, slot: u32, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        let begin = self.client.begin(slot as usize, self.slot);
+        let Some(copy) = self.copy.get_mut(..length as usize) else { return };
+        self.client.arena().read(begin, copy);
+        work(copy);
+        self.client.arena().write(begin, copy);
     }
 
     /// One request for both: NBD has only flush.

@@ -1,9 +1,11 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
+mod backlog;
 mod flow;
 mod rates;
 mod thinking;
 
+pub(super) use backlog::{Backlog, Step};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use thinking::Pause;
 
@@ -18,6 +20,8 @@ use thinking::Thinking;
 pub(super) struct Pacing {
     /// A request that waits for its time.
     pub held: Option<Request>,
+    /// What is read back while the job writes.
+    pub backlog: Option<Backlog>,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -83,6 +87,7 @@ impl Pacing {
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
         Self {
             held: None,
+            backlog: Backlog::new(plan),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
@@ -116,6 +121,7 @@ impl Pacing {
             || self.rates.is_in_force()
             || self.least.is_some()
             || self.flow.is_some()
+            || self.backlog.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
             || self.close_sync
@@ -252,6 +258,9 @@ impl Pacing {
         if request.kind == Kind::Write {
             self.writes += 1;
             self.last_written = request.file;
+            if let Some(backlog) = &mut self.backlog {
+                backlog.note_written(request);
+            }
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
                 dirty.begin = dirty.begin.min(request.offset);
                 dirty.end = dirty.end.max(request.offset.saturating_add(request.length.into()));

@@ -41,6 +41,10 @@ impl Perform for Psync {
         }
     }
 
+    fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.buffer.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(&self.files, file, what)
     }

@@ -259,6 +259,11 @@ impl Queue for Exchanges {
         self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }
 
+    /// All requests are sent from one block, each when it is staged.
+    fn with_memory(&mut self, _: u32, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.request.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, _: u32, _: Sync) -> io::Result<bool> {
         Ok(true)
     }

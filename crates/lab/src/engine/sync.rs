@@ -52,6 +52,10 @@ impl Perform for Positioned {
         result_of(outcome.map_err(Into::into))
     }
 
+    fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.buffer.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         let Some((file, _)) = self.files.get(file as usize) else { return Ok(false) };
         sync_file(std::slice::from_ref(file), 0, what)

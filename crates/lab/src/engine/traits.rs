@@ -8,6 +8,8 @@ use std::io;
 pub trait Perform {
     /// Bytes moved, or minus the error number.
     fn perform(&mut self, request: &Request) -> i32;
+    /// Passes the memory of the next or last I/O of this length to `work`, if the engine has one.
+    fn with_memory(&mut self, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
     /// Makes what was written to a file durable. Returns whether that took a call or a request.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
     /// Puts a file at this index, and returns the one that was there, for jobs that open files in the loop.
@@ -29,6 +31,8 @@ pub trait Queue {
     /// Takes completed requests: slot, bytes moved or minus the error number, and the times of its stages if the engine
     /// measures them.
     fn reap(&mut self, most: u32, each: impl FnMut(u32, i32, Option<Stages>));
+    /// Passes the memory of a slot that is not in flight to `work`, if the engine has one.
+    fn with_memory(&mut self, _slot: u32, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
     /// As [`Perform::sync`]; called with nothing in flight.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
     /// Submits the batch. Returns whether nothing of it is left, so that a file can be replaced.

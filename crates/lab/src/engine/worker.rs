@@ -5,19 +5,22 @@
 //! separately for each engine, so nothing in them is called through a pointer.
 
 mod interludes;
+mod outcome;
 mod step;
 
+use super::carrying::Carrying;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
 use super::pacing::{FlowShare, Pacing};
 use super::traits::{Perform, Queue};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
-use model::plan::{Access, Depth, InjectAt, JobPlan};
+use model::plan::{Access, Depth, Errors, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
-use std::io;
+pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
 use step::Next;
@@ -62,6 +65,19 @@ pub struct Worker {
     pass_began: bool,
     /// `fill_device`: a full device ends the job well.
     fills: bool,
+    /// What is written, and whether it is read back right, if the job says so.
+    payload: Option<Box<Payload>>,
+    /// The source before its first request, to read back what was written.
+    first: Option<Box<RequestSource>>,
+    /// Requests drawn, or sure to be. It may wrap in a job that only time ends.
+    drawn: u64,
+    /// All requests of the job were issued.
+    complete: bool,
+    /// Errors that do not end the job.
+    errors: Errors,
+    /// Writes that failed, and the first error, if they did not end the job.
+    failed_writes: Vec<(u32, u64)>,
+    pub first_error: Option<String>,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
     pub ledger: Ledger,
@@ -124,6 +140,13 @@ impl Worker {
             files: None,
             pass_began: false,
             fills: plan.files.making.fill,
+            payload: None,
+            first: None,
+            drawn: 0,
+            complete: false,
+            errors: plan.errors.clone(),
+            failed_writes: Vec::new(),
+            first_error: None,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             syscalls: None,
@@ -207,7 +230,14 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.direct_loop(engine).or_else(|error| self.filled(error));
+        let outcome = match self.payload.take() {
+            None => self.direct_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.direct_loop(&mut Carrying::new(engine, &mut payload, 0));
+                self.put_back(payload, outcome)
+            }
+        };
+        let outcome = outcome.or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -243,6 +273,7 @@ impl Worker {
                         self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
+                    Next::Settle => continue,
                     Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
@@ -276,7 +307,14 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = self.queued_loop(engine).or_else(|error| self.filled(error));
+        let outcome = match self.payload.take() {
+            None => self.queued_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
+                self.put_back(payload, outcome)
+            }
+        };
+        let outcome = outcome.or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -364,7 +402,7 @@ impl Worker {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
                 }
-                Some(Next::Issue(_) | Next::Count) | None => continue,
+                Some(Next::Issue(_) | Next::Count | Next::Settle) | None => continue,
             }
             stamp = ticks();
             looked = stamp;
@@ -415,11 +453,6 @@ impl Worker {
         failure.map_or(Ok(()), Err)
     }
 
-    #[cold]
-    fn hand_over_failed(&self, error: io::Error) -> Error {
-        Error::job(&self.job, "submitting I/O", error)
-    }
-
     /// Counts one result, and returns the bytes that it moved.
     #[inline(always)]
     fn count(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
@@ -427,24 +460,10 @@ impl Worker {
         const LARGEST: u32 = u32::MAX - 4095;
         let moved = result.cast_unsigned();
         if moved.wrapping_sub(1) >= LARGEST {
-            return Err(self.request_failed(request, result));
+            return self.failed(request, result, latency);
         }
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
-    }
-
-    #[cold]
-    fn request_failed(&self, request: &Request, result: i32) -> Error {
-        let verb = ["read", "write", "trim"][request.kind as usize];
-        let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
-        let error = match result {
-            0 => io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "nothing was moved: the file ends before (was it truncated?)",
-            ),
-            error => io::Error::from_raw_os_error(-error),
-        };
-        Error::job(&self.job, what, error)
     }
 
     #[inline(always)]
@@ -493,6 +512,7 @@ impl Worker {
         let passes = self.source.passes();
         self.sure = self.source.following().min(self.ios_left);
         self.ios_left -= self.sure;
+        self.drawn = self.drawn.wrapping_add(self.sure);
         if self.source.passes() != passes {
             self.manners.begin_pass();
             self.pass_began = true;
@@ -511,7 +531,7 @@ impl Worker {
         if self.paced {
             return self.next_mannered(now);
         }
-        if self.has_more() { Next::Issue(self.draw()) } else { self.finish() }
+        if self.has_more() { Next::Issue(self.draw()) } else { self.complete() }
     }
 
     /// The end of the ramp starts the counting, the end of the runtime ends the job.
@@ -521,6 +541,7 @@ impl Worker {
             return self.finish();
         }
         self.begin_counting(now);
+        self.drawn = self.drawn.wrapping_sub(self.sure);
         (self.ios_left, self.sure) = (self.most_ios, 0);
         self.manners.count_anew();
         self.alarm = self.deadline(now);

@@ -77,6 +77,8 @@ pub struct RequestSource {
     to_write: Option<Request>,
     /// What replaces the cursors of a job with several sizes, or another order than plainly sequential or random.
     varied: Option<Box<Varied>>,
+    /// These requests, the last one first, instead of drawn ones.
+    listed: Option<Vec<Request>>,
     amount: Amount,
     /// Passes do not end with these bytes, so each cursor goes back by itself.
     wraps: bool,
@@ -145,6 +147,7 @@ impl RequestSource {
             rolled: None,
             to_write: None,
             varied,
+            listed: None,
             wraps: false,
             amount,
             issued: 0,
@@ -167,6 +170,13 @@ impl RequestSource {
     /// block are done there, and with several files all begin again together.
     fn wraps(&self) -> bool {
         self.amount.is_endless() && self.cursors.len() == 1
+    }
+
+    /// Only these requests follow, the last one first.
+    pub fn list(&mut self, requests: Vec<Request>) {
+        // The one access whose requests do not all come from cursors.
+        self.access = Access::TrimWrite;
+        self.listed = Some(requests);
     }
 
     pub fn files(&self) -> usize {
@@ -193,6 +203,9 @@ impl RequestSource {
     /// How many requests certainly follow, at least one unless the job is done. Begins another pass if this one is
     /// over.
     pub fn following(&mut self) -> u64 {
+        if let Some(listed) = &self.listed {
+            return listed.len() as u64;
+        }
         while self.is_spent() || !self.has_room() {
             let moved = std::mem::take(&mut self.issued);
             self.passes += 1;
@@ -324,6 +337,9 @@ impl RequestSource {
     }
 
     fn trim_then_write(&mut self) -> Request {
+        if let Some(request) = self.listed.as_mut().and_then(Vec::pop) {
+            return request;
+        }
         if let Some(request) = self.to_write.take() {
             self.issued += u64::from(request.length);
             return request;
@@ -393,7 +409,7 @@ fn uses(access: Access, kind: Kind) -> bool {
 }
 
 /// Repeatable jobs start from a constant, as fio's do; each job and copy has its own sequence.
-fn seed(plan: &JobPlan, copy: u32) -> u64 {
+pub(super) fn seed(plan: &JobPlan, copy: u32) -> u64 {
     let mut seed = match (plan.seed, plan.repeatable) {
         (Some(seed), _) => seed,
         (None, true) => 0x1071_0001,

@@ -1,7 +1,9 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
 mod calls;
+mod content;
 mod engine;
+mod errors;
 mod files;
 mod pace;
 mod path_plan;
@@ -10,6 +12,7 @@ mod region;
 mod requests;
 mod thread;
 mod together;
+mod verify;
 
 use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
@@ -17,7 +20,9 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use calls::CallPlan;
+pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
+pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
@@ -31,6 +36,7 @@ pub use requests::{
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
+pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -137,6 +143,15 @@ pub struct JobPlan {
     /// Rates in bytes, least rates, and how pauses are made.
     #[serde(default, skip_serializing_if = "Pace::is_default")]
     pub pace: Pace,
+    /// What it writes.
+    #[serde(default, skip_serializing_if = "Content::is_default")]
+    pub content: Content,
+    /// Whether what was written is read back right.
+    #[serde(default, skip_serializing_if = "Verify::is_default")]
+    pub verify: Verify,
+    /// Errors that do not end it.
+    #[serde(default, skip_serializing_if = "Errors::is_default")]
+    pub errors: Errors,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// How its engine asks the kernel.
@@ -236,6 +251,9 @@ impl Default for JobPlan {
             registered_files: None,
             rates: Rates::default(),
             pace: Pace::default(),
+            content: Content::default(),
+            verify: Verify::default(),
+            errors: Errors::default(),
             cpus_allowed: Vec::new(),
             calls: CallPlan::default(),
             thread: ThreadPlan::default(),

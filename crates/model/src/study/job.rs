@@ -4,7 +4,7 @@ use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
 use crate::plan::JobPlan;
-use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError};
+use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError, Verified};
 use crate::unit::{Hertz, Nanos, Ticks};
 
 /// Number of I/Os beyond a percentile p that it needs (docs/method/latency.md: 10/(1 − p) in total).
@@ -102,6 +102,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
         flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
+        verified: jobs.iter().filter_map(|job| job.verified).reduce(Verified::and),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
         latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),

@@ -11,9 +11,10 @@ pub use profiled::profiled;
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
-use model::record::{Exit, Outcome, TaskOwner};
+use model::record::{Exit, Outcome, TaskOwner, Verified};
 use model::stats::Estimate;
 use model::stored::{StoredFinding, UnpairedChange};
+use model::unit::Bytes;
 use model::warning::{Code, Warning};
 
 /// All findings with their names.
@@ -245,6 +246,7 @@ pub fn two_phases() -> RunFinding {
     mixed.trim = DirectionFinding { ios: 12, ..DirectionFinding::default() };
     mixed.copies = 4;
     mixed.syncs = 412;
+    mixed.verified = Some(Verified { ios: 2048, bytes: Bytes(8 << 20), wrong: 0 });
     RunFinding {
         title: "layout, mixed".to_owned(),
         phases: vec![phase("layout"), PhaseFinding { wall_seconds: 30.0, ..phase("mixed") }],

@@ -4,6 +4,7 @@ use super::{SHOWN, conditions};
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, Scale};
 use model::finding::{JobFinding, RunFinding};
+use model::record::Verified;
 
 /// One row for each job, and its first error.
 pub fn block(finding: &RunFinding) -> Block {
@@ -78,11 +79,22 @@ fn own_cycles(scale: Option<Scale>, job: &JobFinding) -> String {
     }
 }
 
+/// Blocks that were checked, and whether that is outside of what was measured.
+fn verified_in_words(job: &JobFinding, verified: Verified) -> String {
+    let wrong = if verified.wrong > 0 { format!(", of which {} are wrong", verified.wrong) } else { String::new() };
+    let when = if job.read.ios == 0 { " after the measurement" } else { "" };
+    format!("verified {} blocks{when}{wrong}", verified.ios)
+}
+
 /// Properties that most jobs do not have.
 fn remarks(job: &JobFinding) -> Option<String> {
     let mut parts = Vec::new();
     if job.syncs > 0 {
         parts.push(format!("{} fsync or fdatasync calls", job.syncs));
+    }
+    parts.extend(job.verified.map(|verified| verified_in_words(job, verified)));
+    if job.errors > 1 {
+        parts.push(format!("{} errors", job.errors));
     }
     parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);

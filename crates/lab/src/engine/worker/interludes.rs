@@ -1,7 +1,7 @@
 //! What the loop does between requests, if the job asks for it: pauses, syncs, and files that are opened and closed.
 
 use super::super::files_in_loop::FilesInLoop;
-use super::super::pacing::Pause;
+use super::super::pacing::{Backlog, Pause, Step};
 use super::super::traits::Sync;
 use super::Worker;
 use super::step::{Next, Rest};
@@ -23,11 +23,6 @@ impl Worker {
     /// Those of the engine and of the files that the loop opens.
     pub(super) fn syscalls_so_far(&self, engine: Option<u64>) -> Option<u64> {
         engine.map(|calls| calls + self.files.as_ref().map_or(0, |files| files.calls))
-    }
-
-    #[cold]
-    pub(super) fn too_slow(&self, why: String) -> Error {
-        Error::job(&self.job, "keeping its rate", io::Error::other(why))
     }
 
     /// Syncs the files that are due, and counts each call.
@@ -66,6 +61,19 @@ impl Worker {
         if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
     }
 
+    /// A read of the backlog: its file is open, because it was written there.
+    fn place(&self, request: Request) -> Next {
+        let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
+        Next::Issue(Request { file: place.unwrap_or(request.file), ..request })
+    }
+
+    /// All requests were issued.
+    #[cold]
+    pub(super) fn complete(&mut self) -> Next {
+        self.complete = true;
+        self.finish()
+    }
+
     #[cold]
     pub(super) fn finish(&mut self) -> Next {
         if self.manners.last_sync() || self.manners.close_sync() { Next::Sync } else { Next::Done }
@@ -89,13 +97,18 @@ impl Worker {
 
     pub(super) fn next_mannered(&mut self, now: u64) -> Next {
         if self.manners.held.is_none() {
+            match self.manners.backlog.as_mut().and_then(Backlog::step) {
+                Some(Step::Settle) => return Next::Settle,
+                Some(Step::Read(request)) => return self.place(request),
+                None => {}
+            }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
             if within && self.manners.due_sync() {
                 return Next::Sync;
             }
             if !self.has_more() {
-                return self.finish();
+                return self.complete();
             }
             if std::mem::take(&mut self.pass_began)
                 && let Some(Err(error)) = self.files.as_mut().map(|files| files.begin_pass())
@@ -140,6 +153,7 @@ impl Worker {
         } else {
             // The ramp ended while this request waited for its time.
             self.ios_left = self.ios_left.saturating_sub(1);
+            self.drawn = self.drawn.wrapping_add(1);
         }
         Next::Issue(Request { file: place, ..request })
     }

@@ -13,6 +13,8 @@ pub(super) enum Next {
     Sync,
     /// Open this file, whose request is held.
     Open(u32),
+    /// Go on when nothing is in flight.
+    Settle,
     /// The ramp has ended: start counting.
     Count,
     /// End the job with this error, with nothing in flight.

@@ -33,7 +33,11 @@ fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
     let mut options = OpenOptions::new();
     // Access times are updated, as for fio and most programs: the cost of that is part of a read.
     // A mapping that is written is read, too.
-    options.read(reads(plan) || plan.engine == EngineKind::Mmap).write(writes(plan)).create(make).truncate(false);
+    options
+        .read(reads(plan) || plan.verify.reads_between() || plan.engine == EngineKind::Mmap)
+        .write(writes(plan))
+        .create(make)
+        .truncate(false);
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, plan.direct);
     flags |= match opening.sync {

@@ -1,5 +1,6 @@
 //! All options, in the order in which help lists them: a table for each subject, then those of single engines.
 
+mod content;
 mod engines;
 mod file_calls;
 mod files;
@@ -12,8 +13,11 @@ mod requests;
 mod sizes;
 mod thread;
 mod together;
+mod verify;
 
 use super::JobOption;
+
+const GIB: u64 = 1 << 30;
 
 /// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
 /// I/O.
@@ -21,11 +25,13 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 12] = [
+const SUBJECTS: [(&str, &[JobOption]); 14] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
     ("Positions of requests", positions::OPTIONS),
+    ("What is written", content::OPTIONS),
+    ("Whether it is read back right", verify::OPTIONS),
     ("Files", files::OPTIONS),
     ("Making, opening and syncing files", file_calls::OPTIONS),
     ("Pace and length", pace::OPTIONS),

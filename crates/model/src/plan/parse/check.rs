@@ -5,6 +5,7 @@
 
 mod files;
 mod requests;
+mod verified;
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
@@ -37,7 +38,8 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| files::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
-        .or_else(|| requests::zones(&draft.job));
+        .or_else(|| requests::zones(&draft.job))
+        .or_else(|| verified::complaint(&draft));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
         return Err(refuse(&draft, option, section, reason));
@@ -48,6 +50,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
+    verified::without_writing(&mut draft.job);
     Ok(draft.job)
 }
 
@@ -218,10 +221,12 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
                  fio calls it for one file, the next in turn"
         )
     });
-    let end = (job.end_fsync && job.access.writes() && (loops > 1 || exceeds(io_size)) && !job.duration.time_based)
+    let passes = (loops > 1 || exceeds(io_size)) && !job.duration.time_based;
+    let end = (job.end_fsync && job.access.writes() && passes)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let requests = requests::unlike_fio(job);
     let all = requests.chain([mix, each, end, files::closed_once(job)].into_iter().flatten());
+    let all = all.chain(verified::unlike_fio(job, passes));
     all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 

@@ -275,12 +275,12 @@ fn options_without_effect_are_caveats() {
 #[test]
 fn unknown_options_can_be_ignored_but_not_bad_values() {
     let settings = Settings { unknown_options: UnknownOptions::Ignore, ..Settings::default() };
-    let plan = job_file("f", "[global]\nverify=md5\n[a]\n[b]\niodepht=4\n", &settings).unwrap();
+    let plan = job_file("f", "[global]\ncgroup=x\n[a]\n[b]\niodepht=4\n", &settings).unwrap();
     let messages: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
     assert_eq!(
         messages,
         [
-            (Code::OptionIgnored, "f:2: option 'verify': known to fio, not supported yet"),
+            (Code::OptionIgnored, "f:2: option 'cgroup': known to fio, not supported yet"),
             (Code::OptionIgnored, "f:5: option 'iodepht': unknown; did you mean 'iodepth'?"),
         ]
     );
@@ -307,13 +307,13 @@ fn overrides_come_last_and_are_checked() {
 
 #[test]
 fn all_that_is_wrong_is_said_at_once() {
-    let text = "[global]\nverify_interval=512\nbs=x\n[a]\nwrite_lat_log=l\nsize=1m\n[b]\nioengine=rados\n[c]\nsize=1k\nbs=4k\n";
+    let text = "[global]\ncgroup=x\nbs=x\n[a]\nstats=0\nsize=1m\n[b]\nioengine=rados\n[c]\nsize=1k\nbs=4k\n";
     let refused = job_file("f", text, &Settings::default()).unwrap_err();
     let lines: Vec<String> = refused.errors().map(ToString::to_string).collect();
     let begins = [
-        "f:2: option 'verify_interval'",
+        "f:2: option 'cgroup'",
         "f:3: option 'bs'",
-        "f:5: option 'write_lat_log'",
+        "f:5: option 'stats'",
         "f:8: option 'ioengine'",
         "f:11: option 'bs'",
     ];
@@ -325,7 +325,7 @@ fn all_that_is_wrong_is_said_at_once() {
             "no I/O depends on 1 of these 5 lines, which say so; to measure fio itself with this job: iotoll cost -- fio …"
         )
     );
-    let harmless = job_file("f", "[a]\nwrite_lat_log=l\n", &Settings::default()).unwrap_err();
+    let harmless = job_file("f", "[a]\nstats=0\n", &Settings::default()).unwrap_err();
     assert!(harmless.advice().is_some_and(|advice| advice.contains("--ignore-unknown runs the job without")));
     let misspelled = job_file("f", "[a]\niodepht=4\n[b]\niodepht=4\n", &Settings::default()).unwrap_err();
     assert_eq!((misspelled.errors().count(), misspelled.advice()), (2, None));
@@ -441,4 +441,45 @@ fn zones_and_blocks_that_cannot_be_are_named() {
     assert!(
         file("[a]\nfilename=x\nrw=trim\nbs=2300m\n").is_ok() && file("[a]\nioengine=null\nsize=8g\nbs=3g\n").is_ok()
     );
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused() {
+    for (options, words) in [
+        ("verify_only", "no effect without verify"),
+        ("verify=pattern", "verify_pattern=0xdeadface"),
+        ("ioengine=null\nsize=1m\nverify=md5", "keeps nothing"),
+        ("verify=md5\nverify_only\nrw=randrw", "rw=write or randwrite"),
+        ("verify=md5\nrw=randrw\nrate_iops=10", "use do_verify=0"),
+        ("verify=sha512\nbs=256", "needs 296 bytes"),
+        ("verify=md5\nverify_offset=48", "at 56 to 4040 of 4k bytes"),
+        ("verify=md5\nverify_offset=4041", "at 56 to 4040 of 4k bytes"),
+        ("verify=md5\nbs=100\nverify_offset=60", "no other place in 100 bytes"),
+        ("verify_state_load=1", "random numbers"),
+    ] {
+        let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));
+        assert!(refused.contains(words) && refused.starts_with("f:"), "{options}: {refused}");
+    }
+}
+
+#[test]
+fn a_job_that_only_verifies_reads() {
+    let job = job("[a]\nrw=randwrite\nbs=4k,8k\nverify=crc32c\nverify_only\n");
+    assert_eq!((job.access, job.order, job.block_sizes.read), (Access::Read, Order::Random, Bytes(8192)));
+    assert_eq!(crate::plan::VerifyMethod::Crc32c.header(), Some(44));
+}
+
+#[test]
+fn where_verifying_differs_from_fio_is_said() {
+    let warnings = |options: &str| {
+        let plan = file(&format!("[a]\nrw=write\nsize=1m\n{options}\n")).unwrap();
+        plan.warnings.iter().map(|warning| warning.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(warnings("verify=md5\nverify_state_save=0\nverify_fatal=1\nverify_dump=1"), "");
+    assert_eq!(warnings("refill_buffers\nbuffer_compress_percentage=50\ndedupe_percentage=30"), "");
+    assert!(warnings("verify=md5\nverify_async=2\nverify_async_cpus=0").contains("the job's own thread"));
+    assert!(warnings("verify=md5\nverify_state_save=1").contains("no state is saved"));
+    assert!(warnings("verify=md5\nloops=2").contains("once, at the end"));
+    assert_eq!(warnings("verify=md5\nloops=2\ndo_verify=0"), "");
+    assert!(warnings("ioengine=null\nzero_buffers").contains("writes nothing"));
 }

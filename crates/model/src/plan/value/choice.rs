@@ -2,8 +2,8 @@
 
 use super::Wrong;
 use crate::plan::job::{
-    Access, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, Order, PATTERNS, RateProcess, Sequencer,
-    WriteHint, WriteSync,
+    Access, DedupeMode, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, GoesOn, Order, PATTERNS,
+    RateProcess, Sequencer, VERIFY_METHODS, VerifyMethod, WriteHint, WriteSync,
 };
 use crate::plan::nearest::nearest;
 
@@ -34,6 +34,34 @@ impl Choice for Ends {
 impl Choice for RateProcess {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("linear", Self::Linear), ("poisson", Self::Poisson)]
+    }
+}
+
+impl Choice for DedupeMode {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("repeat", Self::Repeat), ("working_set", Self::WorkingSet)]
+    }
+}
+
+impl Choice for Option<VerifyMethod> {
+    fn words() -> Vec<(&'static str, Self)> {
+        let methods = VERIFY_METHODS.iter().map(|row| (row.word, Some(row.method)));
+        [("0", None), ("none", None)].into_iter().chain(methods).collect()
+    }
+}
+
+impl Choice for GoesOn {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("read", Self::Read),
+            ("write", Self::Write),
+            ("io", Self::Io),
+            ("verify", Self::Verify),
+            ("all", Self::All),
+            ("0", Self::None),
+            ("1", Self::All),
+        ]
     }
 }
 

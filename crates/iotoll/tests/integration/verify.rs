@@ -1,0 +1,164 @@
+//! fio reads what iotoll wrote, and the reverse; wrong blocks are found.
+
+use super::iotoll::{Folder, whole};
+use super::machine::{has, skip};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// All methods but null, which checks nothing.
+const METHODS: [&str; 16] = [
+    "md5",
+    "crc32c",
+    "crc32c-intel",
+    "crc64",
+    "crc32",
+    "crc16",
+    "crc7",
+    "sha1",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+    "meta",
+    "pattern",
+];
+
+/// Other headers than one in front of each block of noise.
+const PLACES: [&str; 3] =
+    ["verify_interval=512\n", "verify_interval=1k\nverify_offset=400\n", "verify_pattern=0x12%o\"ab\"\n"];
+
+const WORK: &str = "filename=x\nsize=48k\nbs=4k\n";
+
+/// fio's exit status with a job file, and what it complains of.
+fn fio(folder: &Folder, job: &str) -> (bool, String) {
+    folder.write("fio.fio", job);
+    let mut fio = Command::new("fio");
+    fio.args(["--output=fio.txt", "fio.fio"]).current_dir(folder.path(".")).stdin(Stdio::null());
+    let output = fio.output().unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A job for each method, and for some with other places of the headers.
+fn jobs() -> Vec<String> {
+    let with = |method: &str, place: &str| format!("verify={method}\n{place}");
+    let plain = METHODS.iter().map(|method| match *method {
+        "pattern" => with("pattern", "verify_pattern=0xdeadface-1\n"),
+        method => with(method, ""),
+    });
+    let placed = ["md5", "sha512"].iter().flat_map(|method| PLACES.iter().map(|place| with(method, place)));
+    let pattern = with("pattern", "verify_pattern=0x12%o\"ab\"\n");
+    plain.chain(placed).chain([pattern]).collect()
+}
+
+/// Sections, one for each job and its file.
+fn sections(first: &str, more: &str) -> String {
+    let sections =
+        jobs().into_iter().enumerate().map(|(number, job)| format!("[j{number}]\nfilename=x{number}\n{job}"));
+    format!("[global]\nsize=48k\nbs=4k\n{first}{more}") + &sections.collect::<String>()
+}
+
+fn assert_verified(finding: &Value) {
+    let all = jobs();
+    let found = finding["jobs"].as_array().unwrap();
+    assert_eq!(found.len(), all.len());
+    for (job, options) in found.iter().zip(all) {
+        let counts =
+            [&job["ios"], &job["verified"]["ios"], &job["verified"]["bytes"], &job["verified"]["wrong"]].map(whole);
+        assert_eq!(counts, [12, 12, 48 << 10, 0], "{options}: {job}");
+    }
+}
+
+#[test]
+fn fio_reads_what_iotoll_wrote_and_the_reverse() {
+    if !has("fio") {
+        return skip("fio_reads_what_iotoll_wrote_and_the_reverse", "no fio here");
+    }
+    let folder = Folder::new();
+    assert_verified(&folder.measured_job(&sections("rw=randwrite\n", "")));
+    assert_eq!(fio(&folder, &sections("rw=read\n", "")), (true, String::new()));
+    let folder = Folder::new();
+    assert_eq!(fio(&folder, &sections("rw=write\n", "do_verify=0\n")), (true, String::new()));
+    assert_verified(&folder.measured_job(&sections("rw=randread\n", "")));
+    // A job that only verifies reads the same.
+    assert_verified(&folder.measured_job(&sections("rw=randwrite\n", "verify_only\n")));
+}
+
+#[test]
+fn wrong_blocks_end_a_job_with_their_place() {
+    let folder = Folder::new();
+    folder.measured_job(&format!("[a]\nrw=write\n{WORK}verify=crc32c\ndo_verify=0\n"));
+    let mut bytes = folder.read("x");
+    [8392, 20_000].iter().for_each(|place: &usize| bytes[*place] ^= 0x10);
+    folder.write("x", bytes);
+    let options = "--name=a --filename=x --size=48k --bs=4k --verify=crc32c --background 200ms --no-save";
+    let first = "verify: x: the block of 4096 bytes at offset 8192: the crc32c of its data is ";
+    let failed = |more: &str| {
+        let ended = folder.iotoll(&format!("run {options} --format json {more}")).run();
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        let job = ended.json()["jobs"][0].clone();
+        (job["error"].as_str().unwrap().to_owned(), job)
+    };
+    let (error, _) = failed("--rw=read --verify_dump=1");
+    assert!(error.contains(first) && error.ends_with("(1 of 3 blocks read back so far are wrong)"), "{error}");
+    // Only the job that wrote them knows what should be there.
+    assert!(folder.exists("x.8192.received") && !folder.exists("x.8192.expected"));
+    let (error, job) = failed("--rw=read --continue_on_error=verify");
+    assert!(error.contains(first) && error.ends_with("(2 of 12 blocks read back so far are wrong)"), "{error}");
+    assert_eq!([&job["ios"], &job["verified"]["ios"], &job["verified"]["wrong"]].map(whole), [12, 12, 2]);
+}
+
+/// The reads of a backlog are I/Os of the job, those at the end are not; the counts of all say so.
+#[test]
+fn what_is_read_back_is_counted() {
+    let cases = [
+        ("verify_backlog=4", 12, 12),
+        ("verify_backlog=5", 10, 12),
+        ("verify_backlog=5\nverify_backlog_batch=2", 8, 12),
+        ("verify=null", 0, 0),
+        ("do_verify=0", 0, 0),
+        ("direct=1", 0, 12),
+        ("loops=2", 0, 12),
+        ("norandommap\nloops=3", 0, 12),
+        ("number_ios=5", 0, 5),
+        ("runtime=300ms\ntime_based\nrate_iops=20", 0, 0),
+        ("rw=trimwrite", 0, 12),
+        // Both copies write all blocks.
+        ("numjobs=2\ngroup_reporting", 0, 24),
+        ("rw=write\nbs=3000\nbuffer_compress_percentage=50", 0, 16),
+    ];
+    let engines = ["psync", "sync", "libaio\niodepth=4", "io_uring\niodepth=4"];
+    let mut job = "[global]\nsize=48k\nbs=4k\nrw=randwrite\nverify=md5\n".to_owned();
+    let all: Vec<_> = engines.iter().flat_map(|engine| cases.map(|case| (engine, case))).collect();
+    for (number, (engine, (options, ..))) in all.iter().enumerate() {
+        job += &format!("[j{number}]\nfilename=x{number}\nioengine={engine}\n{options}\n");
+    }
+    let finding = Folder::new().measured_job(&job);
+    let found = finding["jobs"].as_array().unwrap();
+    assert_eq!(found.len(), all.len());
+    for (job, (engine, (options, reads, verified))) in found.iter().zip(all) {
+        let counted = job["verified"]["ios"].as_u64().unwrap_or(0);
+        let repeats = options.contains("norandommap");
+        assert_eq!(whole(&job["read"]["ios"]), reads, "{engine} {options}");
+        assert!(counted == verified || repeats && (1..=12).contains(&counted), "{engine} {options}: {counted}");
+    }
+}
+
+/// Writes behind the limit of the file's size fail with EFBIG.
+#[test]
+fn errors_that_a_job_names_are_counted() {
+    let folder = Folder::new();
+    let run = |options: &str| {
+        let words = format!("run --name=a --size=48k --bs=4k --rw=write --fallocate=none --filename=x {options}");
+        let run = folder.iotoll(&words).word_list("--no-save --background 200ms --format json");
+        run.under(&["prlimit", "--fsize=32768", "env", "--ignore-signal=XFSZ"]).run()
+    };
+    let counted = run("--ignore_error=,27").json();
+    let job = &counted["jobs"][0];
+    assert_eq!([&job["write"]["ios"], &job["write"]["bytes"], &job["errors"]].map(whole), [12, 32 << 10, 4], "{job}");
+    assert!(job["error"].as_str().unwrap().contains("at offset 32768"), "{job}");
+    for options in ["--ignore_error=27", "--continue_on_error=all"] {
+        assert_eq!(run(options).code, Some(1), "{options}");
+    }
+}

@@ -1,0 +1,374 @@
+//! What a job writes, block by block, and whether what it reads is what was written. Only jobs that ask for it have a payload: others
+//! write their buffers as they were filled once.
+
+mod digest;
+mod filler;
+mod marks;
+mod noise;
+mod repeated;
+
+use super::job_copy::JobCopy;
+use super::request_source::{Kind, Request, seed as job_seed};
+use crate::error::Result;
+use filler::Filler;
+use marks::{Marks, WRONG, Write};
+use model::plan::{Access, JobPlan, Pattern, VerifyMethod, WRONG_BLOCK};
+use model::record::Verified;
+use model::unit::{Bytes, Hertz};
+use repeated::Repeated;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sys::clock::ticks;
+
+/// Blocks that are written to files for the user, at most; one that is wrong is rarely alone.
+const MOST_DUMPS: u64 = 16;
+
+/// The payload of one copy of a job.
+pub struct Payload {
+    fill: Fill,
+    filler: Filler,
+    marks: Option<Marks>,
+    /// A pattern that is the whole block.
+    bare: Option<Repeated>,
+    checks: Checks,
+    clock: Hertz,
+    begin: u64,
+    /// Seeds of this run, so that blocks of an earlier one are recognised.
+    seed: u64,
+    /// Writes so far.
+    written: u64,
+    /// Reads that come next and are to be checked against the write at the front of `numbers`.
+    due: Arc<AtomicU64>,
+    /// Numbers of writes that were not read back yet, in order.
+    numbers: VecDeque<u64>,
+    names: Vec<String>,
+    /// Other copies of the job may write the same blocks, so that a block need not be this one's.
+    shared: bool,
+    /// Wrong blocks are counted, and do not end the job.
+    goes_on: bool,
+    fatal: bool,
+    dump: bool,
+    job: String,
+    /// What was read and checked.
+    pub verified: Verified,
+    /// The first wrong block.
+    pub first_wrong: Option<String>,
+    /// For what should be there.
+    scratch: Vec<u8>,
+}
+
+/// What happens to a block before it is written.
+enum Fill {
+    /// It was filled once.
+    Once,
+    Noise,
+    Scramble,
+    /// The pattern of `verify_pattern`.
+    Pattern(Repeated),
+}
+
+/// Which reads are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    None,
+    /// Those that read back what was written.
+    Due,
+    All,
+}
+
+/// What a read is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// The number of its write, if it is known.
+    number: Option<u64>,
+}
+
+impl Payload {
+    /// `None` if nothing happens to the job's blocks, except that buffers are filled once ([`fill_once`]).
+    ///
+    /// # Errors
+    /// A pattern's file that cannot be read.
+    pub fn new(copy: &JobCopy, clock: Hertz) -> Result<Option<Self>> {
+        let plan = copy.plan;
+        let (content, verify) = (&plan.content, &plan.verify);
+        let checked = verify.method.is_some();
+        let compresses = (1..100).contains(&content.compress_percent);
+        let steady = content.zero || content.pattern.is_some() && content.compress_percent == 0;
+        let fill = match (&verify.pattern, plan.access.writes()) {
+            (_, false) => Fill::Once,
+            (Some(pattern), true) if checked => Fill::Pattern(Repeated::new(&plan.name, "verify_pattern", pattern)?),
+            _ if checked => Fill::Noise,
+            _ if !steady && (content.refill || compresses || content.dedupe_percent > 0) => Fill::Noise,
+            // As in fio, neither a pattern nor what is filled anew is scrambled.
+            _ if content.scramble && content.pattern.is_none() && content.compress_percent == 0 => Fill::Scramble,
+            _ => Fill::Once,
+        };
+        let checks = match plan.access {
+            _ if !checked || verify.method == Some(VerifyMethod::Null) => Checks::None,
+            Access::Read => Checks::All,
+            _ if verify.reads_between() => Checks::Due,
+            _ => Checks::None,
+        };
+        if matches!(fill, Fill::Once) && checks == Checks::None && !(checked && plan.access == Access::Read) {
+            return Ok(None);
+        }
+        let bare = match (&verify.pattern, verify.method) {
+            (Some(pattern), Some(VerifyMethod::Pattern)) => Some(Repeated::new(&plan.name, "verify_pattern", pattern)?),
+            _ => None,
+        };
+        let block = plan.block_sizes.write.0.max(1);
+        let set = copy.targets.iter().map(|target| target.span.length / block).sum();
+        let ignored = plan.errors.ignored.verify.contains(&WRONG_BLOCK);
+        let names = copy.targets.iter().map(|target| match &plan.uri {
+            Some(uri) if target.path.as_os_str().is_empty() => uri.clone(),
+            _ => target.path.display().to_string(),
+        });
+        let longest = usize::try_from(plan.largest_block().0).unwrap_or(0);
+        let backlog = if checks == Checks::Due { verify.backlog as usize + 1 } else { 0 };
+        Ok(Some(Self {
+            fill,
+            filler: Filler::new(plan, job_seed(plan, copy.number), set)?,
+            marks: Marks::new(plan, copy.number),
+            bare,
+            checks,
+            clock,
+            begin: ticks(),
+            seed: sys::clock::monotonic_nanos() ^ u64::from(std::process::id()) << 40 ^ u64::from(copy.number) << 56,
+            written: 0,
+            due: Arc::default(),
+            numbers: VecDeque::with_capacity(backlog),
+            names: names.collect(),
+            shared: plan.copies > 1 && (plan.uri.is_some() || !plan.target.files.is_empty()),
+            goes_on: (plan.errors.goes_on.after_checks() || ignored) && !verify.fatal,
+            fatal: verify.fatal,
+            dump: verify.dump,
+            job: plan.name.clone(),
+            verified: Verified::default(),
+            first_wrong: None,
+            scratch: vec![0; if checked { longest } else { 0 }],
+        }))
+    }
+
+    /// The same job reads back what it wrote, also into files that others wrote to.
+    pub fn reading_back(mut self, plan: &JobPlan, shared: bool) -> Self {
+        self.shared |= shared;
+        self.checks = if plan.verify.method == Some(VerifyMethod::Null) { Checks::None } else { Checks::All };
+        self
+    }
+
+    /// The numbers of the writes that are read back next.
+    pub fn expect(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        self.numbers.clear();
+        self.numbers.extend(numbers);
+        self.due.store(self.numbers.len() as u64, Relaxed);
+    }
+
+    /// The numbers of the writes that were not read back.
+    pub fn numbers(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.numbers).into()
+    }
+
+    /// Counts the reads that are to be checked, where a job reads other blocks too.
+    pub fn due(&self) -> Arc<AtomicU64> {
+        self.due.clone()
+    }
+
+    /// Prepares a block that is about to be written.
+    #[inline]
+    pub fn before_write(&mut self, request: &Request, memory: &mut [u8]) {
+        let number = self.written;
+        self.written += 1;
+        let seed = match &self.fill {
+            Fill::Once => 0,
+            Fill::Noise if self.marks.is_some() => {
+                let seed = self.seed_of(number);
+                self.filler.fill(seed, memory);
+                seed
+            }
+            Fill::Noise => {
+                let seed = self.filler.next_seed();
+                self.filler.fill(seed, memory);
+                0
+            }
+            Fill::Scramble => {
+                scramble(memory, request.offset, self.filler.next_seed());
+                0
+            }
+            Fill::Pattern(pattern) => {
+                pattern.fill(memory, request.offset);
+                0
+            }
+        };
+        if let Some(marks) = &self.marks {
+            let nanos = self.clock.nanos(model::unit::Ticks(ticks().saturating_sub(self.begin))).0;
+            marks.mark(memory, request.offset, Write { seed, number, nanos });
+        }
+        if self.checks == Checks::Due {
+            self.numbers.push_back(number);
+        }
+    }
+
+    /// The seed of a marked block.
+    fn seed_of(&self, number: u64) -> u64 {
+        if matches!(self.fill, Fill::Pattern(_)) {
+            return 0;
+        }
+        super::permutation::split_mix(&mut (self.seed ^ number))
+    }
+
+    /// What the next request has to be checked against once it is done; `None` if it is not checked.
+    #[inline]
+    pub fn expectation(&mut self, request: &Request) -> Option<Expected> {
+        if request.kind != Kind::Read || self.checks == Checks::None {
+            return None;
+        }
+        let due = self.due.load(Relaxed);
+        if due > 0 {
+            self.due.store(due - 1, Relaxed);
+            return Some(Expected { number: self.numbers.pop_front().filter(|_| !self.shared) });
+        }
+        (self.checks == Checks::All).then_some(Expected { number: None })
+    }
+
+    /// Checks a block that was read. Returns the result of the read, or that it is wrong.
+    pub fn after_read(&mut self, request: &Request, expected: Expected, moved: i32, memory: &mut [u8]) -> i32 {
+        self.verified.ios += 1;
+        self.verified.bytes += Bytes(u64::from(moved.unsigned_abs()));
+        let whole = memory.len() == moved.unsigned_abs() as usize;
+        let wrong = match (&self.bare, self.marks) {
+            _ if !whole => Some((0, format!("only {moved} bytes of {} were read", memory.len()))),
+            (Some(pattern), _) => {
+                let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
+                pattern.fill(expected, request.offset);
+                let place = expected.iter().zip(memory.iter()).position(|(expected, found)| expected != found);
+                place.map(|place| {
+                    let byte = |bytes: &[u8]| bytes.get(place).copied().unwrap_or_default();
+                    let (found, wanted) = (byte(memory), byte(expected));
+                    (0, format!("byte {place} is {found:#04x}, expected {wanted:#04x} of the pattern"))
+                })
+            }
+            (None, Some(marks)) => {
+                let known = expected.number.map(|number| (self.seed_of(number), number));
+                let interval = marks.interval(memory.len());
+                let mut first = None;
+                for (part, begin) in memory.chunks_mut(interval).zip((0..).step_by(interval)) {
+                    if let Err(what) = marks.check(part, request.offset + begin as u64, known) {
+                        first = first.or(Some((begin, what)));
+                        if self.fatal {
+                            break;
+                        }
+                    }
+                }
+                match known {
+                    Some((seed, _)) if first.is_none() && marks.is_partial() => self.differing(request, seed, memory),
+                    _ => first,
+                }
+            }
+            (None, None) => None,
+        };
+        match wrong {
+            None => moved,
+            Some((begin, what)) => self.note_wrong(request, expected, memory, begin, &what, moved),
+        }
+    }
+
+    /// Compares a block with what was written, where its checksum leaves out a part.
+    fn differing(&mut self, request: &Request, seed: u64, memory: &[u8]) -> Option<(usize, String)> {
+        let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
+        match &self.fill {
+            Fill::Pattern(pattern) => pattern.fill(expected, request.offset),
+            Fill::Once | Fill::Noise | Fill::Scramble => self.filler.fill(seed, expected),
+        }
+        let at = self.marks.and_then(|marks| marks.difference(memory, expected))?;
+        let byte = |bytes: &[u8]| bytes.get(at).copied().unwrap_or_default();
+        Some((at, format!("is {:#04x}, expected {:#04x}", byte(memory), byte(expected))))
+    }
+
+    #[cold]
+    fn note_wrong(
+        &mut self,
+        request: &Request,
+        expected: Expected,
+        memory: &[u8],
+        begin: usize,
+        what: &str,
+        moved: i32,
+    ) -> i32 {
+        self.verified.wrong += 1;
+        let name = self.names.get(request.file as usize).cloned().unwrap_or_default();
+        let (offset, at) = (request.offset, request.offset + begin as u64);
+        let place = format!("{name}: the block of {} bytes at offset {offset}", request.length);
+        let place = if begin > 0 { format!("{place}, at {at}") } else { place };
+        self.first_wrong.get_or_insert_with(|| format!("{place}: {what}"));
+        if self.dump && self.verified.wrong <= MOST_DUMPS {
+            self.dump(&name, request, expected, memory);
+        }
+        if self.goes_on { moved } else { WRONG }
+    }
+
+    /// Writes a wrong block to a file, and what should be there to another, if it is known. A failure to write changes
+    /// nothing: the block is reported anyway.
+    fn dump(&mut self, name: &str, request: &Request, expected: Expected, memory: &[u8]) {
+        let base = Path::new(name).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = |kind: &str| format!("{base}.{}.{kind}", request.offset);
+        let _ = std::fs::write(file("received"), memory);
+        let mut should = vec![0; memory.len()];
+        match (&self.bare, &self.marks, expected.number) {
+            (Some(pattern), _, _) => pattern.fill(&mut should, request.offset),
+            (None, Some(marks), Some(number)) => {
+                let seed = self.seed_of(number);
+                match &self.fill {
+                    Fill::Pattern(pattern) => pattern.fill(&mut should, request.offset),
+                    _ => self.filler.fill(seed, &mut should),
+                }
+                marks.mark(&mut should, request.offset, Write { seed, number, nanos: 0 });
+            }
+            _ => return,
+        }
+        let _ = std::fs::write(file("expected"), should);
+    }
+
+    /// What was wrong, in one line, with the counts.
+    pub fn complaint(&self) -> Option<String> {
+        let first = self.first_wrong.as_ref()?;
+        let (wrong, all) = (self.verified.wrong, self.verified.ios);
+        let blocks = if all == 1 { "block" } else { "blocks" };
+        Some(format!("job '{}': verify: {first} ({wrong} of {all} {blocks} read back so far are wrong)", self.job))
+    }
+}
+
+/// Makes a block unlike all others: in every 512 bytes, its offset, and a number of its own.
+fn scramble(memory: &mut [u8], offset: u64, seed: u64) {
+    const PIECE: usize = 512;
+    for (piece, at) in memory.chunks_mut(PIECE).zip((offset..).step_by(PIECE)) {
+        if let Some(place) = piece.first_chunk_mut::<16>() {
+            let (first, second) = place.split_at_mut(8);
+            first.copy_from_slice(&at.to_le_bytes());
+            second.copy_from_slice(&seed.to_le_bytes());
+        }
+    }
+}
+
+/// Fills the buffers of a job once, before its first I/O: with noise, zeros, or its pattern in each slot.
+///
+/// # Errors
+/// A pattern's file that cannot be read.
+pub fn fill_once(plan: &JobPlan, memory: &mut [u8], slot: usize, noise: impl FnOnce(&mut [u8])) -> Result<()> {
+    let content = &plan.content;
+    let pattern = |pattern: &Pattern| Repeated::new(&plan.name, "buffer_pattern", pattern);
+    match &content.pattern {
+        _ if content.zero => memory.fill(0),
+        Some(text) if content.compress_percent == 0 || content.compress_percent == 100 => {
+            let pattern = pattern(text)?;
+            memory.chunks_mut(slot.max(1)).for_each(|slot| pattern.fill(slot, 0));
+        }
+        None if content.compress_percent == 100 => memory.fill(0),
+        _ => noise(memory),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

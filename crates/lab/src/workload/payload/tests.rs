@@ -1,0 +1,118 @@
+//! Blocks are prepared as the options say, and wrong ones are found and named.
+
+use super::*;
+use crate::workload::target::{Span, Target};
+use model::plan::{Content, GoesOn, Verify};
+use std::path::PathBuf;
+
+const BLOCK: u32 = 4096;
+
+fn copy(plan: &JobPlan) -> JobCopy<'_> {
+    let target =
+        Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 }, to_be_made: false };
+    JobCopy { plan, number: 0, targets: vec![target] }
+}
+
+fn payload(plan: &JobPlan) -> Option<Payload> {
+    Payload::new(&copy(plan), Hertz(1e9)).unwrap()
+}
+
+fn writing(content: Content, method: Option<VerifyMethod>) -> JobPlan {
+    let verify = Verify { method, ..Verify::default() };
+    JobPlan { name: "a".to_owned(), access: Access::Write, content, verify, ..JobPlan::default() }
+}
+
+fn request(kind: Kind, block: u64) -> Request {
+    Request { kind, file: 0, offset: block * u64::from(BLOCK), length: BLOCK }
+}
+
+/// The blocks that a job writes.
+fn blocks(plan: &JobPlan, count: u64) -> Vec<Vec<u8>> {
+    let mut payload = payload(plan).unwrap();
+    let written = (0..count).map(|block| {
+        let mut memory = vec![0; BLOCK as usize];
+        payload.before_write(&request(Kind::Write, block), &mut memory);
+        memory
+    });
+    written.collect()
+}
+
+#[test]
+fn only_jobs_that_ask_for_it_have_a_payload() {
+    let read = JobPlan { access: Access::Read, ..writing(Content { refill: true, ..Content::default() }, None) };
+    assert!(payload(&read).is_none());
+    for content in [
+        Content::default(),
+        Content { zero: true, refill: true, ..Content::default() },
+        Content { pattern: Some(Pattern::try_from("12".to_owned()).unwrap()), scramble: true, ..Content::default() },
+        Content { compress_percent: 100, ..Content::default() },
+    ] {
+        assert!(payload(&writing(content.clone(), None)).is_none(), "{content:?}");
+    }
+}
+
+#[test]
+fn buffers_are_filled_once_as_the_job_says() {
+    let once = |content: Content| {
+        let mut memory = vec![1; 8192];
+        fill_once(&writing(content, None), &mut memory, 4096, |memory| memory.fill(9)).unwrap();
+        memory
+    };
+    assert!(once(Content::default()).iter().all(|byte| *byte == 9));
+    assert!(once(Content { zero: true, ..Content::default() }).iter().all(|byte| *byte == 0));
+    assert!(once(Content { compress_percent: 100, ..Content::default() }).iter().all(|byte| *byte == 0));
+    let pattern = Some(Pattern::try_from("\"abc\"".to_owned()).unwrap());
+    let memory = once(Content { pattern, ..Content::default() });
+    assert_eq!((&memory[..4], &memory[4096..4100]), (&b"abca"[..], &b"abca"[..]), "each slot begins with it");
+}
+
+#[test]
+fn refilled_and_scrambled_blocks_all_differ() {
+    for content in [
+        Content { refill: true, ..Content::default() },
+        Content { scramble: true, ..Content::default() },
+        Content { compress_percent: 50, ..Content::default() },
+    ] {
+        let mut blocks = blocks(&writing(content.clone(), None), 50);
+        assert!(blocks.iter().all(|block| block.iter().any(|byte| *byte != 0)));
+        blocks.sort_unstable();
+        blocks.dedup();
+        assert_eq!(blocks.len(), 50, "{content:?}");
+    }
+}
+
+#[test]
+fn a_wrong_block_is_counted_and_named() {
+    let mut plan = writing(Content::default(), Some(VerifyMethod::Crc32c));
+    plan.errors.goes_on = GoesOn::Verify;
+    let mut payload = payload(&plan).unwrap();
+    let mut memory = vec![vec![0; BLOCK as usize]; 4];
+    for (block, memory) in (0..).zip(&mut memory) {
+        payload.before_write(&request(Kind::Write, block), memory);
+    }
+    let mut payload = payload.reading_back(&plan, false);
+    memory[2][100] ^= 1;
+    // The third write is lost: what is there is right in itself, but older.
+    payload.expect([0, 1, 2, 4]);
+    let results: Vec<i32> = (0..)
+        .zip(&mut memory)
+        .map(|(block, memory)| {
+            let request = request(Kind::Read, block);
+            let expected = payload.expectation(&request).unwrap();
+            payload.after_read(&request, expected, BLOCK as i32, memory)
+        })
+        .collect();
+    assert_eq!(results, [4096; 4], "it goes on");
+    assert_eq!((payload.verified.ios, payload.verified.wrong), (4, 2));
+    let complaint = payload.complaint().unwrap();
+    assert!(
+        complaint.starts_with("job 'a': verify: x: the block of 4096 bytes at offset 8192: the crc32c of its data is ")
+    );
+    assert!(complaint.ends_with("(2 of 4 blocks read back so far are wrong)"), "{complaint}");
+    plan.errors.goes_on = GoesOn::None;
+    plan.access = Access::Read;
+    let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap().unwrap();
+    let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();
+    assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &mut memory[2]), WRONG);
+    assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &mut memory[3]), 4096, "right in itself");
+}

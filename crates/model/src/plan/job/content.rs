@@ -1,0 +1,254 @@
+//! What a job writes.
+
+use crate::plan::value::{Quoted, Wrong};
+use crate::unit::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The content of the blocks that a job writes. By default each I/O buffer is filled with noise once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Content {
+    /// `zero_buffers`: zeros instead of noise.
+    pub zero: bool,
+    /// `refill_buffers`: new noise for each write.
+    pub refill: bool,
+    /// `scramble_buffers`: a few bytes of each write are changed. Off by default, unlike in fio.
+    pub scramble: bool,
+    /// `buffer_pattern`, repeated, instead of noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
+    /// `buffer_compress_percentage`: the part of each chunk that is zeros, or `buffer_pattern`, in percent.
+    pub compress_percent: u8,
+    /// `buffer_compress_chunk`: bytes of a chunk; 0 means a block.
+    pub compress_chunk: Bytes,
+    /// `dedupe_percentage`: writes that repeat an earlier one, in percent.
+    pub dedupe_percent: u8,
+    /// `dedupe_mode`: which one they repeat.
+    pub dedupe_mode: DedupeMode,
+    /// `dedupe_working_set_percentage`: blocks that can be repeated, in percent of `size`.
+    pub dedupe_set_percent: u8,
+    /// `dedupe_global`: the jobs with this option repeat the same blocks.
+    pub dedupe_global: bool,
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self {
+            zero: false,
+            refill: false,
+            scramble: false,
+            pattern: None,
+            compress_percent: 0,
+            compress_chunk: Bytes(512),
+            dedupe_percent: 0,
+            dedupe_mode: DedupeMode::Repeat,
+            dedupe_set_percent: 5,
+            dedupe_global: false,
+        }
+    }
+}
+
+impl Content {
+    /// Whether a job says nothing of it.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Which earlier write a repeated one equals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DedupeMode {
+    /// The last one that is no repetition.
+    #[default]
+    Repeat,
+    /// Any of a set of blocks.
+    WorkingSet,
+}
+
+/// Bytes that are repeated: texts, numbers, the content of files, and the offset of the block. It is stored as it was typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+pub struct Pattern {
+    text: String,
+    parts: Vec<Part>,
+}
+
+/// A part of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The content of this file.
+    File(String),
+    /// `%o`: the offset of the block in its file, in 8 bytes, the lowest first.
+    Offset,
+}
+
+/// The longest pattern, as in fio.
+pub const LONGEST_PATTERN: usize = 512;
+
+impl Pattern {
+    /// How a pattern is typed.
+    pub(crate) const FORM: &'static str =
+        "\"text\", 0xHEX, a decimal number or 'file', or several of them in a row, up to 512 bytes";
+
+    /// Parses fio's syntax.
+    ///
+    /// # Errors
+    /// What is wrong, without the form.
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (part, behind) = part(rest).map_err(|is| Wrong::because(text, is))?;
+            parts.push(part);
+            rest = behind;
+        }
+        let length: usize = parts.iter().map(Part::least).sum();
+        if length == 0 {
+            return Err(Wrong::because(text, "has no bytes"));
+        }
+        if length > LONGEST_PATTERN {
+            return Err(Wrong::because(text, format_args!("has {length} bytes")));
+        }
+        Ok(Self { text: text.to_owned(), parts })
+    }
+
+    /// As it was typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its parts, in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Whether it differs from block to block.
+    pub fn has_offset(&self) -> bool {
+        self.parts.contains(&Part::Offset)
+    }
+}
+
+impl Part {
+    /// The least number of bytes.
+    fn least(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(_) => 1,
+            Self::Offset => 8,
+        }
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = Wrong;
+    fn try_from(text: String) -> Result<Self, Wrong> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.text
+    }
+}
+
+/// The first part of a text that is not empty, and what follows it.
+fn part(text: &str) -> Result<(Part, &str), String> {
+    let quoted = |mark: char| {
+        let (inside, behind) = text.get(1..)?.split_once(mark)?;
+        Some((inside, behind))
+    };
+    if let Some(rest) = text.strip_prefix("%o") {
+        return Ok((Part::Offset, rest));
+    }
+    if text.starts_with('"') {
+        let (inside, behind) = quoted('"').ok_or("lacks the second '\"' of a text")?;
+        return Ok((Part::Bytes(inside.as_bytes().to_vec()), behind));
+    }
+    if text.starts_with('\'') {
+        let (inside, behind) =
+            quoted('\'').filter(|(name, _)| !name.is_empty()).ok_or("names no file between ' and '")?;
+        return Ok((Part::File(inside.to_owned()), behind));
+    }
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let end = digits.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(digits.len());
+        let (digits, behind) = digits.split_at(end);
+        return match hexadecimal(digits) {
+            Some(bytes) if !bytes.is_empty() => Ok((Part::Bytes(bytes), behind)),
+            _ => Err("has no digits behind 0x".to_owned()),
+        };
+    }
+    decimal(text).ok_or_else(|| format!("has a part that is none: {}", Quoted(text)))
+}
+
+/// The first of an odd number of digits is a byte of its own.
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let padded = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits.to_owned() };
+    (0..padded.len()).step_by(2).map(|at| u8::from_str_radix(padded.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// A decimal number, the lowest byte first: a negative one has four bytes, others as many as they need.
+fn decimal(text: &str) -> Option<(Part, &str)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let sign = text.len() - digits.len();
+    let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
+    // The 0 of "120xff" begins a hexadecimal number.
+    let borrowed =
+        end > 1 && digits.get(end - 1..).is_some_and(|rest| rest.starts_with("0x") || rest.starts_with("0X"));
+    let (number, behind) = text.split_at_checked(sign + end - usize::from(borrowed))?;
+    let value: i64 = number.parse().ok()?;
+    let bytes = if value < 0 {
+        i32::try_from(value).ok()?.to_le_bytes().to_vec()
+    } else {
+        let all = u32::try_from(value).ok()?.to_le_bytes();
+        let used = all.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
+        all.get(..used)?.to_vec()
+    };
+    Some((Part::Bytes(bytes), behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As fio 3.33 writes them.
+    #[test]
+    fn a_pattern_has_the_bytes_of_fio() {
+        let bytes = |text: &str| {
+            let pattern = Pattern::parse(text).unwrap();
+            let each = pattern.parts().iter().map(|part| match part {
+                Part::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                Part::File(name) => format!("<{name}>"),
+                Part::Offset => "<offset>".to_owned(),
+            });
+            each.collect::<String>()
+        };
+        for (text, expected) in [
+            ("\"abcd\"", "61626364"),
+            ("12", "0c"),
+            ("0", "00"),
+            ("300", "2c01"),
+            ("70000", "701101"),
+            ("17000000", "40660301"),
+            ("-12", "f4ffffff"),
+            ("0xaaa", "0aaa"),
+            ("0xdeadface", "deadface"),
+            ("0x123456789abcdef0", "123456789abcdef0"),
+            ("\"abcd\"-120xdeadface", "61626364f4ffffffdeadface"),
+            ("0xff%o\"ab\"'x y'-16", "ff<offset>6162<x y>f0ffffff"),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+        for text in ["abcd", "\"ab", "''", "0x", "4294967296", "-3000000000", "\"\"", "%x", "-"] {
+            assert!(Pattern::parse(text).is_err(), "{text}");
+        }
+        assert!(Pattern::parse(&format!("0x{}", "ab".repeat(513))).unwrap_err().reason.contains("513 bytes"));
+    }
+}

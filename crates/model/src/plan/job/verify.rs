@@ -1,0 +1,189 @@
+//! Whether what was written is read back right.
+
+use super::content::Pattern;
+use crate::unit::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// How blocks are marked when they are written, and checked when they are read. With fio's defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verify {
+    /// `verify`; `None` means that blocks are neither marked nor checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<VerifyMethod>,
+    /// `do_verify`: a job that writes reads its blocks back when all are written.
+    pub after: bool,
+    /// `verify_pattern`: the content of the blocks instead of noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
+    /// `verify_interval`: bytes that one header covers. `None` means a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Bytes>,
+    /// `verify_offset`: the place of the header in them.
+    pub offset: Bytes,
+    /// `verify_fatal`: the first error ends the job.
+    pub fatal: bool,
+    /// `verify_dump`: blocks with errors are written to files.
+    pub dump: bool,
+    /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
+    pub backlog: u32,
+    /// `verify_backlog_batch`: blocks that are then read back. `None` means all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// `verify_only`: the blocks were written earlier.
+    pub only: bool,
+    /// `verify_async`: threads that fio checks blocks with.
+    pub threads: u32,
+    /// `verify_async_cpus`: their CPUs. Empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads_cpus: Vec<u32>,
+    /// `verify_state_save` was asked for.
+    pub state: bool,
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self {
+            method: None,
+            after: true,
+            pattern: None,
+            interval: None,
+            offset: Bytes(0),
+            fatal: false,
+            dump: false,
+            backlog: 0,
+            batch: None,
+            only: false,
+            threads: 0,
+            threads_cpus: Vec::new(),
+            state: false,
+        }
+    }
+}
+
+impl Verify {
+    /// Whether a job says nothing of it.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The blocks are read back while the job still writes.
+    pub fn reads_between(&self) -> bool {
+        self.method.is_some() && self.after && self.backlog > 0
+    }
+}
+
+/// What a block is checked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum VerifyMethod {
+    /// Its header alone.
+    Meta,
+    /// Its content, a pattern. It has no header.
+    Pattern,
+    /// Nothing: it is only read.
+    Null,
+    /// A checksum of 7 bits.
+    Crc7,
+    /// A checksum of 16 bits.
+    Crc16,
+    /// A checksum of 32 bits.
+    Crc32,
+    /// A checksum of 32 bits, for which processors have an instruction.
+    Crc32c,
+    /// The same as `crc32c`, with a number of its own in the header.
+    Crc32cIntel,
+    /// A checksum of 64 bits.
+    Crc64,
+    /// MD5.
+    Md5,
+    /// SHA-1.
+    Sha1,
+    /// Not SHA-512 but the last bytes of the block, as in fio 3.33. A job that reads back its own blocks compares all of them.
+    Sha512,
+    /// SHA3-224.
+    #[serde(rename = "sha3-224")]
+    Sha3_224,
+    /// SHA3-256.
+    #[serde(rename = "sha3-256")]
+    Sha3_256,
+    /// SHA3-384.
+    #[serde(rename = "sha3-384")]
+    Sha3_384,
+    /// SHA3-512.
+    #[serde(rename = "sha3-512")]
+    Sha3_512,
+    /// xxHash of 32 bits.
+    Xxhash,
+}
+
+/// Bytes of a header, before the checksum.
+pub const HEADER_BYTES: u32 = 40;
+
+/// A method: its value, its word, its number in headers, and the bytes of its checksum.
+pub struct VerifyRow {
+    pub method: VerifyMethod,
+    pub word: &'static str,
+    /// `None` if there is no header.
+    pub number: Option<u16>,
+    /// Bytes of the checksum behind the header.
+    pub digest: u32,
+}
+
+const fn row(method: VerifyMethod, word: &'static str, number: u16, digest: u32) -> VerifyRow {
+    VerifyRow { method, word, number: Some(number), digest }
+}
+
+/// All methods.
+pub const VERIFY_METHODS: [VerifyRow; 17] = [
+    row(VerifyMethod::Md5, "md5", 2, 16),
+    row(VerifyMethod::Crc32c, "crc32c", 5, 4),
+    row(VerifyMethod::Crc32cIntel, "crc32c-intel", 6, 4),
+    row(VerifyMethod::Crc64, "crc64", 3, 8),
+    row(VerifyMethod::Crc32, "crc32", 4, 4),
+    row(VerifyMethod::Crc16, "crc16", 7, 2),
+    row(VerifyMethod::Crc7, "crc7", 8, 1),
+    row(VerifyMethod::Sha1, "sha1", 16, 20),
+    row(VerifyMethod::Sha512, "sha512", 10, 128),
+    row(VerifyMethod::Sha3_224, "sha3-224", 11, 28),
+    row(VerifyMethod::Sha3_256, "sha3-256", 12, 32),
+    row(VerifyMethod::Sha3_384, "sha3-384", 13, 48),
+    row(VerifyMethod::Sha3_512, "sha3-512", 14, 64),
+    row(VerifyMethod::Xxhash, "xxhash", 15, 4),
+    row(VerifyMethod::Meta, "meta", 1, 0),
+    VerifyRow { method: VerifyMethod::Pattern, word: "pattern", number: None, digest: 0 },
+    VerifyRow { method: VerifyMethod::Null, word: "null", number: None, digest: 0 },
+];
+
+impl VerifyMethod {
+    /// Its word in `verify=`.
+    pub fn word(self) -> &'static str {
+        self.row().map_or("", |row| row.word)
+    }
+
+    /// Bytes of header and checksum; `None` if blocks have none.
+    pub fn header(self) -> Option<u32> {
+        self.row().filter(|row| row.number.is_some()).map(|row| HEADER_BYTES + row.digest)
+    }
+
+    /// Its row in the table.
+    pub fn row(self) -> Option<&'static VerifyRow> {
+        VERIFY_METHODS.iter().find(|row| row.method == self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_has_its_word_in_records() {
+        for row in &VERIFY_METHODS {
+            assert_eq!(serde_json::to_string(&row.method).unwrap(), format!("\"{}\"", row.word));
+            assert_eq!(row.method.word(), row.word);
+        }
+        assert_eq!((VerifyMethod::Md5.header(), VerifyMethod::Pattern.header()), (Some(56), None));
+    }
+}

@@ -1,0 +1,102 @@
+//! Checks of a job that verifies what it writes, or says what it writes.
+
+use super::Complaint;
+use crate::plan::draft::Draft;
+use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod};
+use crate::plan::value::Short;
+use crate::unit::Bytes;
+
+/// Below it, fio 3.33 does not read back its own blocks: they have to contain 128 bytes behind the header.
+const LEAST_SHA512: u64 = 296;
+
+/// What contradicts itself, or cannot be checked.
+pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
+    let (job, verify) = (&draft.job, &draft.job.verify);
+    let Some(method) = verify.method else {
+        let why = "it has no effect without verify; add it, for example verify=crc32c";
+        return verify.only.then(|| ("verify_only", why.to_owned()));
+    };
+    if method == VerifyMethod::Pattern && verify.pattern.is_none() {
+        return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
+    }
+    let keeps =
+        job.engine.medium() != Medium::Nothing && !matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate);
+    if !keeps && method != VerifyMethod::Null {
+        let engine = job.engine.name();
+        let why = format!(
+            "ioengine={engine} keeps nothing that could be read back; use an engine with files, or verify=null"
+        );
+        return Some(("verify", why));
+    }
+    if verify.only && (job.access != Access::Write || job.duration.time_based) {
+        let why = "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read";
+        return Some(("verify_only", why.to_owned()));
+    }
+    let paced = job.rates.each().into_iter().chain(job.pace.bytes.each()).any(|rate| rate > 0);
+    if verify.after && job.access == Access::ReadWrite && paced {
+        let why = "a mix of reads and writes with a rate cannot be read back, because time decides what it writes; use do_verify=0, or \
+                   leave the rate out";
+        return Some(("do_verify", why.to_owned()));
+    }
+    header(job, method)
+}
+
+/// Each header, and each place of one, fits into what it covers.
+fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
+    let header = u64::from(method.header()?);
+    let least = if method == VerifyMethod::Sha512 { LEAST_SHA512 } else { header };
+    let offset = job.verify.offset.0;
+    // Of several sizes, the smallest decides.
+    let mut sizes = job.used_sizes().map(|sizes| Bytes(sizes.least()));
+    sizes.find_map(|block| {
+        let interval = job.verify.interval.map_or(block.0, |interval| interval.0);
+        let covers = if interval > 0 && block.0.is_multiple_of(interval) { interval } else { block.0 };
+        let word = method.word();
+        if covers < least {
+            let why = format!(
+                "verify={word} needs {least} bytes for each header, more than {}; use a larger bs or verify_interval",
+                Short(covers)
+            );
+            return Some(("verify", why));
+        }
+        let fits = offset == 0 || offset >= header && offset.saturating_add(header) <= covers;
+        (!fits).then(|| {
+            let most = covers.saturating_sub(header);
+            let why = if most < header {
+                format!(
+                    "the {header} bytes of a header of {word} have no other place in {} bytes; leave it out",
+                    Short(covers)
+                )
+            } else {
+                format!(
+                    "the {header} bytes of a header of {word} fit at {header} to {most} of {} bytes; use one of these",
+                    Short(covers)
+                )
+            };
+            ("verify_offset", why)
+        })
+    })
+}
+
+/// A job that only verifies reads what it would have written.
+pub(super) fn without_writing(job: &mut JobPlan) {
+    if job.verify.method.is_some() && job.verify.only && job.access == Access::Write {
+        job.access = Access::Read;
+        job.block_sizes.read = job.block_sizes.write;
+    }
+}
+
+/// Where it does otherwise than fio 3.33. `passes`: the job writes its blocks more than once.
+pub(super) fn unlike_fio(job: &JobPlan, passes: bool) -> impl Iterator<Item = String> {
+    let verify = &job.verify;
+    let checks = verify.method.is_some();
+    let threads = (checks && verify.threads > 0)
+        .then(|| format!("verify_async={}: the job's own thread checks the blocks", verify.threads));
+    let state = (checks && verify.state).then(|| "verify_state_save=1: no state is saved".to_owned());
+    let once = (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes)
+        .then(|| "verify reads the blocks back once, at the end; fio after each pass over the files".to_owned());
+    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
+    let unused = (idle && !job.content.is_default())
+        .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
+    [threads, state, once, unused].into_iter().flatten()
+}
