@@ -6,6 +6,7 @@
 use crate::account::AccountKind;
 use crate::events::EventFinding;
 use crate::injected::Injected;
+use crate::latency_bins::LatencyBins;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::page_cache::CacheFinding;
@@ -17,6 +18,7 @@ use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFindi
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
+use crate::thread_usage::ThreadUsage;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -506,6 +508,12 @@ pub struct JobFinding {
     pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, if it is the only job of the phase, otherwise `null`.
     pub cycles_per_io: Option<f64>,
+    /// Index of its phase in `phases`, from 0.
+    #[serde(default)]
+    pub phase: usize,
+    /// What the kernel counts for the job's threads; `null` for a foreign command.
+    #[serde(default)]
+    pub usage: Option<ThreadUsage>,
     /// The job's options, all resolved; `null` for jobs of a foreign command.
     #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
@@ -584,4 +592,7 @@ pub struct LatencyFinding {
     pub stamp_error_mean: Option<f64>,
     /// Maximum error of timestamps that a batch of I/Os shares.
     pub stamp_error_max: Option<f64>,
+    /// The whole distribution.
+    #[serde(skip)]
+    pub bins: LatencyBins,
 }

@@ -11,7 +11,9 @@ use super::ledger::{Ledger, LiveCounters};
 use super::pacing::{FlowShare, Pacing, Pause};
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
+use crate::thread_usage;
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use model::ThreadUsage;
 use model::injected::Injected;
 use model::plan::{Access, Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
@@ -56,6 +58,8 @@ pub struct Worker {
     manners: Pacing,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
+    /// What the kernel had counted for it then.
+    pub usage_begin: Option<ThreadUsage>,
     pub ledger: Ledger,
     /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,
@@ -113,6 +117,7 @@ impl Worker {
             paced: manners.is_in_force(),
             manners,
             thread_begin: Nanos(0),
+            usage_begin: None,
             ledger: Ledger::new(ticks()),
             syscalls: None,
             syscalls_before: None,
@@ -182,6 +187,7 @@ impl Worker {
 
     fn begin_counting(&mut self, now: u64) {
         self.ledger.restart(now);
+        self.usage_begin = thread_usage::own();
         self.thread_begin = Nanos(sys::clock::own_thread_nanos());
     }
 
