@@ -1,6 +1,7 @@
 //! Where the result of a run goes, and in which formats: fio's `--output` and `--output-format`, or ours.
 
 use crate::arguments::{RunArguments, Shown};
+use crate::failure::BadInput;
 use crate::stdout;
 use report::{Finding, Format};
 use std::fs::File;
@@ -24,8 +25,9 @@ impl Results {
         let (fio, shown) = (&arguments.fio, arguments.output.shown);
         let open = |path: &PathBuf| {
             let file = File::options().write(true).create(true).truncate(false).open(path);
-            let file = file.map_err(|error| lab::Error::file(path, "opening the file of the result (--output)", error));
-            file.map(|file| (path.clone(), file))
+            let refused =
+                |error| BadInput(format!("--output {}: {error}; name a file that can be written", path.display()));
+            file.map(|file| (path.clone(), file)).map_err(refused)
         };
         let file = fio.file.as_ref().map(open).transpose()?;
         Ok(Self { formats: fio.formats(shown.format), shown, file })

@@ -52,7 +52,8 @@ impl FioReport {
     pub fn of(finding: &RunFinding, bins: Bins, time: fn(f64) -> String) -> Self {
         let started = finding.started_unix_seconds;
         let phase = |number: usize| finding.phases.get(number);
-        let until = |number: usize| finding.phases.iter().take(number + 1).map(|phase| phase.wall_seconds).sum();
+        let until =
+            |number: usize| finding.phases.iter().take(number.saturating_add(1)).map(|phase| phase.wall_seconds).sum();
         let only = |number: usize| finding.jobs.iter().filter(|job| job.phase == number).count() == 1;
         let jobs = finding.jobs.iter().map(|job| {
             let elapsed: f64 = until(job.phase);
@@ -61,8 +62,8 @@ impl FioReport {
         Self {
             fio_version: FIO_VERSION,
             iotoll_version: finding.origin.iotoll_version.clone(),
-            timestamp: whole(started),
-            timestamp_ms: whole(started * 1e3),
+            timestamp: whole(started.floor()),
+            timestamp_ms: whole((started * 1e3).floor()),
             time: time(started),
             global_options: BTreeMap::new(),
             jobs: jobs.collect(),
