@@ -578,8 +578,7 @@ fn job(name: &str) -> JobFinding {
             user_nanos: Nanos::from_millis(1870),
             system_nanos: Nanos::from_millis(7210),
             context_switches: 311,
-            major_faults: 0,
-            minor_faults: 27,
+            ..ThreadUsage::default()
         }),
         ..JobFinding::default()
     }
