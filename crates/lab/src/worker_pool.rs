@@ -143,6 +143,7 @@ impl WorkerPool {
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
             let ready = tell.clone();
+            worker.reads_usage = true;
             worker.at_start(move || {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));

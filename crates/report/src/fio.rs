@@ -2,7 +2,7 @@
 
 use crate::json;
 use model::finding::RunFinding;
-use model::fio_report::{Bins, FioDirection, FioJob, FioReport, Ordered, Spread};
+use model::fio_report::{Bins, Directions, FioDirection, FioJob, FioReport, Ordered, Spread};
 
 /// fio's JSON.
 pub fn json(run: &RunFinding, bins: Bins) -> String {
@@ -24,8 +24,14 @@ fn line(job: &FioJob) -> String {
     let name: String =
         job.jobname.chars().map(|letter| if letter.is_control() || letter == ';' { '_' } else { letter }).collect();
     let mut fields = vec!["3".to_owned(), "fio-3.33".to_owned(), name, job.groupid.to_string(), job.error.to_string()];
-    fields.extend(direction(&job.read));
-    fields.extend(direction(&job.write));
+    let none = FioDirection::default();
+    // A sum stands in the place of reads.
+    let [first, second] = match &job.directions {
+        Directions::Each { read, write, .. } => [&**read, &**write],
+        Directions::Sum { mixed } => [&**mixed, &none],
+    };
+    fields.extend(direction(first));
+    fields.extend(direction(second));
     fields.extend([format!("{:.6}%", job.usr_cpu), format!("{:.6}%", job.sys_cpu)]);
     fields.extend([job.ctx, job.majf, job.minf].map(|count| count.to_string()));
     fields.extend(std::iter::repeat_n("0.0%".to_owned(), DEPTHS));
@@ -95,6 +101,12 @@ mod tests {
         assert_eq!(fields.len(), 121);
         assert_eq!(fields.get(..5), Some(&["3", "fio-3.33", "a_b", "0", "0"][..]));
         assert_eq!((fields[6], fields[7]), ("1137244", "284311"), "KiB per second, I/Os per second");
+        let [job] = run.jobs.as_mut_slice() else { panic!("one job") };
+        (job.mixed, job.read) = (Some(job.read.clone()), Default::default());
+        assert_eq!(terse(&run), text, "a sum stands in the place of reads");
+        let value: serde_json::Value = serde_json::from_str(&json(&run, Bins::Without)).unwrap();
+        assert_eq!(value["jobs"][0]["mixed"]["total_ios"], 2_843_112);
+        assert!(value["jobs"][0].get("read").is_none());
     }
 
     #[test]

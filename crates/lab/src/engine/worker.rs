@@ -58,7 +58,9 @@ pub struct Worker {
     manners: Pacing,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
-    /// What the kernel had counted for it then.
+    /// Whether to read the next: a guest counts the instructions of that too.
+    pub reads_usage: bool,
+    /// What the kernel had counted for this thread when counting started.
     pub usage_begin: Option<ThreadUsage>,
     pub ledger: Ledger,
     /// System calls of the engine since counting started; known at the end.
@@ -117,6 +119,7 @@ impl Worker {
             paced: manners.is_in_force(),
             manners,
             thread_begin: Nanos(0),
+            reads_usage: false,
             usage_begin: None,
             ledger: Ledger::new(ticks()),
             syscalls: None,
@@ -187,7 +190,9 @@ impl Worker {
 
     fn begin_counting(&mut self, now: u64) {
         self.ledger.restart(now);
-        self.usage_begin = thread_usage::own();
+        if self.reads_usage {
+            self.usage_begin = thread_usage::own();
+        }
         self.thread_begin = Nanos(sys::clock::own_thread_nanos());
     }
 

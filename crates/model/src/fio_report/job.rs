@@ -49,9 +49,8 @@ pub struct FioJob {
     #[serde(rename = "job options")]
     pub job_options: Ordered<String>,
     pub cost: Option<Cost>,
-    pub read: FioDirection,
-    pub write: FioDirection,
-    pub trim: FioDirection,
+    #[serde(flatten)]
+    pub directions: Directions,
     pub sync: FioSync,
     /// Milliseconds of all copies.
     pub job_runtime: u64,
@@ -71,8 +70,18 @@ pub struct FioJob {
     pub latency_window: u64,
 }
 
-/// Reads, writes or trims of a job.
+/// The I/Os of a job. fio shows either three directions or their sum, too.
 #[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Directions {
+    /// By direction.
+    Each { read: Box<FioDirection>, write: Box<FioDirection>, trim: Box<FioDirection> },
+    /// In the record of a run that was cut off, which only has their sum.
+    Sum { mixed: Box<FioDirection> },
+}
+
+/// Reads, writes or trims of a job.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FioDirection {
     pub io_bytes: u64,
     pub io_kbytes: u64,
@@ -132,12 +141,13 @@ impl FioJob {
         let share = |nanos: f64| if all_millis > 0 { nanos / 1e4 / all_millis as f64 } else { 0.0 };
         let ThreadUsage { user_nanos, system_nanos, context_switches, major_faults, minor_faults } = usage;
         // The counters over time do not tell jobs and directions apart.
-        let used = [&job.read, &job.write, &job.trim].into_iter().filter(|direction| direction.ios > 0).count();
+        let directions = [&job.read, &job.write, &job.trim].into_iter().chain(&job.mixed);
+        let used = directions.filter(|direction| direction.ios > 0).count();
         let series = phase.filter(|_| only && used == 1).map(|phase| phase.series.as_slice()).unwrap_or_default();
         let direction = |found: &DirectionFinding| {
             let sampled = |work| if found.ios > 0 { Samples::of(series, work) } else { Samples::default() };
             let (bytes, ios) = (sampled(|point| point.bytes), sampled(|point| point.ios));
-            FioDirection::of(found, job, bins, if found.ios > 0 { millis } else { 0 }, bytes, ios)
+            Box::new(FioDirection::of(found, job, bins, if found.ios > 0 { millis } else { 0 }, bytes, ios))
         };
         let percent = |ends: &[u64], unit: u64, begin: u64| {
             let begins = std::iter::once(begin).chain(ends.iter().map(|end| end * unit));
@@ -156,9 +166,14 @@ impl FioJob {
             elapsed: whole(elapsed.ceil()),
             job_options: options(job),
             cost: phase.map(Cost::of),
-            read: direction(&job.read),
-            write: direction(&job.write),
-            trim: direction(&job.trim),
+            directions: match &job.mixed {
+                Some(mixed) => Directions::Sum { mixed: direction(mixed) },
+                None => Directions::Each {
+                    read: direction(&job.read),
+                    write: direction(&job.write),
+                    trim: direction(&job.trim),
+                },
+            },
             sync: FioSync { total_ios: job.syncs, lat_ns: Spread::default() },
             job_runtime: all_millis,
             usr_cpu: share(user_nanos.as_f64()),
