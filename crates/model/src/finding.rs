@@ -230,8 +230,7 @@ pub struct PhaseFinding {
     pub busy_cpus_gross: Option<f64>,
     /// Cycles of the workload's own threads per I/O, as in a per-process figure.
     pub thread_cycles_per_io: Option<f64>,
-    /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not
-    /// sleep.
+    /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not sleep.
     pub threads_on_cpu_fraction: Option<f64>,
     /// Net cycles per I/O minus those of the workload's own threads: spent by other tasks and the kernel.
     pub elsewhere_cycles_per_io: Option<f64>,
@@ -286,6 +285,9 @@ pub struct PhaseFinding {
     /// The first execution over time, one point for each window of the headline meter; at most 400 points, for which
     /// neighbouring windows are merged.
     pub series: Vec<SeriesPoint>,
+    /// I/Os and bytes in every window of the first execution, also in those of other meters.
+    #[serde(skip)]
+    pub progress: Vec<SeriesPoint>,
     /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
     #[serde(default)]
     pub stored: Option<StoredPhase>,

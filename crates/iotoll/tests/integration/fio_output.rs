@@ -108,6 +108,25 @@ fn a_report_has_the_same_numbers_in_every_format() {
     }
 }
 
+#[test]
+fn rates_over_time_are_sampled_where_they_are_one_job_s() {
+    let folder = Folder::with_file("x", 256 << 10);
+    let sampled = |more: &str| {
+        let job =
+            format!("{MEASURED} --no-save --format fio-json --filename=x --bs=4k --runtime=1500ms --time_based {more}");
+        folder.iotoll(&job).run().json()["jobs"][0]["read"].clone()
+    };
+    let read = sampled("--rw=read");
+    for (unit, spread) in [("bw", "bw_dev"), ("iops", "iops_stddev")] {
+        let of = |key: &str| number(&read[format!("{unit}_{key}")]);
+        assert!(of("samples") >= 1.0 && of("min") > 0.0, "{read}");
+        // Smallest and largest are rounded.
+        assert!(of("min") <= of("mean") + 1.0 && of("mean") <= of("max") + 1.0, "{read}");
+        assert_eq!(number(&read[spread]) > 0.0, of("samples") > 1.0, "{read}");
+    }
+    assert_eq!(sampled("--rw=randrw")["bw_samples"], 0, "the directions are not told apart");
+}
+
 /// `iotoll cost -- fio` reads fio's JSON, and so this one.
 #[test]
 fn cost_reads_it_as_it_reads_fio_s() {

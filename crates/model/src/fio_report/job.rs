@@ -143,7 +143,7 @@ impl FioJob {
         // The counters over time do not tell jobs and directions apart.
         let directions = [&job.read, &job.write, &job.trim].into_iter().chain(&job.mixed);
         let used = directions.filter(|direction| direction.ios > 0).count();
-        let series = phase.filter(|_| only && used == 1).map(|phase| phase.series.as_slice()).unwrap_or_default();
+        let series = phase.filter(|_| only && used == 1).map(|phase| phase.progress.as_slice()).unwrap_or_default();
         let direction = |found: &DirectionFinding| {
             let sampled = |work| if found.ios > 0 { Samples::of(series, work) } else { Samples::default() };
             let (bytes, ios) = (sampled(|point| point.bytes), sampled(|point| point.ios));
