@@ -9,6 +9,7 @@ mod earlier;
 pub mod examples;
 mod experiment_help;
 mod experiment_verb;
+mod fio_flags;
 pub mod ftq;
 mod generate;
 pub mod guest;
@@ -22,6 +23,7 @@ mod value;
 pub use blast::{BlastArguments, Target, target as read_target};
 pub use documented::{JOB_OPTIONS, documented, job_options, offered};
 pub use earlier::Earlier;
+pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
@@ -112,8 +114,9 @@ pub struct Output {
     pub quiet: bool,
 }
 
-/// `iotoll run`.
+/// `iotoll run`. As in fio, a flag may be repeated.
 #[derive(Args, Clone, Debug)]
+#[command(args_override_self = true)]
 pub struct RunArguments {
     /// fio's options as flags (--rw=randread --filename=f …), a job file and options that override it, or an experiment file of any kind
     #[arg(
@@ -149,6 +152,8 @@ pub struct RunArguments {
     pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
+    #[command(flatten)]
+    pub fio: FioFlags,
 }
 
 /// `iotoll cost`.
@@ -363,7 +368,11 @@ impl Invocation {
             words = others;
         }
         let parsed = command.try_get_matches_from_mut(&ours);
-        let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
+        let mut misplaced = None;
+        let parsed = parsed.and_then(|matches| {
+            misplaced = fio_flags::misplaced_format(&matches);
+            CommandLine::from_arg_matches(&matches)
+        });
         let mut verb = match parsed {
             Ok(parsed) => parsed.verb,
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
@@ -384,8 +393,14 @@ impl Invocation {
                 error.exit()
             }
         };
+        if let Some(why) = misplaced {
+            return Err(BadInput(why).into());
+        }
         match &mut verb {
-            Verb::Run(arguments) => arguments.job = job,
+            Verb::Run(arguments) => {
+                fio_flags::refuse_others(&job)?;
+                arguments.job = job;
+            }
             Verb::Compare(arguments) => arguments.job = job,
             Verb::Ftq(arguments) => arguments.job = job,
             Verb::Guest(GuestArguments { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) }) => {

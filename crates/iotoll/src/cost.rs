@@ -10,9 +10,11 @@ use crate::run::measurement;
 use crate::saving::{self, Saving};
 use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stdout;
 use crate::stored;
 use lab::cost::{CommandPlan, Count, Isolation, Printed};
 use lab::session::Settings;
+use model::finding::RunFinding;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
 use report::Format;
@@ -78,7 +80,9 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         failure::complain(&why);
         return Ok(failed(&record, settings.interruption.is_by_failure()).unwrap_or(ExitCode::SUCCESS));
     }
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, &arguments.output)?;
+    let output = &arguments.output;
+    let print = |finding: &RunFinding| stdout::print(finding, output.shown);
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, output.quiet, &print)?;
     let failed = failed(&record, settings.interruption.is_by_failure());
     Ok(failed.unwrap_or_else(|| failure::of_finding(&finding)))
 }

@@ -18,6 +18,7 @@ mod kinds;
 mod probes;
 mod progress;
 mod report;
+mod results;
 mod run;
 mod saving;
 mod serve;

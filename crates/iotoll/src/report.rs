@@ -1,6 +1,6 @@
 //! `iotoll report`: a saved record is studied and printed again.
 
-use crate::arguments::ReportArguments;
+use crate::arguments::{ONLY_RUNS, ReportArguments};
 use crate::failure::{self, BadInput};
 use crate::kinds;
 use crate::saving::series;
@@ -32,6 +32,11 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let studied = kinds::study_at(&path, &arguments.earlier)?;
     if let Some(why) = studied.cut_off {
         failure::complain(&why);
+    }
+    let format = arguments.shown.format;
+    if format.is_of_fio() && studied.finding.own_run().is_none() {
+        let message = format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display());
+        return Err(BadInput(message).into());
     }
     stdout::print(&*studied.finding, arguments.shown)?;
     Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))

@@ -7,6 +7,7 @@ use crate::guardian::guardian;
 use crate::input::{Inputs, STANDARD_INPUT};
 use crate::probes;
 use crate::progress::ProgressLine;
+use crate::results::Results;
 use crate::saving::{self, Saving};
 use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
@@ -47,10 +48,11 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let source = Source::Run(plan.clone());
     let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
     if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown)?;
+        Results::prepare(arguments)?.print(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
+    let results = Results::prepare(arguments)?;
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
@@ -74,7 +76,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, &arguments.output)?;
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, arguments.output.quiet, &|finding| {
+        results.print(finding)
+    })?;
     Ok(failure::of_finding(&finding))
 }
 

@@ -4,7 +4,6 @@ pub mod series;
 
 use crate::arguments::Output;
 use crate::failure::{self, BadInput};
-use crate::stdout;
 use lab::store::{RecordFolder, Saved, Saver};
 use model::finding::RunFinding;
 use model::kind::Recorded;
@@ -96,13 +95,14 @@ pub fn keep_and_print(
     record: &Record,
     stored: Option<&Stored<Record>>,
     saving: &Saving,
-    output: &Output,
+    quiet: bool,
+    print: &dyn Fn(&RunFinding) -> anyhow::Result<()>,
 ) -> anyhow::Result<RunFinding> {
     // First of all, so that no study that fails can lose it.
     let saved = saving.save(record);
     let finding = record.study(stored);
-    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, !output.quiet)));
-    both(kept, stdout::print(&finding, output.shown))?;
+    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, !quiet)));
+    both(kept, print(&finding))?;
     Ok(finding)
 }
 

@@ -44,6 +44,7 @@ mod skipping;
 pub(crate) mod starters;
 pub mod store;
 mod sysroot;
+mod thread_usage;
 pub(crate) mod wait_limit;
 pub mod watch;
 pub(crate) mod whereabouts;

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::meter::Work;
 use crate::placing::Placing;
+use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
@@ -144,6 +145,7 @@ impl WorkerPool {
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
             let ready = tell.clone();
+            worker.reads_usage = true;
             worker.at_start(move || {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
@@ -158,13 +160,15 @@ impl WorkerPool {
             let copy = JobCopy { plan: &plan, number, targets };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
+            let usage_end = thread_usage::own();
             let failed = outcome.as_ref().err().map(ToString::to_string);
             worker.leave();
             let _ = tell.send(News::Ended(job, outcome));
             release.pass();
             let thread_nanos = Nanos(ended).since(worker.thread_begin);
             let ended_well = failed.is_none();
-            let record = job_record(&plan, number, &worker, clock, thread_nanos, failed);
+            let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
+            let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
             (record, if ended_well { worker.written() } else { None })
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
@@ -406,6 +410,7 @@ fn job_record(
         error: failed.or_else(|| worker.first_error.clone()),
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
         thread_nanos: Some(thread_nanos),
+        usage: None,
         syscalls: worker.syscalls,
         stamp_error: (stamps > 0).then(|| StampError {
             mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,

@@ -6,6 +6,7 @@
 use crate::account::AccountKind;
 use crate::events::EventFinding;
 use crate::injected::Injected;
+use crate::latency_bins::LatencyBins;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::page_cache::CacheFinding;
@@ -17,6 +18,7 @@ use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFindi
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner, Verified};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
+use crate::thread_usage::ThreadUsage;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -228,8 +230,7 @@ pub struct PhaseFinding {
     pub busy_cpus_gross: Option<f64>,
     /// Cycles of the workload's own threads per I/O, as in a per-process figure.
     pub thread_cycles_per_io: Option<f64>,
-    /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not
-    /// sleep.
+    /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not sleep.
     pub threads_on_cpu_fraction: Option<f64>,
     /// Net cycles per I/O minus those of the workload's own threads: spent by other tasks and the kernel.
     pub elsewhere_cycles_per_io: Option<f64>,
@@ -284,6 +285,9 @@ pub struct PhaseFinding {
     /// The first execution over time, one point for each window of the headline meter; at most 400 points, for which
     /// neighbouring windows are merged.
     pub series: Vec<SeriesPoint>,
+    /// I/Os and bytes in every window of the first execution, also in those of other meters.
+    #[serde(skip)]
+    pub progress: Vec<SeriesPoint>,
     /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
     #[serde(default)]
     pub stored: Option<StoredPhase>,
@@ -510,6 +514,12 @@ pub struct JobFinding {
     pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, if it is the only job of the phase, otherwise `null`.
     pub cycles_per_io: Option<f64>,
+    /// Index of its phase in `phases`, from 0.
+    #[serde(default)]
+    pub phase: usize,
+    /// What the kernel counts for the job's threads; `null` for a foreign command.
+    #[serde(default)]
+    pub usage: Option<ThreadUsage>,
     /// The job's options, all resolved; `null` for jobs of a foreign command.
     #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
@@ -588,4 +598,7 @@ pub struct LatencyFinding {
     pub stamp_error_mean: Option<f64>,
     /// Maximum error of timestamps that a batch of I/Os shares.
     pub stamp_error_max: Option<f64>,
+    /// The whole distribution.
+    #[serde(skip)]
+    pub bins: LatencyBins,
 }

@@ -18,6 +18,7 @@ use crate::probe;
 use crate::profile::Profile;
 use crate::reading::Reading;
 use crate::storage::Storage;
+use crate::thread_usage::ThreadUsage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -414,6 +415,9 @@ pub struct JobRecord {
     pub wall_nanos: Nanos,
     /// CPU time of the job's thread.
     pub thread_nanos: Option<Nanos>,
+    /// What the kernel counts for the job's thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ThreadUsage>,
     /// System calls that submit, wait for, or do I/O.
     pub syscalls: Option<u64>,
     /// Error of timestamps; only if a batch of I/Os shares them.

@@ -64,8 +64,9 @@ pub fn study(record: &Record) -> RunFinding {
         outcome: record.outcome.clone(),
         warnings: record.warnings.clone(),
     };
-    for ((phase, planned), found) in with_jobs(record).zip(&finding.phases) {
+    for (number, ((phase, planned), found)) in with_jobs(record).zip(&finding.phases).enumerate() {
         let mut jobs = job::study(phase, planned, context.clock);
+        jobs.iter_mut().for_each(|job| job.phase = number);
         if let [job] = jobs.as_mut_slice() {
             job.cycles_per_io = found.cycles_per_io;
         }

@@ -60,7 +60,7 @@ fn broken_files_are_accepted_or_refused_with_their_place() {
         }
         if let Err(error) = job_file(FILE_NAME, &text, &settings) {
             refused += 1;
-            check_refusal(&error.to_string(), &text, seed);
+            error.errors().for_each(|error| check_refusal(&error.to_string(), &text, seed));
         }
     }
     assert!(refused > FILES / 4, "only {refused} were refused: the mutations are too gentle");

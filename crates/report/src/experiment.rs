@@ -132,6 +132,7 @@ mod tests {
         "#;
         let surroundings = Surroundings {
             environment: &|_| None,
+            included: &|_| None,
             address: &|_| Address { port: 1111, directory: "/tmp/s".to_owned() },
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,

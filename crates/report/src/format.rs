@@ -3,13 +3,15 @@
 
 use crate::document::Document;
 use crate::{
-    Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, history, html, json, mail, markdown, plan, terminal,
+    Ink, blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan,
+    terminal,
 };
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
 use model::experiment::Experiment;
 use model::finding::RunFinding;
+use model::fio_report::Bins;
 use model::ftq::{FtqFinding, FtqPlan};
 use model::guest::{GuestFinding, GuestPlan};
 use model::history::HistoryFinding;
@@ -22,6 +24,11 @@ pub trait Finding {
 
     /// All its numbers.
     fn json(&self) -> String;
+
+    /// The run of iotoll's own engines that it is, if it is one: only that has the numbers of fio's formats.
+    fn own_run(&self) -> Option<&RunFinding> {
+        None
+    }
 }
 
 /// Every finding, and the function that makes its document.
@@ -40,7 +47,6 @@ macro_rules! findings {
 }
 
 findings! {
-    RunFinding: cost::document,
     CompareFinding: compare::document,
     GuestFinding: guest::document,
     FtqFinding: ftq::document,
@@ -52,6 +58,20 @@ findings! {
     Plan: plan::document,
     FtqPlan: plan::recording,
     GuestPlan: plan::guests,
+}
+
+impl Finding for RunFinding {
+    fn document(&self) -> Document {
+        cost::document(self)
+    }
+
+    fn json(&self) -> String {
+        json::json(self)
+    }
+
+    fn own_run(&self) -> Option<&Self> {
+        Some(self).filter(|run| run.counted_by.is_none())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,26 +88,44 @@ pub enum Format {
     Csv,
     /// One file for a browser, with charts and without network access.
     Html,
+    /// A run in the structure of fio's JSON.
+    FioJson,
+    /// The same with the distribution of latencies.
+    FioJsonPlus,
+    /// A run as fio's lines of fields between semicolons.
+    Terse,
 }
 
-/// Renders a document as text. Only the terminal format uses ink and width.
-type Render = fn(&Document, Ink, usize) -> String;
+enum Render {
+    /// From its document. Only the terminal format uses ink and width.
+    Document(fn(&Document, Ink, usize) -> String),
+    /// The serialized finding.
+    Json,
+    /// In a format of fio, which only a run has.
+    Fio(fn(&RunFinding) -> String),
+}
 
 struct Row {
     format: Format,
     name: &'static str,
-    /// `None` means the serialized finding.
-    render: Option<Render>,
+    render: Render,
 }
 
 /// In the order in which help lists them.
-static TABLE: [Row; 6] = [
-    Row { format: Format::Table, name: "table", render: Some(terminal::terminal) },
-    Row { format: Format::Json, name: "json", render: None },
-    Row { format: Format::Mail, name: "mail", render: Some(|document, _, _| mail::mail(document)) },
-    Row { format: Format::Markdown, name: "markdown", render: Some(|document, _, _| markdown::markdown(document)) },
-    Row { format: Format::Csv, name: "csv", render: Some(|document, _, _| csv::csv(document)) },
-    Row { format: Format::Html, name: "html", render: Some(|document, _, _| html::html(document)) },
+static TABLE: [Row; 9] = [
+    Row { format: Format::Table, name: "table", render: Render::Document(terminal::terminal) },
+    Row { format: Format::Json, name: "json", render: Render::Json },
+    Row { format: Format::Mail, name: "mail", render: Render::Document(|document, _, _| mail::mail(document)) },
+    Row {
+        format: Format::Markdown,
+        name: "markdown",
+        render: Render::Document(|document, _, _| markdown::markdown(document)),
+    },
+    Row { format: Format::Csv, name: "csv", render: Render::Document(|document, _, _| csv::csv(document)) },
+    Row { format: Format::Html, name: "html", render: Render::Document(|document, _, _| html::html(document)) },
+    Row { format: Format::FioJson, name: "fio-json", render: Render::Fio(|run| fio::json(run, Bins::Without)) },
+    Row { format: Format::FioJsonPlus, name: "fio-json+", render: Render::Fio(|run| fio::json(run, Bins::With)) },
+    Row { format: Format::Terse, name: "terse", render: Render::Fio(fio::terse) },
 ];
 
 /// One page for two findings, the second below the first: a measurement of several parts.
@@ -107,10 +145,17 @@ impl Format {
 
     /// A finding in this format.
     pub fn render(self, finding: &dyn Finding, ink: Ink, columns: usize) -> String {
-        match self.row().render {
-            Some(render) => render(&finding.document(), ink, columns),
-            None => finding.json(),
+        match (&self.row().render, finding.own_run()) {
+            (Render::Document(render), _) => render(&finding.document(), ink, columns),
+            (Render::Fio(render), Some(run)) => render(run),
+            // The binary refuses fio's formats of anything else.
+            (Render::Fio(_), None) | (Render::Json, _) => finding.json(),
         }
+    }
+
+    /// Whether it is one of fio's, in which only a run of iotoll's own engines can be shown.
+    pub fn is_of_fio(self) -> bool {
+        matches!(self.row().render, Render::Fio(_))
     }
 
     fn row(self) -> &'static Row {
@@ -129,11 +174,13 @@ mod tests {
 
     #[test]
     fn every_format_has_its_row() {
-        for format in [Format::Table, Format::Json, Format::Mail, Format::Markdown, Format::Csv, Format::Html] {
+        let own = [Format::Table, Format::Json, Format::Mail, Format::Markdown, Format::Csv, Format::Html];
+        for format in own.into_iter().chain([Format::FioJson, Format::FioJsonPlus, Format::Terse]) {
             assert_eq!(format.row().format, format);
+            assert_eq!(format.is_of_fio(), !own.contains(&format));
         }
         let names: Vec<&str> = Format::all().map(Format::name).collect();
-        assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html"]);
+        assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html", "fio-json", "fio-json+", "terse"]);
     }
 
     #[test]
@@ -141,7 +188,9 @@ mod tests {
         for format in Format::all() {
             for (name, finding) in examples::all() {
                 let text = format.render(&*finding, Ink::Plain, 100);
-                assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
+                // A line for each job.
+                let no_line = format == Format::Terse && finding.own_run().is_some_and(|run| run.jobs.is_empty());
+                assert!(no_line || text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
             }
         }
     }
@@ -168,7 +217,7 @@ mod tests {
             document.caveats =
                 vec![Warning::new(Code::StoredMethodDiffers, "MILDER"), Warning::new(Code::CommandFailed, "GRAVER")];
             for row in TABLE.iter().filter(|row| row.format != Format::Csv) {
-                let Some(render) = row.render else { continue };
+                let Render::Document(render) = row.render else { continue };
                 let text = render(&document, Ink::Plain, 100);
                 let places = ["GRAVER", "MILDER", "FIGURE"].map(|word| text.find(word));
                 assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{name} as {}: {text}", row.name);

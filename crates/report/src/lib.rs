@@ -21,6 +21,7 @@ mod doctor;
 pub mod document;
 mod experiment;
 mod explained;
+mod fio;
 mod flame_graph;
 pub mod format;
 mod ftq;

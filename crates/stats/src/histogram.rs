@@ -115,6 +115,11 @@ pub struct Bucket {
 }
 
 impl Bucket {
+    /// The value that stands for all in it.
+    pub fn middle(&self) -> u64 {
+        middle(self.index)
+    }
+
     /// The values that it holds: from the first to below the second.
     pub fn range(&self) -> (f64, f64) {
         (lowest(self.index) as f64, lowest(self.index + 1) as f64)

@@ -37,13 +37,46 @@ pub fn wait(child: Child) -> io::Result<Ended> {
             return Err(error);
         }
     }
-    let micros = |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
     let how = if libc::WIFSIGNALED(status) {
         How::Signal(libc::WTERMSIG(status))
     } else {
         How::Status(libc::WEXITSTATUS(status))
     };
     Ok(Ended { how, cpu_nanos: (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000 })
+}
+
+/// What the kernel counts for the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnUsage {
+    /// CPU time in user mode, in nanoseconds.
+    pub user_nanos: u64,
+    /// CPU time in the kernel, in nanoseconds.
+    pub system_nanos: u64,
+    /// Context switches, voluntary and not.
+    pub context_switches: u64,
+    /// Page faults that waited for storage.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+/// The usage of the calling thread; `None` if the kernel does not report it.
+pub fn own_usage() -> Option<OwnUsage> {
+    // SAFETY: all-zero is a valid rusage, which the kernel then fills.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the out-pointer is valid.
+    let read = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) } == 0;
+    read.then(|| OwnUsage {
+        user_nanos: micros(usage.ru_utime) * 1000,
+        system_nanos: micros(usage.ru_stime) * 1000,
+        context_switches: usage.ru_nvcsw.unsigned_abs() + usage.ru_nivcsw.unsigned_abs(),
+        major_faults: usage.ru_majflt.unsigned_abs(),
+        minor_faults: usage.ru_minflt.unsigned_abs(),
+    })
+}
+
+fn micros(time: libc::timeval) -> u64 {
+    time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs()
 }
 
 /// Undoes what a parent may have left for signals, because exec keeps it: blocked signals, and ignored ones. Where SIGCHLD is

@@ -106,7 +106,19 @@ pub(super) fn format() -> impl TypedValueParser<Value = Format> {
 
 /// "table, json, mail…".
 pub(super) fn formats() -> String {
-    Format::all().map(Format::name).collect::<Vec<_>>().join(", ")
+    let names = |of_fio: bool| {
+        let names = Format::all().filter(|format| format.is_of_fio() == of_fio).map(Format::name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    format!("{}; of run also {}", names(false), names(true))
+}
+
+/// A version of fio's terse format.
+pub(super) fn terse_version(text: &str) -> Result<u8, String> {
+    match text {
+        "3" => Ok(3),
+        _ => Err("iotoll knows version 3; --output-format json has all numbers".to_owned()),
+    }
 }
 
 pub(super) fn selection(text: &str) -> Result<Selection, String> {

@@ -15,8 +15,10 @@ use super::ledger::{Ledger, LiveCounters};
 use super::pacing::{FlowShare, Pacing};
 use super::traits::{Perform, Queue};
 use crate::error::Result;
+use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use model::ThreadUsage;
 use model::injected::Injected;
 use model::plan::{Access, Depth, Errors, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
@@ -80,6 +82,10 @@ pub struct Worker {
     pub first_error: Option<String>,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
+    /// Whether to read the next: a guest counts the instructions of that too.
+    pub reads_usage: bool,
+    /// What the kernel had counted for this thread when counting started.
+    pub usage_begin: Option<ThreadUsage>,
     pub ledger: Ledger,
     /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,
@@ -148,6 +154,8 @@ impl Worker {
             failed_writes: Vec::new(),
             first_error: None,
             thread_begin: Nanos(0),
+            reads_usage: false,
+            usage_begin: None,
             ledger: Ledger::new(ticks()),
             syscalls: None,
             syscalls_before: None,
@@ -218,6 +226,9 @@ impl Worker {
 
     fn begin_counting(&mut self, now: u64) {
         self.ledger.restart(now);
+        if self.reads_usage {
+            self.usage_begin = thread_usage::own();
+        }
         self.thread_begin = Nanos(sys::clock::own_thread_nanos());
     }
 

@@ -3,8 +3,10 @@
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
+use crate::latency_bins::LatencyBins;
 use crate::plan::JobPlan;
 use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError, Verified};
+use crate::thread_usage::ThreadUsage;
 use crate::unit::{Hertz, Nanos, Ticks};
 
 /// Number of I/Os beyond a percentile p that it needs (docs/method/latency.md: 10/(1 − p) in total).
@@ -68,6 +70,8 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     };
     let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
     let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
+    let usages = jobs.iter().map(|job| job.usage);
+    let usage = usages.reduce(|sum, usage| Some(ThreadUsage::plus(sum?, usage?)));
     let syscalls = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.syscalls?)));
     let of_parts = |parts: Vec<&Direction>| {
         let sum = |of: fn(&Direction) -> u64| parts.iter().map(|part| of(part)).fold(0, u64::saturating_add);
@@ -109,6 +113,8 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         stages_ns: stages(jobs, clock),
         injected_ns: Injected::mean(jobs.iter().filter_map(|job| job.injected_ns)),
         cycles_per_io: None,
+        phase: 0,
+        usage: usage.flatten(),
         plan: None,
     }
 }
@@ -181,6 +187,7 @@ fn of_ticks(histogram: &Histogram, asked: &[f64], stamp: Option<StampError>, clo
         bucket_error_fraction: Some(BUCKET_ERROR),
         stamp_error_mean: stamp.map(|stamp| stamp.mean_nanos),
         stamp_error_max: stamp.map(|stamp| stamp.max_nanos.as_f64()),
+        bins: LatencyBins::of(histogram, clock),
     }
 }
 

@@ -174,6 +174,7 @@ pub(super) fn study(
         page_cache: page_cache::page_cache(executions, jobs),
         placement: placement::study(executions, jobs, headline, rates, context),
         probes: probes::study(asked, executions, background),
+        progress: phase.executions.first().map(series::progress).unwrap_or_default(),
         series: series::study(executions, headline, rates, context),
         stored: None,
     };

@@ -7,6 +7,7 @@ use super::regimes::{Step, steps};
 use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
+use crate::unit::Nanos;
 
 /// Maximum number of points in a series, as many as a chart can show.
 pub(crate) const MOST_POINTS: usize = 400;
@@ -73,6 +74,28 @@ pub(super) fn merged(windows: &[Window]) -> Vec<Window> {
         }))
     };
     windows.chunks(each).filter_map(join).collect()
+}
+
+/// What the jobs of an execution did between each two snapshots.
+pub(super) fn progress(execution: &Execution) -> Vec<SeriesPoint> {
+    let begin = execution.io_interval.map_or(Nanos(0), |interval| interval.begin_nanos);
+    let snapshots = || execution.stretch.snapshots.iter().skip_while(|snapshot| snapshot.at_nanos < begin);
+    let first = snapshots().next().map_or(begin, |snapshot| snapshot.at_nanos);
+    let points = snapshots().zip(snapshots().skip(1)).filter_map(|(from, to)| {
+        let (done, before) = (to.done?, from.done?);
+        let window_seconds = to.at_nanos.since(from.at_nanos).seconds();
+        Some(SeriesPoint {
+            seconds: from.at_nanos.since(first).seconds() + window_seconds / 2.0,
+            busy_cpus: None,
+            iops: None,
+            window_seconds,
+            ios: Some(done.ios.saturating_sub(before.ios)),
+            bytes: Some(done.bytes.since(before.bytes).0),
+            cycles: None,
+            cycles_per_io: None,
+        })
+    });
+    points.collect()
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ pub use exact::beside_a_compiler;
 pub use machine::{host, origin};
 pub use profiled::profiled;
 
+use model::ThreadUsage;
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
 use model::record::{Exit, Outcome, TaskOwner, Verified};
 use model::stats::Estimate;
 use model::stored::{StoredFinding, UnpairedChange};
-use model::unit::Bytes;
+use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning};
 
 /// All findings with their names.
@@ -574,6 +575,12 @@ fn job(name: &str) -> JobFinding {
         thread_cycles_per_io: Some(6702.0),
         ios_per_crossing: Some(1.0),
         cycles_per_io: Some(6910.0),
+        usage: Some(ThreadUsage {
+            user_nanos: Nanos::from_millis(1870),
+            system_nanos: Nanos::from_millis(7210),
+            context_switches: 311,
+            ..ThreadUsage::default()
+        }),
         ..JobFinding::default()
     }
 }
@@ -589,7 +596,6 @@ fn latency(times: f64) -> LatencyFinding {
         max: Some(2_204_118.0 * times),
         percentiles: vec![(50.0, Some(3120.0 * times)), (95.0, Some(5110.0 * times))],
         bucket_error_fraction: Some(0.0078),
-        stamp_error_mean: None,
-        stamp_error_max: None,
+        ..LatencyFinding::default()
     }
 }

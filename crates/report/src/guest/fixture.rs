@@ -287,7 +287,7 @@ fn measured(draft: &Draft, count: Count) -> GuestFinding {
 }
 
 fn record(draft: &Draft, count: Count) -> GuestRecord {
-    let plan = draft.resolve(&crate::plan::Settings::default()).expect("a plan");
+    let plan = draft.resolve(&model::plan::Settings::default()).expect("a plan");
     let points = 0..plan.points.len();
     let measured =
         points.flat_map(|point| (0..u64::from(plan.replicates)).map(move |replicate| count(point, replicate)));

@@ -1,0 +1,51 @@
+//! Where the result of a run goes, and in which formats: fio's `--output` and `--output-format`, or ours.
+
+use crate::arguments::{RunArguments, Shown};
+use crate::failure::BadInput;
+use crate::stdout;
+use report::{Finding, Format};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Width of a table in a file.
+const COLUMNS: usize = 100;
+
+/// The formats of the results of a run, and the file that they are written into, if it is not standard output.
+pub struct Results {
+    formats: Vec<Format>,
+    shown: Shown,
+    file: Option<(PathBuf, File)>,
+}
+
+impl Results {
+    /// Opens the file, so that one that cannot be written is found before the measurement. What it contains stays until there is a
+    /// result.
+    pub fn prepare(arguments: &RunArguments) -> anyhow::Result<Self> {
+        let (fio, shown) = (&arguments.fio, arguments.output.shown);
+        let open = |path: &PathBuf| {
+            let file = File::options().write(true).create(true).truncate(false).open(path);
+            let refused =
+                |error| BadInput(format!("--output {}: {error}; name a file that can be written", path.display()));
+            file.map(|file| (path.clone(), file)).map_err(refused)
+        };
+        let file = fio.file.as_ref().map(open).transpose()?;
+        Ok(Self { formats: fio.formats(shown.format), shown, file })
+    }
+
+    /// Prints a finding.
+    pub fn print(&self, finding: &dyn Finding) -> anyhow::Result<()> {
+        let Some((path, file)) = &self.file else {
+            let print = |format: &Format| stdout::print(finding, Shown { format: *format, ..self.shown });
+            return self.formats.iter().try_for_each(print);
+        };
+        let ink = self.shown.color.ink(false, &|name| std::env::var_os(name));
+        let text: String = self.formats.iter().map(|format| format.render(finding, ink, COLUMNS)).collect();
+        // A device or a pipe has no contents to replace.
+        let is_file = file.metadata().is_ok_and(|data| data.is_file());
+        let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+        let mut file = file;
+        let written = emptied.and_then(|()| file.write_all(text.as_bytes()));
+        Ok(written.map_err(|error| lab::Error::file(path, "writing the result (--output)", error))?)
+    }
+}
