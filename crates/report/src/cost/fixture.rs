@@ -8,9 +8,10 @@ pub use exact::beside_a_compiler;
 pub use machine::{host, origin};
 pub use profiled::profiled;
 
+use machine::peer;
 use model::ThreadUsage;
 use model::finding::*;
-use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
+use model::placement::{Mode, ModeFinding, PlacementFinding};
 use model::probe::Kind;
 use model::record::{Exit, Outcome, TaskOwner, Verified};
 use model::stats::Estimate;
@@ -443,10 +444,6 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         job.latency_ns.percentiles = vec![(number, Some(number)); 20];
     }
     finding
-}
-
-fn peer(name: &str) -> PeerPlacement {
-    PeerPlacement { name: name.to_owned(), process: Some(77), server: true, cpus: [(0, 0.97), (1, 0.03)].into() }
 }
 
 fn words(line: &str) -> Vec<String> {

@@ -1,0 +1,153 @@
+//! The results of one job: counts, rates and latencies.
+
+use crate::injected::Injected;
+use crate::latency_bins::LatencyBins;
+use crate::plan::JobPlan;
+use crate::record::Verified;
+use crate::thread_usage::ThreadUsage;
+use serde::{Deserialize, Serialize};
+
+/// The results of a job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobFinding {
+    /// Name of the job.
+    pub name: String,
+    /// Name of the I/O engine.
+    pub engine: String,
+    /// Number of copies that are reported together.
+    pub copies: u32,
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: u64,
+    /// Number of failed I/Os.
+    pub errors: u64,
+    /// The first error; `null` if there was none.
+    pub error: Option<String>,
+    /// Time from the first submission to the last completion, in seconds.
+    pub wall_seconds: f64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Results of reads.
+    pub read: DirectionFinding,
+    /// Results of writes.
+    pub write: DirectionFinding,
+    /// Results of trims.
+    pub trim: DirectionFinding,
+    /// Results of the I/Os of a foreign command whose direction is unknown (fio's `unified_rw_reporting=1`, `--ios`, `--count`); `null` if
+    /// there are none.
+    #[serde(default)]
+    pub mixed: Option<DirectionFinding>,
+    /// Flushes of the write cache of the device that `--count block:` names, which are not among its I/Os; `null` if they are not counted.
+    #[serde(default)]
+    pub flushes: Option<u64>,
+    /// Number of fsync and fdatasync calls.
+    pub syncs: u64,
+    /// Blocks that were checked; `null` if the job does not verify. Those that a job reads back when it has written everything are
+    /// not among its I/Os, and their cost is not measured.
+    #[serde(default)]
+    pub verified: Option<Verified>,
+    /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
+    pub thread_cycles_per_io: Option<f64>,
+    /// I/Os per system call; counts system calls that submit, wait for, or do I/O.
+    pub ios_per_crossing: Option<f64>,
+    /// Latency of all directions together, in nanoseconds.
+    pub latency_ns: LatencyFinding,
+    /// The stages of the latency, if the engine measures them; the means of the stages sum to the mean latency.
+    pub stages_ns: Option<StagesFinding>,
+    /// Busy work added to each I/O (`inject_ns`); `null` if there is none.
+    #[serde(default)]
+    pub injected_ns: Option<Injected>,
+    /// Its phase's cycles per I/O, if it is the only job of the phase, otherwise `null`.
+    pub cycles_per_io: Option<f64>,
+    /// Index of its phase in `phases`, from 0.
+    #[serde(default)]
+    pub phase: usize,
+    /// What the kernel counts for the job's threads; `null` for a foreign command.
+    #[serde(default)]
+    pub usage: Option<ThreadUsage>,
+    /// The job's options, all resolved; `null` for jobs of a foreign command.
+    #[serde(default)]
+    pub plan: Option<Box<JobPlan>>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DirectionFinding {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Number of short I/Os, which moved fewer bytes than requested.
+    pub short: u64,
+    /// Packets that a foreign program reports as lost. Those that it sent are among its I/Os, those that were sent to it are not.
+    /// `null` if the program cannot know: iperf3's server does not learn what its client received.
+    #[serde(default)]
+    pub lost: Option<u64>,
+    /// Latency of this direction, in nanoseconds.
+    pub latency_ns: LatencyFinding,
+}
+
+/// The stages of an I/O to a remote server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StagesFinding {
+    /// From the issue of the I/O until its first byte is passed to the kernel.
+    pub backlog_wait: LatencyFinding,
+    /// From then until the system call that sends it has returned, which on loopback contains the way to the server's socket; `null`
+    /// where it is part of the round trip, because the engine does not measure it.
+    #[serde(default)]
+    pub sending: Option<LatencyFinding>,
+    /// From then until the client has parsed the reply.
+    pub round_trip: LatencyFinding,
+    /// From then until the job sees the completion.
+    pub delivery: LatencyFinding,
+}
+
+impl StagesFinding {
+    /// The stages in order, with their names.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &LatencyFinding)> {
+        let sending = self.sending.iter().map(|sending| ("sending", sending));
+        let others = [("round trip", &self.round_trip), ("delivery", &self.delivery)];
+        std::iter::once(("backlog wait", &self.backlog_wait)).chain(sending).chain(others)
+    }
+}
+
+/// Latency from submission to completion, in nanoseconds. A value is `null` if there were too few I/Os.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyFinding {
+    /// Mean latency.
+    pub mean: Option<f64>,
+    /// Median latency.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+    /// Largest latency.
+    pub max: Option<f64>,
+    /// The requested percentiles: pairs of percent and value.
+    pub percentiles: Vec<(f64, Option<f64>)>,
+    /// Maximum relative width of a histogram bucket, which bounds the relative error of percentiles.
+    pub bucket_error_fraction: Option<f64>,
+    /// Mean error of timestamps that a batch of I/Os shares.
+    pub stamp_error_mean: Option<f64>,
+    /// Maximum error of timestamps that a batch of I/Os shares.
+    pub stamp_error_max: Option<f64>,
+    /// The whole distribution.
+    #[serde(skip)]
+    pub bins: LatencyBins,
+}
