@@ -49,7 +49,7 @@ impl Demand {
 
 /// Bytes of the buffers of one copy, and of the memory that stands for its device.
 fn memory_of(job: &JobPlan) -> u64 {
-    let slot = job.buffer_bytes().div_ceil(4096).saturating_mul(4096);
+    let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
     match job.engine {
         EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
         EngineKind::Rr => slot,

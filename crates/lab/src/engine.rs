@@ -126,7 +126,7 @@ fn replaced(files: &mut [File], index: u32, file: File) -> std::io::Result<File>
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
 fn slot_bytes(plan: &JobPlan) -> usize {
-    usize::try_from(plan.buffer_bytes()).unwrap_or(usize::MAX).next_multiple_of(4096)
+    usize::try_from(plan.slot_bytes().max(1)).unwrap_or(usize::MAX).next_multiple_of(4096)
 }
 
 /// Memory of `count` slots, filled with data that neither compresses nor repeats, unless the job has other content.

@@ -138,7 +138,7 @@ fn all_options() -> String {
     let mut text = textwrap::fill(intro, COLUMNS) + "\n\n";
     for option in options::reference() {
         const INDENT: &str = "                              ";
-        let first = format!("  {:<28}", option.name);
+        let first = format!("  {:<27} ", option.name);
         let about = format!("{} [{}]", option.full_help, option.value);
         let layout = textwrap::Options::new(COLUMNS).initial_indent(&first).subsequent_indent(INDENT);
         text += &textwrap::fill(&about, layout);

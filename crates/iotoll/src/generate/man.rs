@@ -112,7 +112,7 @@ mod tests {
             (
                 "iotoll-run.1",
                 ".TH iotoll-run 1  ",
-                "iotoll run [OPTIONS] [JOB.fio | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
+                "iotoll run [OPTIONS] [JOB.fio … | \\- | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
             ),
             (
                 "iotoll-guest-run.1",

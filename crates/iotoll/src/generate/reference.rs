@@ -3,6 +3,7 @@
 mod caveats;
 mod commands;
 mod features;
+mod fio_options;
 mod json_keys;
 mod options;
 mod stacks;
@@ -23,6 +24,7 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
     let mut files = vec![
         page("commands.md", commands::page()),
         page("job-options.md", options::job_options()),
+        page("fio-options.md", fio_options::page()),
         page("path-tunings.md", options::path_tunings()),
         page("exit-codes.md", exit_codes()),
         page("caveats.md", caveats::page(&kinds::schema::<model::warning::Code>())),

@@ -1,6 +1,7 @@
 //! What is generated from the program is what is in the tree, and what packages install works.
 
 use super::iotoll::{Folder, PROGRAM};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -118,4 +119,26 @@ fn the_version_names_the_commit() {
     let commit = commit.strip_suffix(")\n").unwrap();
     let hexadecimal = commit.len() >= 7 && commit.chars().all(|letter| letter.is_ascii_hexdigit());
     assert!(hexadecimal || commit == "commit unknown", "{version}");
+}
+
+#[test]
+fn the_page_of_fio_s_options_has_each_that_fio_lists() {
+    let page = fs::read_to_string(tree().join("docs/reference/fio-options.md")).unwrap();
+    let rows: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(name, _)| name).collect();
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let listed = Command::new("fio").args(arguments).output().expect("fio is installed by the check");
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let name = |line: &str| line.split_once(':').map(|(name, _)| name.trim().to_owned());
+        listed.lines().filter_map(name).filter(|name| !name.is_empty() && !name.contains(' ')).collect()
+    };
+    let mut all = names(&["--cmdhelp=all"]);
+    assert!(all.len() > 200, "{}", all.len());
+    for engine in
+        ["io_uring", "libaio", "pvsync2", "nbd", "net", "sg", "cpuio", "exec", "filestat", "mtd", "io_uring_cmd"]
+    {
+        all.extend(names(&[&format!("--enghelp={engine}")]));
+    }
+    let missing: Vec<&String> = all.iter().filter(|name| !rows.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

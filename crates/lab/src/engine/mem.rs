@@ -42,7 +42,12 @@ impl Perform for Mem {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let (offset, length) = (request.offset as usize, request.length as usize);
-        let Some(memory) = self.buffer.get_mut(..length) else { return -14 };
+        let memory = match self.buffer.get_mut(..length) {
+            Some(memory) => memory,
+            // A job that only trims has no memory.
+            None if request.kind == Kind::Trim => &mut [],
+            None => return -14,
+        };
         self.in_flight.begin();
         match request.kind {
             Kind::Read => self.device.read(offset, memory),

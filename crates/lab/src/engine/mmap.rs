@@ -50,17 +50,17 @@ impl Perform for Mapped {
     fn perform(&mut self, request: &Request) -> i32 {
         let (offset, length) = (request.offset as usize, request.length as usize);
         let Some((file, mapping)) = self.files.get(request.file as usize) else { return -9 };
+        if request.kind == Kind::Trim {
+            self.calls += 1;
+            return trim(file, request.offset, request.length);
+        }
         let Some(memory) = self.buffer.get_mut(..length) else { return -14 };
         if offset.checked_add(length).is_none_or(|end| end > mapping.len()) {
             return -14;
         }
         match request.kind {
             Kind::Read => mapping.read(offset, memory),
-            Kind::Write => mapping.write(offset, memory),
-            Kind::Trim => {
-                self.calls += 1;
-                return trim(file, request.offset, request.length);
-            }
+            Kind::Write | Kind::Trim => mapping.write(offset, memory),
         }
         if self.through {
             self.calls += 1;

@@ -23,7 +23,15 @@ impl Perform for Psync {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let Some(file) = self.files.get(request.file as usize) else { return -9 };
-        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
+        let memory = match self.buffer.get_mut(..request.length as usize) {
+            Some(memory) => memory,
+            // A job that only trims has no memory.
+            None if request.kind == Kind::Trim => {
+                self.calls += 1;
+                return trim(file, request.offset, request.length);
+            }
+            None => return -14,
+        };
         loop {
             self.calls += 1;
             // Raw system calls: the wrappers of the C library are cancellation points, which cost two locked

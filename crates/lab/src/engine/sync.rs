@@ -27,11 +27,11 @@ impl Perform for Positioned {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let Some((file, position)) = self.files.get_mut(request.file as usize) else { return -9 };
-        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         if request.kind == Kind::Trim {
             self.calls += 1;
             return trim(file, request.offset, request.length);
         }
+        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         if *position != Some(request.offset) {
             self.calls += 1;
             if let Err(error) = seek(&*file, SeekFrom::Start(request.offset)) {

@@ -56,11 +56,11 @@ impl Perform for Vectored {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let Some(file) = self.files.get(request.file as usize) else { return -9 };
-        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         if request.kind == Kind::Trim {
             self.calls += 1;
             return trim(file, request.offset, request.length);
         }
+        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         let reads = request.kind == Kind::Read;
         let offset = request.offset;
         if let Calls::AtPosition(positions) = &self.how

@@ -252,17 +252,11 @@ pub fn is_switch(name: &str) -> bool {
 
 /// Why `name` is refused when [`find`] returns `None`.
 pub(crate) fn unknown(name: &str) -> Wrong {
-    if fio_names::OTHER.binary_search(&name).is_ok() {
-        let instead = fio_names::INSTEAD.iter().find(|(option, _)| *option == name);
-        let instead = instead.map_or(String::new(), |(_, advice)| format!("; {advice}"));
-        let harmless = fio_names::HARMLESS.binary_search(&name).is_ok();
-        let effect = if harmless { Effect::None } else { Effect::Work };
-        let said = if harmless { " (no I/O depends on it)" } else { "" };
+    if let Some(group) = fio_names::refused(name) {
+        let harmless = if group.effect == Effect::None { " (no I/O depends on it)" } else { "" };
+        let wrong = Wrong::new(format!("known to fio, not supported yet{harmless}; {}", group.why));
         // No guess: the name is spelled as it should be.
-        return Wrong {
-            unsupported: Some(effect),
-            ..Wrong::new(format!("known to fio, not supported yet{said}{instead}"))
-        };
+        return Wrong { unsupported: Some(group.effect), ..wrong };
     }
     let known = all().flat_map(JobOption::names);
     Wrong { suggestion: nearest(name, known).map(str::to_owned), ..Wrong::new("unknown") }
@@ -334,6 +328,31 @@ pub fn reference() -> impl Iterator<Item = Reference> {
         words: option.set.words(),
         default: option.default_in_words(),
     })
+}
+
+/// What iotoll makes of an option of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfFio {
+    /// It means the same, under this name.
+    Supported(&'static str),
+    /// It has no effect; the help of this name says why.
+    Accepted(&'static str),
+    /// It is refused, for this reason.
+    Refused(&'static str),
+}
+
+/// All options of fio 3.33 with their other names, in alphabetical order.
+pub fn of_fio() -> Vec<(&'static str, OfFio)> {
+    let ours = all().filter(|option| !fio_names::OWN.contains(&option.name)).flat_map(|option| {
+        let without = option.role == Role::Nothing;
+        let what = if without { OfFio::Accepted(option.name) } else { OfFio::Supported(option.name) };
+        option.names().map(move |name| (name, what))
+    });
+    let refused = fio_names::REFUSED.iter();
+    let refused = refused.flat_map(|group| group.names.iter().map(|name| (*name, OfFio::Refused(group.why))));
+    let mut options: Vec<_> = ours.chain(refused).collect();
+    options.sort_unstable_by_key(|(name, _)| *name);
+    options
 }
 
 /// The options of `job` that only another engine reads.

@@ -327,6 +327,8 @@ impl<'a> Reader<'a> {
             draft.begin(option.name, *origin);
             if let Err(wrong) = option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)) {
                 self.errors.push(error(wrong));
+                // A contradiction is said once.
+                draft.cache = CacheWords::default();
                 continue;
             }
             draft.note(option.name, *origin);

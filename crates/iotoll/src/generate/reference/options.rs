@@ -108,8 +108,9 @@ mod tests {
     #[test]
     fn every_option_stands_in_one_section() {
         let page = job_options();
+        let (_, options) = page.split_once("## Jobs").unwrap_or_default();
         for option in reference() {
-            assert_eq!(page.matches(&format!("\n| `{}`", option.name)).count(), 1, "{}", option.name);
+            assert_eq!(options.matches(&format!("\n| `{}`", option.name)).count(), 1, "{}", option.name);
         }
         assert!(page.contains("## Requests") && page.contains("## Engine io_uring"), "{page}");
     }

@@ -1,14 +1,16 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 20] = [
+const TYPES: [(&str, &str); 22] = [
     ("MoveFinding", "instructions per I/O"),
     ("SymbolChange", "cycles per I/O"),
     ("EventChange", "events per I/O"),
     ("StackChange", "cycles per I/O"),
     ("LatencyFinding", "ns"),
     ("Injected", "ns"),
-    ("Rates", "I/Os per s"),
+    ("Rates", "I/Os or bytes per s"),
+    ("EventCorrelation", "correlation coefficient"),
+    ("SteadyState", "unit of the metric, or percent"),
     ("uint8PerDirection", "percent"),
     ("PathSend", "bytes"),
     ("PathReceive", "bytes"),

@@ -282,6 +282,11 @@ impl JobPlan {
         self.sizes_in_use().flatten().map(|sizes| sizes.most()).max().unwrap_or(0)
     }
 
+    /// Bytes of memory of one I/O. A trim needs none.
+    pub fn slot_bytes(&self) -> u64 {
+        if self.access == Access::Trim { 0 } else { self.buffer_bytes() }
+    }
+
     /// The sizes of the directions in use.
     pub fn used_sizes(&self) -> impl Iterator<Item = Sizes> {
         let used = match self.access {

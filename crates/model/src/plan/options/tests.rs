@@ -84,31 +84,31 @@ fn every_name_is_unique_and_found() {
 }
 
 #[test]
-fn the_other_options_of_fio_are_sorted_and_not_ours() {
-    assert!(fio_names::OTHER.is_sorted());
-    for name in fio_names::OTHER {
+fn an_option_of_fio_is_ours_or_refused_for_one_reason() {
+    let mut names: Vec<&str> = fio_names::REFUSED.iter().flat_map(|group| group.names).copied().collect();
+    for name in &names {
         assert!(find(name).is_none(), "{name}");
+        let wrong = unknown(name);
+        assert!(wrong.suggestion.is_none() && wrong.reason.starts_with("known to fio, not supported yet"), "{name}");
     }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    for name in fio_names::OWN {
+        assert!(find(name).is_some(), "{name}");
+    }
+    assert_eq!(of_fio().iter().filter(|(_, what)| matches!(what, OfFio::Refused(_))).count(), all);
+    assert!(of_fio().contains(&("readwrite", OfFio::Supported("rw"))));
 }
 
 #[test]
 fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("iodepht");
     assert_eq!((wrong.reason.as_str(), wrong.suggestion.as_deref()), ("unknown", Some("iodepth")));
-    let wrong = unknown("cgroup");
-    assert_eq!((wrong.reason.as_str(), wrong.suggestion), ("known to fio, not supported yet", None));
-}
-
-#[test]
-fn a_name_that_fio_knows_is_no_misspelling() {
-    for name in fio_names::OTHER {
-        assert_eq!(unknown(name).suggestion, None, "{name}");
-    }
-    assert_eq!(unknown("uid").reason, "known to fio, not supported yet; start iotoll as that user");
-    assert!(fio_names::INSTEAD.is_sorted());
-    for (name, _) in fio_names::INSTEAD {
-        assert!(fio_names::OTHER.binary_search(name).is_ok(), "{name}");
-    }
+    let wrong = unknown("uid");
+    assert_eq!(wrong.reason, "known to fio, not supported yet; start iotoll as that user, or in that control group");
+    assert!(unknown("stats").reason.starts_with("known to fio, not supported yet (no I/O depends on it); each"));
     for name in fio_names::ENGINES.iter().filter(|name| EngineKind::parse(name).is_none()) {
         let wrong = engine(name).expect_err(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
