@@ -117,10 +117,10 @@ fn the_environment_is_read_in_job_files() {
 #[test]
 fn ignored_options_are_listed_in_the_result() {
     let folder = Folder::new();
-    folder.write("j.fio", "[a]\nioengine=null\nsize=1m\nlockfile=none\n");
-    folder.iotoll("run j.fio").run().refused(2, &["j.fio:4", "'lockfile'"]);
+    folder.write("j.fio", "[a]\nioengine=null\nsize=1m\ncgroup=x\n");
+    folder.iotoll("run j.fio").run().refused(2, &["j.fio:4", "'cgroup'"]);
     let finding = folder.measured("run --ignore-unknown j.fio");
-    assert!(warns(&finding, "option_ignored", &["j.fio:4", "'lockfile'"]), "{}", finding["warnings"]);
+    assert!(warns(&finding, "option_ignored", &["j.fio:4", "'cgroup'"]), "{}", finding["warnings"]);
     assert_eq!(whole(&finding["jobs"][0]["ios"]), 256);
 }
 

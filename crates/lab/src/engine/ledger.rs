@@ -149,7 +149,13 @@ impl LiveCounters {
     }
 
     /// Both counters at one instant.
+    ///
+    /// A reader with a real-time priority may have preempted the worker within an addition, on its CPU: then only sleeping lets it go on.
     pub fn read(&self) -> (u64, u64) {
+        /// An addition takes some nanoseconds.
+        const SPINS: u32 = 1000;
+        const NAP: std::time::Duration = std::time::Duration::from_micros(20);
+        let mut spins = 0;
         loop {
             let before = self.sequence.load(Ordering::Acquire);
             let pair = (self.ios.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
@@ -157,7 +163,12 @@ impl LiveCounters {
             if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
                 return pair;
             }
-            std::hint::spin_loop();
+            spins += 1;
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(NAP);
+            }
         }
     }
 }
