@@ -110,7 +110,7 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     }
 }
 
-/// Who kept this thread from the CPUs, as far as it still wants one.
+/// Notes the real-time tasks that kept this thread from the CPUs and still want one.
 fn note_starved(stretch: &mut Stretch, late: Duration) {
     let starved = stretch.starved.get_or_insert_default();
     starved.waited_nanos += Nanos(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));

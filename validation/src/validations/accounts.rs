@@ -23,7 +23,7 @@ const DATAGRAMS_PER_SECOND: f64 = 300_000.0;
 /// Between two timers: so often that the ticks beside them are few.
 const TIMER_MICROS: &str = "125";
 
-/// A load, where its time lands, and who else knows.
+/// A load, the account its time belongs to, and the clock of the kernel that knows it.
 struct Planted {
     name: &'static str,
     words: Vec<String>,

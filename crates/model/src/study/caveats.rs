@@ -251,7 +251,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     }
 }
 
-/// Who kept iotoll from the CPUs at boundaries of windows.
+/// The tasks that kept iotoll from the CPUs at boundaries of windows.
 fn starved(record: &Record) -> Option<Warning> {
     let executions = record.phases.iter().flat_map(|phase| &phase.executions);
     let starved = executions.filter_map(|execution| execution.stretch.starved.as_ref());

@@ -48,7 +48,7 @@ impl Repeated {
             let bytes = unit.iter_mut().skip(*place).zip(offset.to_le_bytes());
             bytes.for_each(|(byte, offset)| *byte = offset);
         }
-        // Each copy doubles what is there.
+        // Each copy doubles the part that is filled.
         let mut done = first;
         while done < memory.len() && done > 0 {
             let next = done.min(memory.len() - done);

@@ -92,7 +92,7 @@ fn a_wrong_block_is_counted_and_named() {
     }
     let mut payload = payload.reading_back(&plan, false);
     memory[2][100] ^= 1;
-    // The third write is lost: what is there is right in itself, but older.
+    // The third write is lost: the block there is an older one, whose header is right.
     payload.expect([0, 1, 2, 4]);
     let results: Vec<i32> = (0..)
         .zip(&mut memory)

@@ -460,6 +460,7 @@ fn what_cannot_be_verified_is_refused() {
         ("verify=md5\nverify_offset=4041", "at 56 to 4040 of 4k bytes"),
         ("verify=md5\nbs=100\nverify_offset=60", "no other place in 100 bytes"),
         ("verify_state_load=1", "random numbers"),
+        ("verify=md5\nnrfiles=4\nsize=64k\nopenfiles=2", "option 'openfiles': job 'a': files that are closed"),
     ] {
         let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));
         assert!(refused.contains(words) && refused.starts_with("f:"), "{options}: {refused}");

@@ -38,6 +38,12 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
                    leave the rate out";
         return Some(("do_verify", why.to_owned()));
     }
+    let files = &job.files;
+    let takes_turns = files.open > 0 && (files.folder.is_some() || (files.open as usize) < job.file_count());
+    if takes_turns {
+        let why = "files that are closed and opened again in the loop cannot be verified; leave openfiles out, or raise it to the number of files";
+        return Some(("openfiles", why.to_owned()));
+    }
     header(job, method)
 }
 
@@ -83,6 +89,8 @@ pub(super) fn without_writing(job: &mut JobPlan) {
     if job.verify.method.is_some() && job.verify.only && job.access == Access::Write {
         job.access = Access::Read;
         job.block_sizes.read = job.block_sizes.write;
+        job.requests.ranges.read = job.requests.ranges.write;
+        job.requests.splits.read.clone_from(&job.requests.splits.write);
     }
 }
 
