@@ -333,7 +333,8 @@ impl Worker {
     fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let depth = self.depth.in_flight;
         let low = self.depth.low.unwrap_or(depth);
-        // Whether the queue is being filled, not drained to its low mark.
+        // Whether the queue is being filled, not drained to its low mark. Most jobs have none.
+        let drains = low < depth;
         let mut filling = true;
         let nothing = InFlight { request: Request { kind: Kind::Read, file: 0, offset: 0, length: 0 }, stamp: 0 };
         let mut table = vec![nothing; depth as usize];
@@ -388,8 +389,8 @@ impl Worker {
                 }
             }
             let in_flight = depth - free.len() as u32;
-            if in_flight == depth {
-                filling = low >= depth;
+            if drains && in_flight == depth {
+                filling = false;
             }
             if in_flight > 0 {
                 // Before a pause, a sync or the end, wait for everything in flight.
@@ -400,7 +401,9 @@ impl Worker {
                 self.reap(engine, most, now, looked, &mut table, &mut free)?;
                 (stamp, looked) = (now, now);
             }
-            filling |= depth - free.len() as u32 <= low;
+            if drains && depth - free.len() as u32 <= low {
+                filling = true;
+            }
             if in_flight > 0 && free.len() < depth as usize {
                 continue;
             }

@@ -233,8 +233,9 @@ impl<'a> Reader<'a> {
                 Kind::Job(name) => {
                     any = true;
                     self.names.insert(name.clone());
-                    let section = Section { kind: Kind::Global, ..section };
-                    let Some((start, job)) = self.job(name, section, &global, &names) else { continue };
+                    self.plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
+                    let found = self.job(name, (&section.assignments, section.origin), &global, &names);
+                    let Some((start, job)) = found else { continue };
                     match self.plan.phases.last_mut() {
                         Some(phase) if start == Start::Together && !std::mem::take(&mut begins) => phase.jobs.push(job),
                         _ => self.plan.phases.push(Phase { jobs: vec![job] }),
@@ -252,22 +253,21 @@ impl<'a> Reader<'a> {
     fn job(
         &mut self,
         name: String,
-        section: Section,
+        (assignments, origin): (&[Assignment], Origin),
         global: &Draft,
         files: &[String],
     ) -> Option<(Start, super::job::JobPlan)> {
         if name.chars().any(char::is_control) {
             // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
             let wrong = Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
-            let refusal = Refusal { origin: section.origin, subject: Subject::Section(name), wrong };
+            let refusal = Refusal { origin, subject: Subject::Section(name), wrong };
             self.errors.push(refusal.placed(files));
             return None;
         }
-        self.plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
         let before = self.errors.len();
         let mut draft = global.clone();
         draft.job.name.clone_from(&name);
-        self.apply(&section.assignments, &mut draft, files);
+        self.apply(assignments, &mut draft, files);
         let overrides = std::mem::take(&mut self.overrides);
         self.apply(&overrides, &mut draft, files);
         self.overrides = overrides;
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
             self.errors.push(refusal.placed(files));
             return None;
         }
-        match check::job(draft, section.origin, &mut self.plan.warnings) {
+        match check::job(draft, origin, &mut self.plan.warnings) {
             Ok(mut job) => {
                 self.group = if start == Start::AfterPrevious { 0 } else { self.group + u32::from(new_group) };
                 job.together.group = self.group;

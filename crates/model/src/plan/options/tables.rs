@@ -16,6 +16,7 @@ mod together;
 mod verify;
 
 use super::JobOption;
+use crate::plan::value::Wrong;
 
 const GIB: u64 = 1 << 30;
 
@@ -41,6 +42,11 @@ const SUBJECTS: [(&str, &[JobOption]); 14] = [
     ("", engines::OPTIONS),
     ("", path::OPTIONS),
 ];
+
+/// Accepts one of these words.
+fn one_of(text: &str, words: &[&str]) -> Result<(), Wrong> {
+    if words.contains(&text) { Ok(()) } else { Err(Wrong::because(text, "is not supported")) }
+}
 
 /// All options, each with its subject.
 pub(super) fn by_subject() -> impl Iterator<Item = (&'static str, &'static JobOption)> {

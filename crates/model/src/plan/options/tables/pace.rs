@@ -1,10 +1,10 @@
 //! The options of a job's pace and length: queue depth, rate, pauses, time and amount.
 
-use super::{MANY, MANY_64};
+use super::{MANY, MANY_64, one_of};
 use crate::plan::job::{RateProcess, Rates};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::{Wrong, choice, list_words, typed, word};
+use crate::plan::value::{choice, list_words, typed, word};
 use crate::unit::Nanos;
 
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
@@ -187,13 +187,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "issue",
         bad_example: "start",
         get: |_| None,
-        set: Choice(
-            || "complete, issue".to_owned(),
-            |_, text| match text {
-                "complete" | "issue" => Ok(()),
-                _ => Err(Wrong::because(text, "is not supported")),
-            },
-        ),
+        set: Choice(|| "complete, issue".to_owned(), |_, text| one_of(text, &["complete", "issue"])),
         ..PLAIN
     },
     JobOption {

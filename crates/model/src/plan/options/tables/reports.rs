@@ -1,9 +1,8 @@
 //! Options of fio that change its reports and clocks, and no I/O. They are accepted, and have no effect: iotoll measures latencies always, with
 //! one reading of the time-stamp counter for each I/O, and its reports have their own form.
 
-use super::MANY_64;
+use super::{MANY_64, one_of};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value, Value::*};
-use crate::plan::value::Wrong;
 
 /// The words that one of these options accepts.
 macro_rules! words {
@@ -103,8 +102,4 @@ const fn row(
     set: Value,
 ) -> JobOption {
     JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
-}
-
-fn one_of(text: &str, words: &[&str]) -> Result<(), Wrong> {
-    if words.contains(&text) { Ok(()) } else { Err(Wrong::because(text, "is not supported")) }
 }

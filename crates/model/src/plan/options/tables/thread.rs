@@ -1,6 +1,6 @@
 //! The thread that does a job's I/O: its CPUs, its priorities, its memory.
 
-use super::MANY_64;
+use super::{MANY_64, one_of};
 use crate::plan::job::MemoryPolicy;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::{LARGEST_CPU, Wrong, cpus, integer_in, typed};
@@ -48,13 +48,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         get: |job| Some(if job.thread.one_cpu_each { "split" } else { "shared" }.to_owned()),
         set: Choice(
             || "shared, split".to_owned(),
-            |draft, text| match text {
-                "shared" | "split" => {
-                    draft.job.thread.one_cpu_each = text == "split";
-                    Ok(())
-                }
-                _ => Err(Wrong::because(text, "is not supported")),
-            },
+            |draft, text| one_of(text, &["shared", "split"]).map(|()| draft.job.thread.one_cpu_each = text == "split"),
         ),
         ..PLAIN
     },
@@ -147,12 +141,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
         get: |job| Some(if job.thread.huge_pages { "mmaphuge" } else { "malloc" }.to_owned()),
         set: Choice(
             || "malloc, shm, shmhuge, mmap, mmapshared, mmaphuge".to_owned(),
-            |draft, text| match text {
-                "malloc" | "shm" | "mmap" | "mmapshared" | "mmaphuge" | "shmhuge" => {
-                    draft.job.thread.huge_pages = text.ends_with("huge");
-                    Ok(())
-                }
-                _ => Err(Wrong::because(text, "is not supported")),
+            |draft, text| {
+                one_of(text, &["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"])?;
+                draft.job.thread.huge_pages = text.ends_with("huge");
+                Ok(())
             },
         ),
         ..PLAIN
@@ -177,7 +169,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "inline",
         bad_example: "offload",
         get: |_| None,
-        set: Choice(|| "inline".to_owned(), |_, text| only(text, "inline")),
+        set: Choice(|| "inline".to_owned(), |_, text| one_of(text, &["inline"])),
         ..PLAIN
     },
     JobOption {
@@ -188,7 +180,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "0",
         bad_example: "1",
         get: |_| None,
-        set: Choice(|| "0".to_owned(), |_, text| only(text, "0")),
+        set: Choice(|| "0".to_owned(), |_, text| one_of(text, &["0"])),
         ..PLAIN
     },
     JobOption {
@@ -203,10 +195,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
 ];
-
-fn only(text: &str, word: &str) -> Result<(), Wrong> {
-    if text == word { Ok(()) } else { Err(Wrong::because(text, "is not supported")) }
-}
 
 fn memory_policy(text: &str) -> Result<MemoryPolicy, Wrong> {
     let (mode, nodes) = text.split_once(':').map_or((text, None), |(mode, nodes)| (mode, Some(nodes)));
