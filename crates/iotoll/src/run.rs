@@ -48,6 +48,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let source = Source::Run(plan.clone());
     let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
     if arguments.parse_only {
+        if plan.phases.is_empty() {
+            failure::complain("no file has a job: their options hold for jobs of files that include them");
+        }
         Results::prepare(arguments)?.print(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -130,6 +133,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
         sections: &arguments.section,
         unknown_options,
         device_writes,
+        without_jobs: arguments.parse_only,
     };
     match files.as_slice() {
         [file, ..] => {

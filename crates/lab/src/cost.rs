@@ -8,6 +8,7 @@ mod execution;
 mod fio;
 mod iperf3;
 mod iperf3_json;
+mod lives;
 mod output_parser;
 mod running;
 
@@ -126,6 +127,7 @@ fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mu
             warnings: &mut sheet.record.warnings,
             cpus: session.placing.of(0),
             processes: &unguarded,
+            tells_parts: true,
         };
         let prepared = session.prepare(&Cell::default());
         let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer, print));

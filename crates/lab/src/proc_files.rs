@@ -20,6 +20,8 @@ pub(crate) struct Stat {
     pub(crate) parent: u32,
     /// Whether it is a thread of the kernel.
     pub(crate) kernel: bool,
+    /// When it started: ticks of the kernel since boot.
+    pub(crate) started: u64,
 }
 
 impl Stat {
@@ -34,7 +36,8 @@ impl Stat {
         let mut fields = tail.split_whitespace().skip(1);
         let parent = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(4)?.parse().ok()?;
-        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0 })
+        let started = fields.nth(12)?.parse().ok()?;
+        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, started })
     }
 }
 
@@ -81,9 +84,10 @@ mod tests {
             fs::write(directory.path().join("stat"), text).unwrap();
             Stat::read(directory.path())
         };
-        let stat = |name: &str, parent, kernel| Some(Stat { name: name.to_owned(), parent, kernel });
-        assert_eq!(read("5 (a) b (c) S 2 0 0 0 -1 2129984 0 0"), stat("a) b (c", 2, true));
-        assert_eq!(read("6 (x) S 5 0 0 0 -1 4194304 0 0"), stat("x", 5, false));
+        let stat = |name: &str, parent, kernel, started| Some(Stat { name: name.to_owned(), parent, kernel, started });
+        let rest = "0 0 0 0 0 0 0 0 20 0 1 0";
+        assert_eq!(read(&format!("5 (a) b (c) S 2 0 0 0 -1 2129984 {rest} 17 0")), stat("a) b (c", 2, true, 17));
+        assert_eq!(read(&format!("6 (x) S 5 0 0 0 -1 4194304 {rest} 2088 0")), stat("x", 5, false, 2088));
         assert_eq!(read("6 (x) S"), None);
         assert_eq!(Stat::read(&directory.path().join("ended")), None);
     }

@@ -33,6 +33,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: &'a [u32],
     /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
+    /// Whether the groups of its jobs get costs of their own.
+    pub(crate) tells_parts: bool,
     /// Saves its windows while it runs.
     pub(crate) windows: Option<GrowingWindows>,
 }
@@ -68,12 +70,14 @@ pub(crate) fn execute(
     running.processes = Some(surroundings.processes);
     running.windows = surroundings.windows.take();
     running.put_on(surroundings.cpus);
+    running.watch_jobs_of(parser.forks_jobs());
     let mut stretch = watch(surroundings.meters, &mut running);
     running.note_servers(&mut stretch.snapshots);
+    let lives = running.lives();
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
-    let report = parser.jobs().unwrap_or_else(|why| {
+    let mut report = parser.jobs(&lives).unwrap_or_else(|why| {
         let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         ProgramReport::default()
@@ -94,7 +98,12 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, warning);
         None
     });
-    if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program) {
+    if !surroundings.tells_parts {
+        report.parts.clear();
+    }
+    let parts = std::mem::take(&mut report.parts);
+    let all_counted = parts.len() > 1 && parts.iter().all(|part| !part.uncounted);
+    if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program && !all_counted) {
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, why.clone()));
     }
     let execution = Execution {
@@ -104,6 +113,7 @@ pub(crate) fn execute(
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
         page_cache: None,
+        parts,
     };
     Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })
 }
@@ -203,6 +213,9 @@ fn io_interval(
     stretch: &Stretch,
     unix_less_monotonic: u64,
 ) -> std::result::Result<Option<IoInterval>, Warning> {
+    if report.io_interval.is_some() {
+        return Ok(report.io_interval);
+    }
     if let Some(why) = &report.unclear {
         let message = format!("{why}: when {program} did I/O is unknown, so all of its time counts");
         return Err(Warning::new(Code::Unknown, message));

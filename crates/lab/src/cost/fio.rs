@@ -1,12 +1,16 @@
 //! fio: reports its I/O in JSON with the right flag.
 
+mod groups;
+
 use super::Printed;
+use super::lives::Life;
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
-use model::record::{Direction, JobRecord, Latency};
+use groups::Gap;
+use model::record::{Direction, IoInterval, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Stdio;
 
 /// fio, and its standard output.
@@ -29,8 +33,12 @@ impl OutputParser for Fio {
         Ok((command, self.stdout.capture()?))
     }
 
-    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
-        parse(&self.stdout.take()?)
+    fn jobs(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
+        parse(&self.stdout.take()?, lives)
+    }
+
+    fn forks_jobs(&self) -> Option<&'static str> {
+        Some("fio")
     }
 }
 
@@ -47,7 +55,7 @@ fn is_in_the_way(argument: &str) -> bool {
 
 /// fio prints its JSON first or last, and errors before it; the object starts on its own line. With status output at
 /// intervals, the last object covers the whole run.
-fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
+fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
     // Braces within the object are indented. fio's progress lines end with a carriage return.
     let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
     let is_first =
@@ -74,7 +82,9 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
         // fio's times have a resolution of a millisecond, and it prints within a few of the end.
         report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
-    match gap(&value, jobs) {
+    report.parts = groups::parts(&value, jobs, lives);
+    let sequential = group_millis.len() > 1 && report.parts.len() != 1;
+    match groups::gap(&value, jobs, sequential) {
         None => {}
         Some(Gap::Time(why)) => report.unclear = Some(why.to_owned()),
         // A cost per counted I/O would be too high, because the I/O of the ramps is paid for but not counted.
@@ -83,47 +93,15 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
             report.uncounted = Some(why.to_owned());
         }
     }
-    Ok(report)
-}
-
-/// What fio's report leaves open, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gap {
-    /// When it did I/O.
-    Time(&'static str),
-    /// I/O that it did.
-    Count(&'static str),
-}
-
-/// Options of fio that leave gaps between its run times, so that they do not show when it did I/O.
-fn gap(value: &Value, jobs: &[Value]) -> Option<Gap> {
-    let of = |job: &Value, name: &str| {
-        let of = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
-        of(job.get("job options"))
-            .or_else(|| of(value.get("global options")))
-            .filter(|value| value != "0" || name == "do_verify")
+    // The lives of its processes also tell when it did I/O where its run times do not.
+    report.io_interval = match report.parts.as_slice() {
+        [only] if group_millis.len() > 1 || report.unclear.is_some() => Some(only.io_interval),
+        [first, .., last] => {
+            Some(IoInterval { begin_nanos: first.io_interval.begin_nanos, end_nanos: last.io_interval.end_nanos })
+        }
+        _ => None,
     };
-    let all = |name: &str| jobs.iter().map(|job| of(job, name)).collect::<BTreeSet<_>>();
-    let given = |name: &str| all(name).iter().any(Option::is_some);
-    let groups: BTreeSet<u64> = jobs.iter().map(|job| unsigned(job, "groupid")).collect();
-    // Each copy draws its own value from a range.
-    let drawn = all("startdelay").iter().flatten().any(|delay| delay.contains('-'));
-    Some(if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
-        Gap::Time("fio's run times leave out its startdelay")
-    } else if given("ramp_time") && (groups.len() > 1 || all("ramp_time").len() > 1) {
-        Gap::Count(
-            "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
-             per I/O; fio's own counts of the jobs are right",
-        )
-    } else if all("verify").iter().flatten().any(|how| how != "none")
-        && !all("do_verify").contains(&Some("0".to_owned()))
-    {
-        Gap::Time("fio's run times of writing and of reading it back (verify) follow each other")
-    } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
-        Gap::Time("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
-    } else {
-        return None;
-    })
+    Ok(report)
 }
 
 /// The parts of a job in fio's JSON. With unified_rw_reporting there is only the last, which is the sum of the others where there are
@@ -200,15 +178,15 @@ mod tests {
              \"read\": {\"total_ios\": 7, \"io_bytes\": 28672, \"clat_ns\": {\"mean\": 5.5, \"max\": 9,\
              \"percentile\": {\"50.000000\": 5}}}},\
             {\"jobname\": \"b\", \"groupid\": 1, \"job_runtime\": 2000}]}\nRun status\n";
-        let report = parse(text).unwrap();
+        let report = parse(text, &[]).unwrap();
         assert_eq!(report.io_unix_nanos, Some((2_000_000_000, 5_000_000_000)));
         assert_eq!(report.text, "fio: a note\n\nRun status\n");
         let job = &report.jobs[0];
         assert_eq!((job.read.ios, job.read.bytes, job.engine.as_str()), (7, Bytes(28_672), "fio psync"));
         assert_eq!(job.thread_nanos, Some(Nanos::from_millis(500)));
-        assert!(parse("no json").is_err());
-        assert!(parse("{\n \"jobs\": 5}").is_err());
-        assert!(parse("{\n broken").is_err());
+        assert!(parse("no json", &[]).is_err());
+        assert!(parse("{\n \"jobs\": 5}", &[]).is_err());
+        assert!(parse("{\n broken", &[]).is_err());
     }
 
     #[test]
@@ -219,7 +197,7 @@ mod tests {
             };
             let jobs = jobs.iter().map(job).collect::<Vec<_>>().join(",");
             let text = format!("{{\n \"timestamp_ms\": 9000, \"global options\": {{{global}}}, \"jobs\": [{jobs}]}}\n");
-            let report = parse(&text).unwrap();
+            let report = parse(&text, &[]).unwrap();
             report.unclear.or(report.uncounted).unwrap_or_default()
         };
         let (delay, ramp) = ("\"startdelay\": \"1\"", "\"ramp_time\": \"1\"");
@@ -250,7 +228,7 @@ mod tests {
         let text = "{\n \"timestamp_ms\": 9000, \"jobs\": [{\"jobname\": \"a\", \"groupid\": 0,\
              \"job_runtime\": 8000, \"usr_cpu\": 10.0, \"sys_cpu\": 40.0,\
              \"read\": {\"total_ios\": 7, \"runtime\": 2000}, \"write\": {\"runtime\": 1990}}]}\n";
-        let report = parse(text).unwrap();
+        let report = parse(text, &[]).unwrap();
         assert_eq!(report.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
         assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2000));
         assert_eq!(report.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
@@ -260,7 +238,7 @@ mod tests {
     fn the_last_report_counts() {
         let report =
             |ios| format!("{{\n  \"jobs\" : [\n    {{\n \"read\": {{\n\"total_ios\": {ios}\n}}\n    }}\n  ]\n}}\n");
-        let report = parse(&format!("{}{}done\n", report(1), report(5))).unwrap();
+        let report = parse(&format!("{}{}done\n", report(1), report(5)), &[]).unwrap();
         assert_eq!((report.jobs.len(), report.jobs[0].read.ios), (1, 5));
     }
 

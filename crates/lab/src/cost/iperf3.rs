@@ -5,6 +5,7 @@
 
 use super::Printed;
 use super::iperf3_json::{self, SECOND};
+use super::lives::Life;
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency, Lost};
@@ -41,7 +42,7 @@ impl OutputParser for Iperf3 {
         Ok((command, self.stdout.capture()?))
     }
 
-    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
+    fn jobs(&mut self, _: &[Life]) -> std::result::Result<ProgramReport, String> {
         parse(&self.stdout.take()?)
     }
 }

@@ -1,10 +1,11 @@
 //! Programs that report their I/O in their output: one row of the table each. A new one is a file and a row here.
 
+use super::lives::Life;
 use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
 use crate::starters::{LookedThrough, look_through};
-use model::record::JobRecord;
+use model::record::{IoInterval, JobRecord, Part};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -14,8 +15,13 @@ use std::process::Stdio;
 pub(crate) trait OutputParser {
     /// The command with the options that make the program print its report, and the destination of its standard output.
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
-    /// The report, once the program has ended.
-    fn jobs(&mut self) -> std::result::Result<ProgramReport, String>;
+    /// The report, once the program has ended, by its output and the lives of its tasks if they were watched.
+    fn jobs(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String>;
+
+    /// The name of a program whose jobs are its child processes or threads: their lives tell when each job ran.
+    fn forks_jobs(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What a program reported about its own I/O.
@@ -24,6 +30,10 @@ pub(crate) struct ProgramReport {
     pub jobs: Vec<JobRecord>,
     /// When it did I/O, in Unix time, if the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,
+    /// When it did I/O on our clock, if that is known better.
+    pub io_interval: Option<IoInterval>,
+    /// Jobs that ran one group after the other.
+    pub parts: Vec<Part>,
     /// Why the time of its I/O is unknown although the program reports its duration.
     pub unclear: Option<String>,
     /// Why its counts leave out work that the machine paid for.
@@ -107,7 +117,7 @@ impl OutputParser for NoParser {
         Ok((command.to_vec(), printed.stdio()))
     }
 
-    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
+    fn jobs(&mut self, _: &[Life]) -> std::result::Result<ProgramReport, String> {
         Ok(ProgramReport::default())
     }
 }

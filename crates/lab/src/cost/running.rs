@@ -1,5 +1,6 @@
 //! A running command: starts it, watches it, ends it.
 
+use super::lives::{Life, Lives};
 use super::{CommandPlan, Count, Counter, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -51,6 +52,8 @@ pub(super) struct Running<'a> {
     /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
     /// identifies it before.
     pub processes: Option<&'a Processes>,
+    /// The lives of its jobs.
+    lives: Option<Lives>,
     /// Saves its windows while it runs.
     pub windows: Option<GrowingWindows>,
 }
@@ -93,6 +96,7 @@ impl<'a> Running<'a> {
             elsewhere: false,
             cpus: Vec::new(),
             processes: None,
+            lives: None,
             windows: None,
         }
     }
@@ -110,6 +114,16 @@ impl<'a> Running<'a> {
     /// Pins it to these CPUs, if there are any.
     pub fn put_on(&mut self, cpus: &[u32]) {
         self.cpus = cpus.to_vec();
+    }
+
+    /// Watches the tasks of a program whose jobs they are.
+    pub fn watch_jobs_of(&mut self, program: Option<&'static str>) {
+        self.lives = program.map(Lives::of);
+    }
+
+    /// When they lived.
+    pub fn lives(&mut self) -> Vec<Life> {
+        self.lives.take().map(Lives::take).unwrap_or_default()
     }
 
     /// Notes which of the processes beside it are servers.
@@ -296,6 +310,9 @@ impl Subject for Running<'_> {
             }
             if let (Some(processes), Some(process)) = (self.processes.take(), self.process) {
                 processes.led_by(process);
+            }
+            if let (Some(lives), Some(process)) = (&mut self.lives, self.process) {
+                lives.look(process);
             }
             self.pass_interruption_on();
             self.hurry();

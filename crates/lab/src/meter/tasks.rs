@@ -157,7 +157,7 @@ impl TaskScan {
 
 impl Task {
     fn read(directory: &Path) -> Option<Self> {
-        let Stat { name, parent, kernel } = Stat::read(directory)?;
+        let Stat { name, parent, kernel, .. } = Stat::read(directory)?;
         let schedstat = fs::read_to_string(directory.join("schedstat")).ok()?;
         let nanos = schedstat.split_whitespace().next()?.parse().ok()?;
         Some(Self { name, parent, kernel, nanos: Nanos(nanos) })

@@ -415,6 +415,7 @@ impl Draft {
             overrides,
             unknown_options,
             device_writes,
+            without_jobs: false,
             ..Settings::default()
         };
         match &self.workload {

@@ -41,6 +41,8 @@ pub struct Settings<'a> {
     pub unknown_options: UnknownOptions,
     /// Whether jobs may write to block devices.
     pub device_writes: DeviceWrites,
+    /// Whether files without a job are accepted, as by fio's --parse-only: their options are for the jobs of others.
+    pub without_jobs: bool,
 }
 
 /// An empty environment, no overrides, and the safe choices.
@@ -53,6 +55,7 @@ impl Default for Settings<'_> {
             sections: &[],
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,
+            without_jobs: false,
         }
     }
 }
@@ -193,18 +196,31 @@ struct Reader<'a> {
     /// The sections of jobs.
     names: BTreeSet<String>,
     errors: Vec<ParseError>,
+    /// The error of the first input that has no job, in case no other has one.
+    no_job: Option<ParseError>,
 }
 
 impl<'a> Reader<'a> {
     fn new(settings: &'a Settings<'a>) -> Self {
         let overrides = settings.overrides.iter().map(|text| Assignment::parse(text, Origin::Override)).collect();
-        Self { settings, overrides, plan: Plan::default(), group: 0, names: BTreeSet::new(), errors: Vec::new() }
+        Self {
+            settings,
+            overrides,
+            plan: Plan::default(),
+            group: 0,
+            names: BTreeSet::new(),
+            errors: Vec::new(),
+            no_job: None,
+        }
     }
 
     fn plan(mut self) -> Result<Plan, Refused> {
         for name in self.settings.sections.iter().filter(|name| !self.names.contains(*name)) {
             let why = format!("no job has the section {}; give a name as it stands in the brackets", Quoted(name));
             self.errors.push(Refusal::option("section", Origin::Flag, Wrong::new(why)).placed(&[]));
+        }
+        if self.errors.is_empty() && self.plan.phases.is_empty() && !self.settings.without_jobs {
+            self.errors.extend(self.no_job);
         }
         match Refused::of(self.errors) {
             Some(refused) => Err(refused),
@@ -245,7 +261,7 @@ impl<'a> Reader<'a> {
             }
         }
         if !any && !is_broken {
-            self.errors.push(no_job.placed(&names));
+            self.no_job.get_or_insert(no_job.placed(&names));
         }
     }
 

@@ -1,8 +1,9 @@
 //! A run or a command next to an earlier one: the earlier cost of each phase, and the change since then.
 
+use super::parts::apart;
 use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
-use crate::record::{Record, Source};
+use crate::record::{PhaseRecord, Record, Source};
 use crate::stats::Estimate;
 use crate::stored::machine::Machine;
 use crate::stored::{Stored, UnpairedChange, warnings, work};
@@ -16,7 +17,7 @@ pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
     if record.phases.is_empty() {
         return Err("it contains no measured phase".to_owned());
     }
-    if pairs(&record.source, source).iter().any(Option::is_some) {
+    if matched(&names(&record.source), &names(source)).iter().any(Option::is_some) {
         return Ok(());
     }
     let label = |source| names(source).iter().map(|names| format!("'{}'", names.join(", "))).collect::<Vec<_>>();
@@ -26,9 +27,9 @@ pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
 
 /// Adds the earlier figures and the known differences.
 pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
-    let then = &stored.record;
+    let then = &*apart(&stored.record);
     let earlier = study(then);
-    for (phase, place) in finding.phases.iter_mut().zip(pairs(&then.source, &record.source)) {
+    for (phase, place) in finding.phases.iter_mut().zip(pairs(then, record)) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
     finding.stored = Some(stored.finding(&then.envelope, then.machine().differences(&record.machine())));
@@ -37,7 +38,7 @@ pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &S
     gravest_first(&mut finding.warnings);
 }
 
-/// The job names of each phase. A command is one phase without jobs.
+/// The job names of each phase of a plan. A command is one phase without jobs.
 fn names(source: &Source) -> Vec<Vec<&str>> {
     match source {
         Source::Run(plan) => {
@@ -47,10 +48,25 @@ fn names(source: &Source) -> Vec<Vec<&str>> {
     }
 }
 
+/// The job names of each phase that was measured. A command has several if its jobs ran one group after the other.
+fn measured_names(record: &Record) -> Vec<Vec<&str>> {
+    match &record.source {
+        Source::Cost { .. } if record.phases.len() > 1 => record.phases.iter().map(names_of).collect(),
+        source => names(source),
+    }
+}
+
+fn names_of(phase: &PhaseRecord) -> Vec<&str> {
+    phase.executions.iter().take(1).flat_map(|execution| &execution.jobs).map(|job| job.name.as_str()).collect()
+}
+
 /// For each phase of `now`, the phase of `then` to compare it with: the one with the same jobs, or the only one.
-pub(super) fn pairs(then: &Source, now: &Source) -> Vec<Option<usize>> {
-    let (then, now) = (names(then), names(now));
-    if let ([_], [_]) = (then.as_slice(), now.as_slice()) {
+pub(super) fn pairs(then: &Record, now: &Record) -> Vec<Option<usize>> {
+    matched(&measured_names(then), &measured_names(now))
+}
+
+fn matched(then: &[Vec<&str>], now: &[Vec<&str>]) -> Vec<Option<usize>> {
+    if let ([_], [_]) = (then, now) {
         return vec![Some(0)];
     }
     now.iter().map(|names| then.iter().position(|others| others == names)).collect()

@@ -7,6 +7,7 @@
 use super::against_stored::pairs;
 use super::background::BackgroundRates;
 use super::io_time::io_seconds;
+use super::parts::apart;
 use super::per_work::total;
 use super::{Context, study};
 use crate::experiment::Metric;
@@ -26,8 +27,8 @@ pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Store
     if limits.is_empty() {
         return Vec::new();
     }
-    let earlier = stored.map(|stored| (&stored.record, study(&stored.record)));
-    let earlier = earlier.as_ref().map(|(record, finding)| (*record, finding));
+    let earlier = stored.map(|stored| (apart(&stored.record), study(&stored.record)));
+    let earlier = earlier.as_ref().map(|(record, finding)| (&**record, finding));
     limit::judge(limits, |name| match Metric::parse(name) {
         Some(metric) if is_latency(metric) => finding.jobs.iter().map(|job| of_job(finding, job, metric)).collect(),
         Some(metric) => of_phases((record, finding), earlier, metric),
@@ -69,7 +70,7 @@ fn of_phases(
     earlier: Option<(&Record, &RunFinding)>,
     metric: Metric,
 ) -> Vec<AtPlace> {
-    let places = earlier.map(|(then, _)| pairs(&then.source, &record.source)).unwrap_or_default();
+    let places = earlier.map(|(then, _)| pairs(then, record)).unwrap_or_default();
     let several = finding.phases.len() > 1;
     let at = |(number, phase): (usize, &PhaseFinding)| {
         let value = value(record, finding, number, metric);

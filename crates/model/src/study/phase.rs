@@ -303,8 +303,12 @@ fn names(executions: &[Execution]) -> Vec<String> {
 }
 
 /// Groups of jobs that ran one after the other.
+/// Number of groups of jobs of which it is not known that they ran at the same time.
 fn groups(executions: &[Execution]) -> u32 {
     let of = |execution: &Execution| {
+        if execution.parts.len() == 1 {
+            return 1;
+        }
         // Records of earlier versions have the number of a group of fio as that of a copy.
         let number =
             |job: &JobRecord| if job.engine.starts_with("fio") { (job.group, job.copy) } else { (job.group, 0) };

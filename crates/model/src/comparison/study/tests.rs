@@ -221,6 +221,7 @@ fn fallback_targets_are_used_everywhere() {
             command_cpu_nanos: None,
             exit: None,
             page_cache: None,
+            parts: Vec::new(),
         });
     }
     let found = study(&record);

@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
 /// The error for a file without a job, at its last line.
 pub(super) fn no_job(text: &str) -> Refusal {
     let origin = Origin::Line { file: 0, line: text.lines().count().max(1) };
-    refuse_section(origin, "job1", "missing; a file needs at least one job")
+    refuse_section(origin, "job1", "missing; no file has a job, so nothing runs")
 }
 
 /// Removes the byte order mark that Windows editors put at the start of a file.

@@ -109,8 +109,8 @@ fn an_error_is_one_line_with_place_name_and_fix() {
         ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the value of $ncpus is not known; use a number"),
         ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']', with or without a comment behind it"),
         ("[ ]\n", "f:1: section ' ': has no name"),
-        ("", "f:1: section 'job1': missing; a file needs at least one job"),
-        ("[global]\nbs=4k\n", "f:2: section 'job1': missing; a file needs at least one job"),
+        ("", "f:1: section 'job1': missing; no file has a job, so nothing runs"),
+        ("[global]\nbs=4k\n", "f:2: section 'job1': missing; no file has a job, so nothing runs"),
         ("[a]\n=5\n", "f:2: option '': unknown"),
     ] {
         assert_eq!(refusal(text), expected);
@@ -487,4 +487,18 @@ fn where_verifying_differs_from_fio_is_said() {
     assert!(warnings("verify=md5\nloops=2").contains("once, at the end"));
     assert_eq!(warnings("verify=md5\nloops=2\ndo_verify=0"), "");
     assert!(warnings("ioengine=null\nzero_buffers").contains("writes nothing"));
+}
+
+#[test]
+fn a_file_of_options_alone_does_not_run_but_parses_as_in_fio() {
+    let settings = Settings { without_jobs: true, ..Settings::default() };
+    let parsed = |texts: &[(&str, &str)], settings: &Settings| job_files(texts, settings).map(|plan| plan.phases.len());
+    let options = ("g", "[global]\nbs=4k\n");
+    assert_eq!(parsed(&[options], &settings), Ok(0));
+    assert!(parsed(&[("g", "[global]\nbs=4x\n")], &settings).is_err(), "its options are checked");
+    let job = ("j", "[a]\nsize=1m\nfilename=f\n");
+    assert_eq!(parsed(&[options, job], &Settings::default()), Ok(1), "another file has a job");
+    assert!(
+        parsed(&[options, options], &Settings::default()).unwrap_err().to_string().starts_with("g:2: section 'job1'")
+    );
 }

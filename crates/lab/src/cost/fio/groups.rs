@@ -1,0 +1,264 @@
+//! Groups of fio's jobs: which ran at the same time, when, and what fio's figures leave open.
+//!
+//! fio reports how long each job did I/O, not when. Jobs behind a `stonewall` start when all before them have ended, those behind a
+//! `new_group` do not wait, and the JSON has neither option. So the lives of fio's processes tell which jobs ran at the same time.
+
+use super::super::lives::Life;
+use super::{unsigned, wall_millis};
+use model::record::{IoInterval, Part};
+use model::unit::Nanos;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What fio's report leaves open, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// When it did I/O.
+    Time(&'static str),
+    /// I/O that it did.
+    Count(&'static str),
+}
+
+/// The values of an option in these jobs; `None` among them if a job does not have it. An option that is 0 is not given.
+fn values(report: &Value, jobs: &[Value], name: &str) -> BTreeSet<Option<String>> {
+    let given = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
+    let of = |job: &Value| given(job.get("job options")).or_else(|| given(report.get("global options")));
+    jobs.iter().map(|job| of(job).filter(|value| value != "0" || name == "do_verify")).collect()
+}
+
+/// Whether the jobs wait for different times before they start. Each copy draws its own from a range.
+fn delays_differ(report: &Value, jobs: &[Value]) -> bool {
+    let delays = values(report, jobs, "startdelay");
+    delays.len() > 1 || delays.iter().flatten().any(|delay| delay.contains('-'))
+}
+
+/// Options of fio that leave gaps between the run times of these jobs, so that they do not show when fio did I/O. `sequential` jobs include
+/// groups that ran one after the other.
+pub(super) fn gap(report: &Value, jobs: &[Value], sequential: bool) -> Option<Gap> {
+    let all = |name: &str| values(report, jobs, name);
+    let given = |name: &str| all(name).iter().any(Option::is_some);
+    Some(if given("startdelay") && (sequential || delays_differ(report, jobs)) {
+        Gap::Time("fio's run times leave out its startdelay")
+    } else if given("ramp_time") && (sequential || all("ramp_time").len() > 1) {
+        Gap::Count(
+            "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
+             per I/O; fio's own counts of the jobs are right",
+        )
+    } else if all("verify").iter().flatten().any(|how| how != "none")
+        && !all("do_verify").contains(&Some("0".to_owned()))
+    {
+        Gap::Time("fio's run times of writing and of reading it back (verify) follow each other")
+    } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
+        Gap::Time("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
+    } else {
+        return None;
+    })
+}
+
+/// Jobs that ran at the same time, from the first beginning to the last end.
+#[derive(Clone, Copy, Debug)]
+struct Cluster {
+    tasks: usize,
+    begin: Nanos,
+    seen: Nanos,
+    missed: Nanos,
+}
+
+/// The parts of the jobs that ran one after the other, each with the time of its I/O. Empty if the lives do not tell which job ran when.
+pub(super) fn parts(report: &Value, jobs: &[Value], lives: &[Life]) -> Vec<Part> {
+    let clusters = clusters(&of_jobs(lives));
+    let counts = split(report, jobs, &clusters).unwrap_or_default();
+    if counts.len() > 1 && (delays_differ(report, jobs) || values(report, jobs, "wait_for").iter().any(Option::is_some))
+    {
+        // Jobs need not have started in their order.
+        return Vec::new();
+    }
+    let mut rest = jobs;
+    let mut found = Vec::new();
+    for (count, cluster) in counts.iter().zip(&clusters) {
+        let (own, later) = rest.split_at(*count);
+        let Some(part) = part(report, own, cluster) else { return Vec::new() };
+        found.push(part);
+        rest = later;
+    }
+    found
+}
+
+/// One part. `None` if its jobs cannot have done their I/O within the cluster.
+fn part(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<Part> {
+    /// Of a tick of the kernel, by which a beginning is too early at most, and of fio's milliseconds.
+    const SLACK: Nanos = Nanos(20_000_000);
+    let runtime = Nanos::from_millis(jobs.iter().map(wall_millis).max().unwrap_or(0));
+    if cluster.missed.since(cluster.begin) + SLACK < runtime {
+        return None;
+    }
+    let gap = gap(report, jobs, false);
+    let (begin, end) = if matches!(gap, Some(Gap::Time(_))) {
+        // All of its I/O is in this time.
+        (cluster.begin, cluster.missed)
+    } else {
+        // A job sets up before its run time, and ends soon after it.
+        let earliest = cluster.seen.max(cluster.begin + runtime).min(cluster.missed);
+        let end = earliest + Nanos(cluster.missed.since(earliest).0 / 2);
+        (Nanos(end.0.saturating_sub(runtime.0)), end)
+    };
+    Some(Part {
+        jobs: jobs.len(),
+        io_interval: IoInterval { begin_nanos: begin, end_nanos: end },
+        uncounted: matches!(gap, Some(Gap::Count(_))),
+    })
+}
+
+/// The lives of jobs. A job is a process of its own, or with `thread` a thread; fio has one more thread, which begins before all jobs and
+/// ends after them.
+fn of_jobs(lives: &[Life]) -> Vec<Life> {
+    if lives.iter().any(|life| !life.thread) {
+        return lives.iter().filter(|life| !life.thread).copied().collect();
+    }
+    let last = lives.iter().map(|life| life.missed).max().unwrap_or_default();
+    let helper = lives.iter().position(|life| life.missed == last);
+    let others = lives.iter().enumerate().filter(|(place, _)| Some(*place) > helper);
+    others.map(|(_, life)| *life).collect()
+}
+
+/// Lives that overlap; they are in the order of their beginnings.
+fn clusters(lives: &[Life]) -> Vec<Cluster> {
+    let mut found: Vec<Cluster> = Vec::new();
+    for life in lives {
+        match found.last_mut() {
+            Some(open) if life.begin <= open.seen => {
+                open.tasks += 1;
+                open.seen = open.seen.max(life.seen);
+                open.missed = open.missed.max(life.missed);
+            }
+            _ => found.push(Cluster { tasks: 1, begin: life.begin, seen: life.seen, missed: life.missed }),
+        }
+    }
+    found
+}
+
+/// Number of entries of the report in each cluster: the tasks tell, or that there is one cluster for each group. `None` if neither fits.
+fn split(report: &Value, jobs: &[Value], clusters: &[Cluster]) -> Option<Vec<usize>> {
+    let group = |job: &Value| unsigned(job, "groupid");
+    let groups: Vec<usize> = jobs.chunk_by(|a, b| group(a) == group(b)).map(<[Value]>::len).collect();
+    if groups.len() == clusters.len() {
+        return Some(groups);
+    }
+    let ends = |counts: &[usize]| -> Vec<usize> {
+        let sums = counts.iter().scan(0_usize, |sum, count| {
+            *sum = sum.saturating_add(*count);
+            Some(*sum)
+        });
+        sums.collect()
+    };
+    // Entries up to the end of each cluster, by the tasks of each entry.
+    let tasks: Vec<usize> = jobs.iter().map(|job| tasks(report, job)).collect();
+    let (of_entries, of_clusters) = (ends(&tasks), ends(&clusters.iter().map(|it| it.tasks).collect::<Vec<_>>()));
+    let place = |end: &usize| of_entries.binary_search(end).ok().map(|place| place + 1);
+    let cut: Vec<usize> = of_clusters.iter().map(place).collect::<Option<_>>()?;
+    // No group is in two clusters, and none is left over.
+    let bounds = ends(&groups);
+    let whole = cut.last() == Some(&jobs.len()) && cut.iter().all(|end| bounds.binary_search(end).is_ok());
+    let starts = std::iter::once(0).chain(cut.iter().copied());
+    whole.then(|| cut.iter().zip(starts).map(|(end, start)| end - start).collect())
+}
+
+/// Number of tasks behind an entry of the report: with `group_reporting` the copies of a job have one entry.
+fn tasks(report: &Value, job: &Value) -> usize {
+    let option = |name: &str| values(report, std::slice::from_ref(job), name).pop_first().flatten();
+    match option("group_reporting") {
+        Some(_) => option("numjobs").and_then(|count| count.parse().ok()).unwrap_or(1),
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Seconds: begin, end.
+    fn lives(times: &[(bool, f64, f64)]) -> Vec<Life> {
+        let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
+        let life = |&(thread, begin, end): &(bool, f64, f64)| Life {
+            thread,
+            begin: nanos(begin),
+            seen: nanos(end - 0.05),
+            missed: nanos(end + 0.05),
+        };
+        times.iter().map(life).collect()
+    }
+
+    fn job(group: u64, millis: u64, options: Value) -> Value {
+        json!({"groupid": group, "job options": options, "read": {"runtime": millis}})
+    }
+
+    /// Jobs, begin and end in milliseconds of each part.
+    fn parts_of(jobs: &[Value], lives: &[Life]) -> Vec<(usize, u64, u64)> {
+        let parts = parts(&json!({}), jobs, lives);
+        let millis = |nanos: Nanos| nanos.0 / 1_000_000;
+        parts.iter().map(|it| (it.jobs, millis(it.io_interval.begin_nanos), millis(it.io_interval.end_nanos))).collect()
+    }
+
+    #[test]
+    fn groups_that_ran_one_after_the_other_are_told_apart_from_those_that_did_not_wait() {
+        let none = || json!({});
+        let jobs = [
+            job(0, 1000, none()),
+            job(1, 2000, none()),
+            job(1, 2000, none()),
+            job(2, 990, none()),
+            job(3, 1000, none()),
+        ];
+        let ran = lives(&[
+            (false, 10.0, 11.05),
+            (false, 11.1, 13.15),
+            (false, 11.12, 13.15),
+            (false, 13.2, 14.25),
+            (false, 13.2, 14.25),
+        ]);
+        // The run time ends halfway between the earliest and the latest end that is possible.
+        let expected = [(1, 10_050, 11_050), (2, 11_150, 13_150), (2, 13_250, 14_250)];
+        assert_eq!(parts_of(&jobs, &ran), expected);
+        // Threads, beside one that is none of the jobs.
+        let threads: Vec<Life> = ran.iter().map(|life| Life { thread: true, ..*life }).collect();
+        let helper = lives(&[(true, 9.9, 9.95), (true, 10.0, 14.3)]);
+        assert_eq!(parts_of(&jobs, &[helper, threads].concat()), expected);
+        // The entry of a group stands for its copies.
+        let copies = json!({"group_reporting": "1", "numjobs": "2"});
+        let one = || json!({"group_reporting": "1"});
+        let reported = [job(0, 1000, one()), job(1, 2000, copies), job(2, 990, one()), job(3, 1000, one())];
+        assert_eq!(parts_of(&reported, &ran), [(1, 10_050, 11_050), (1, 11_150, 13_150), (2, 13_250, 14_250)]);
+    }
+
+    #[test]
+    fn lives_that_do_not_fit_the_report_tell_nothing() {
+        let none = || json!({});
+        let jobs = [job(0, 1000, none()), job(0, 1000, none()), job(1, 1000, none())];
+        // A job too short to be seen; jobs of one group that ran one after the other; a group that is longer than its tasks lived.
+        let missed = lives(&[(false, 10.0, 11.0), (false, 11.2, 12.2), (false, 12.5, 13.5)]);
+        assert_eq!(parts_of(&jobs, &missed), []);
+        assert_eq!(parts_of(&jobs, &missed[..1]), []);
+        assert_eq!(parts_of(&jobs, &[]), []);
+        let short = lives(&[(false, 10.0, 11.0), (false, 10.0, 11.0), (false, 11.2, 11.5)]);
+        assert_eq!(parts_of(&jobs, &short), []);
+        let delayed = [job(0, 1000, json!({"startdelay": "3"})), job(1, 1000, none())];
+        assert_eq!(parts_of(&delayed, &lives(&[(false, 10.0, 11.0), (false, 13.0, 14.0)])), [], "not in their order");
+    }
+
+    #[test]
+    fn a_gap_within_a_part_is_its_own() {
+        let ramp = |value: &str| json!({"ramp_time": value});
+        let ran = lives(&[(false, 10.0, 12.0), (false, 12.2, 14.2), (false, 12.2, 14.2)]);
+        let found = |options: [Value; 3]| {
+            let [a, b, c] = options;
+            parts(&json!({}), &[job(0, 1000, a), job(1, 1000, b), job(1, 1000, c)], &ran)
+        };
+        let uncounted = |parts: &[Part]| parts.iter().map(|part| part.uncounted).collect::<Vec<_>>();
+        assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("1")])), [false, false]);
+        assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("2")])), [false, true]);
+        let verified = found([json!({"verify": "crc32c"}), json!({}), json!({})]);
+        let whole = verified.first().map(|part| part.io_interval.end_nanos.since(part.io_interval.begin_nanos));
+        assert_eq!(whole, Some(Nanos::from_millis(2050)), "reading back is I/O too");
+    }
+}
