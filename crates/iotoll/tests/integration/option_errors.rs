@@ -94,8 +94,8 @@ fn job_files_are_refused_with_file_line_and_option() {
         ("bs=4k\n[a]\n", &["job.fio:1", "'bs'", "before the first section"]),
         ("[a\nbs=4k\n", &["job.fio:1", "']'"]),
         ("[]\n", &["job.fio:1", "has no name"]),
-        ("", &["job.fio:1", "at least one job"]),
-        ("[global]\nbs=4k\n", &["job.fio:2", "at least one job"]),
+        ("", &["job.fio:1", "no file has a job"]),
+        ("[global]\nbs=4k\n", &["job.fio:2", "no file has a job"]),
         ("[a]\ninclude other.fio\n", &["job.fio:2", "'include'"]),
         ("[a]\nsize=$pagesize/0\n", &["job.fio:2", "cannot be calculated"]),
         (

@@ -127,7 +127,9 @@ fn start(process: u32, thread: bool, id: u32) -> Option<Nanos> {
     let since_boot = ticks.saturating_mul(1_000_000_000 / rate);
     let boot = clock_gettime(ClockId::Boottime);
     let now = u64::try_from(boot.tv_sec).ok()?.saturating_mul(1_000_000_000) + u64::try_from(boot.tv_nsec).ok()?;
-    Some(Nanos(sys::clock::monotonic_nanos().saturating_sub(now.saturating_sub(since_boot))))
+    let begin = sys::clock::monotonic_nanos().saturating_sub(now.saturating_sub(since_boot));
+    // The two clocks are read one after the other; tasks of one tick have one time.
+    Some(Nanos((begin + 500_000) / 1_000_000 * 1_000_000))
 }
 
 #[cfg(test)]
