@@ -1,6 +1,6 @@
 //! What the plugin counted, by function.
 
-use super::symbols::{PROGRAMS, Place, Symbols};
+use super::symbols::{PROGRAMS, Symbols};
 use crate::error::{Error, Result};
 use crate::names::KERNEL_BEGIN;
 use model::guest::record::{ChainCount, FunctionCount, InstructionCount};
@@ -17,7 +17,7 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
     let total = lines.next().and_then(|line| line.strip_prefix("region ")?.parse().ok()).ok_or_else(broken)?;
     let mut count = InstructionCount { total, ..InstructionCount::default() };
     let mut sum = 0;
-    let mut functions: BTreeMap<Place, FunctionCount> = BTreeMap::new();
+    let mut functions: BTreeMap<_, FunctionCount> = BTreeMap::new();
     let mut chains: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines {
         let mut words = line.split(' ');
@@ -48,7 +48,8 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
         count.locked += if locked { number } else { 0 };
         if !symbols.is_empty() {
             let place = symbols.of(address);
-            let function = functions.entry(place).or_insert_with(|| FunctionCount {
+            let key = (place.name, place.module, place.program);
+            let function = functions.entry(key).or_insert_with(|| FunctionCount {
                 name: place.name.to_owned(),
                 module: place.module.map(str::to_owned),
                 program: place.program.map(str::to_owned),
@@ -57,6 +58,7 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
             function.count += number;
             function.string += if string { number } else { 0 };
             function.locked += if locked { number } else { 0 };
+            function.entries += if place.begin == Some(address) && !string { number } else { 0 };
         }
     }
     if sum != total {
@@ -91,12 +93,14 @@ mod tests {
         let symbols = Symbols::parse(("", KALLSYMS), std::path::Path::new("/none"));
         let text = "region 26\n400000 5\nffffffff81000104 7\nffffffff81000110 3 s\nffffffffc0001004 11 l\n\
                     chain 20 400000;400100;ffffffff81000100\n";
+        let text = text.replace("region 26", "region 30") + "ffffffff81000100 3\nffffffffc0001000 1 s\n";
         let count = read(text.as_bytes(), &symbols).unwrap();
-        assert_eq!((count.total, count.programs, count.string, count.locked), (26, 5, 3, 11));
+        assert_eq!((count.total, count.programs, count.string, count.locked), (30, 5, 4, 11));
         let by_name = |name: &str| count.functions.iter().find(|function| function.name == name).unwrap();
-        assert_eq!((by_name("alpha").count, by_name("alpha").string), (10, 3));
+        assert_eq!((by_name("alpha").count, by_name("alpha").string, by_name("alpha").entries), (13, 3, 3));
         let beta = by_name("beta");
-        assert_eq!((beta.count, beta.locked, beta.module.as_deref()), (11, 11, Some("brd")));
+        assert_eq!((beta.count, beta.locked, beta.module.as_deref()), (12, 11, Some("brd")));
+        assert_eq!(beta.entries, 0, "its first instruction repeats itself");
         assert_eq!(by_name(PROGRAMS).count, 5);
         assert_eq!(count.functions.iter().map(|function| function.count).sum::<u64>(), count.total);
         assert_eq!(count.chains, [ChainCount { calls: "[programs];alpha".to_owned(), count: 20 }]);

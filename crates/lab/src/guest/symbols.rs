@@ -37,6 +37,8 @@ pub(super) struct Place<'a> {
     pub module: Option<&'a str>,
     /// The file of a program.
     pub program: Option<&'a str>,
+    /// Its first address. Two functions of one name and module have one each.
+    pub begin: Option<u64>,
 }
 
 /// All that is known of a guest's addresses.
@@ -73,18 +75,24 @@ impl Symbols {
         if address < KERNEL_BEGIN {
             return self.of_program(address);
         }
-        let found = self.kernel.of(address).map(|(_, function)| (function.name.as_str(), function.module.as_deref()));
-        let (name, module) = found.unwrap_or((UNKNOWN, None));
-        Place { name, module, program: None }
+        match self.kernel.of(address) {
+            Some((begin, function)) => {
+                Place { name: &function.name, module: function.module.as_deref(), program: None, begin: Some(begin) }
+            }
+            None => Place { name: UNKNOWN, module: None, program: None, begin: None },
+        }
     }
 
     fn of_program(&self, address: u64) -> Place<'_> {
-        let unknown = Place { name: PROGRAMS, module: None, program: None };
+        let unknown = Place { name: PROGRAMS, module: None, program: None, begin: None };
         let Some((begin, mapping)) = self.mappings.range(..=address).next_back() else { return unknown };
         let Some(file) = self.files.get(&mapping.path).filter(|_| address < mapping.end) else { return unknown };
         let at = address - begin + mapping.offset;
-        let name = file.function(at).map_or(PROGRAMS, |(name, _)| name);
-        Place { name, module: None, program: Some(&file.name) }
+        let (name, begin) = file.function(at).map_or((PROGRAMS, None), |(name, begin)| {
+            // The function's place in the file, moved to where the process has it.
+            (name, file.address(at).map(|in_file| address - in_file.saturating_sub(begin)))
+        });
+        Place { name, module: None, program: Some(&file.name), begin }
     }
 }
 

@@ -147,6 +147,13 @@ pub struct FunctionFinding {
     pub instructions_per_io: f64,
     /// Of them instructions that lock memory.
     pub locked_per_io: f64,
+    /// Calls per I/O, jumps from other functions included. Calls that the compiler inlined are none. 0 too for a function whose first
+    /// instruction repeats itself, and in records of versions that did not count calls.
+    #[serde(default)]
+    pub calls_per_io: f64,
+    /// Calls per I/O in the baseline; `null` for the baseline itself.
+    #[serde(default)]
+    pub baseline_calls_per_io: Option<f64>,
     /// Against the baseline, in instructions per I/O; `null` for the baseline itself.
     pub change: Option<f64>,
     /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.

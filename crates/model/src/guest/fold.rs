@@ -21,6 +21,14 @@ pub fn function(symbol: &str) -> &str {
     if name.is_empty() { symbol } else { name }
 }
 
+/// Whether a symbol is a part of a function that the function itself enters: its entries are no calls of the function.
+pub fn is_part(symbol: &str) -> bool {
+    [".part", ".cold"].iter().any(|mark| {
+        let rest = symbol.split_once(mark).map(|(_, rest)| rest);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
 /// A subsystem, and how its functions begin, with blanks between. The first row that matches counts.
 type Row = (&'static str, &'static str);
 

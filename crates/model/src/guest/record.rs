@@ -109,6 +109,10 @@ pub struct FunctionCount {
     /// Of them instructions that lock memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub locked: u64,
+    /// How often it was entered: executions of its first instruction, also by a jump. 0 if that repeats itself, because its repetitions count
+    /// as executions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub entries: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -192,6 +192,7 @@ impl<'a> Named<'a> {
 struct Part {
     all: f64,
     locked: f64,
+    calls: f64,
 }
 
 /// Instructions per I/O of each function, means over replicates.
@@ -204,6 +205,9 @@ fn by_function<'a>(replicates: &[&'a Measured]) -> BTreeMap<Named<'a>, Part> {
             let sum: &mut Part = sums.entry(Named::of(function)).or_default();
             sum.all += function.count as f64 / measured.ios as f64 / count;
             sum.locked += function.locked as f64 / measured.ios as f64 / count;
+            if !fold::is_part(&function.name) {
+                sum.calls += function.entries as f64 / measured.ios as f64 / count;
+            }
         }
     }
     sums
@@ -260,6 +264,10 @@ fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Vec<FunctionF
             subsystem: named.subsystem().or_else(|| was?.subsystem()).map(str::to_owned),
             instructions_per_io: part.all,
             locked_per_io: part.locked,
+            calls_per_io: part.calls,
+            baseline_calls_per_io: theirs
+                .as_ref()
+                .map(|theirs| theirs.get(was.unwrap_or(&named)).copied().unwrap_or_default().calls),
             change: theirs
                 .as_ref()
                 .map(|theirs| part.all - theirs.get(was.unwrap_or(&named)).copied().unwrap_or_default().all),

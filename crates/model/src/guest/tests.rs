@@ -107,6 +107,7 @@ fn of_functions(point: usize, functions: &[(&str, u64, &str)]) -> Measured {
     let count = |(name, count, _): &(&str, u64, &str)| FunctionCount {
         name: (*name).to_owned(),
         count: *count,
+        entries: *count / 10,
         ..FunctionCount::default()
     };
     let chains = functions.iter().filter(|(.., callers)| !callers.is_empty());
@@ -396,4 +397,22 @@ fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
     let refused = kind::limits::<GuestRecord>(&texts, now.plan(), false).unwrap_err();
     assert!(refused.contains("--stored") && refused.contains("several kernels"), "{refused}");
     assert!(then.fits(record(1, 2, Vec::new()).plan()).is_ok());
+}
+
+#[test]
+fn calls_are_those_of_the_function_and_not_of_its_parts() {
+    let named = |name: &str, entries| FunctionCount { entries, ..function(name, None, 1000) };
+    let sent = |entries| named("tcp_sendpage", entries);
+    let before = vec![sent(25_600), named("f.part.0", 50), named("f", 100), named("g.constprop.0", 200)];
+    let after = vec![sent(3300), named("f", 100)];
+    let finding = study(&record(2, 1, vec![by_function(0, 0, before), by_function(1, 0, after)]));
+    let calls = |point: usize, name: &str| {
+        let found = self::point(&finding, point).functions.iter().find(|it| it.name == name).unwrap();
+        (found.calls_per_io, found.baseline_calls_per_io)
+    };
+    assert_eq!(calls(0, "tcp_sendpage"), (256.0, None));
+    assert_eq!(calls(1, "tcp_sendpage"), (33.0, Some(256.0)));
+    assert_eq!(calls(0, "f"), (1.0, None));
+    assert_eq!(calls(0, "g"), (2.0, None));
+    assert_eq!(calls(1, "g"), (0.0, Some(2.0)));
 }

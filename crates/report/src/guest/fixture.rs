@@ -338,6 +338,7 @@ fn by_function(functions: &[(&str, Option<&str>, u64)]) -> InstructionCount {
         name: (*name).to_owned(),
         module: module.map(str::to_owned),
         count: *count,
+        entries: if *name == "[programs]" { 0 } else { *count / 250 },
         ..FunctionCount::default()
     };
     let programs = functions.iter().filter(|(name, ..)| *name == "[programs]").map(|(.., count)| count).sum();

@@ -267,6 +267,9 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
             Cell::new(tone(moved.difference()), words::signed(moved.difference())),
             bar(moved.difference()),
         ]);
+        if let Some(calls) = super::functions::changed_calls(point, &moved.name) {
+            table.note(Cell::new(Tone::Faint, "  calls per I/O"), calls);
+        }
     }
     if !table.rows.is_empty() {
         let blank = || Cell::from("");

@@ -25,6 +25,16 @@ pub(super) fn instructions(value: f64) -> String {
     }
 }
 
+/// Calls per I/O: "256" or "1.50".
+pub(super) fn calls(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        few if few < 0.005 => "<0.01".to_owned(),
+        few if few < 10.0 => format!("{few:.2}"),
+        many => instructions(many),
+    }
+}
+
 /// "+1,240" or "−3.1".
 pub(super) fn signed(value: f64) -> String {
     let sign = if value < 0.0 { "−" } else { "+" };

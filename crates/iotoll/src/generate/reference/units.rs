@@ -27,7 +27,7 @@ const TYPES: [(&str, &str); 22] = [
 ];
 
 /// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 62] = [
+const PARTS: [(&str, &str); 63] = [
     ("_ratio", "ratio"),
     ("events_per_io", "events per I/O"),
     ("nanos_per_count", "ns"),
@@ -38,6 +38,7 @@ const PARTS: [(&str, &str); 62] = [
     ("switches_per_packet", "switches per packet"),
     ("probes_per_packet", "unit of the probe per packet"),
     ("instructions_per_io", "instructions per I/O"),
+    ("calls_per_io", "calls per I/O"),
     ("repetitions_per_io", "instructions per I/O"),
     ("memory_mib", "MiB"),
     ("unix_seconds", "s since 1970"),
