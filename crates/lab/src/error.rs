@@ -44,6 +44,9 @@ pub enum Error {
     /// Something that was measured failed.
     #[error("{0}")]
     Failed(String),
+    /// Blocks were read back wrong by a job that goes on after that.
+    #[error("{0}")]
+    WrongBlocks(String),
     /// Something did not answer in time.
     #[error("{0}")]
     Hung(String),

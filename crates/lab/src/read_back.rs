@@ -49,6 +49,10 @@ pub(crate) fn all(
             match outcome {
                 Ok((verified, error)) => {
                     record.verified = Some(record.verified.unwrap_or_default().and(verified));
+                    if let Some(error @ Error::WrongBlocks(_)) = &error {
+                        record.errors = record.errors.saturating_add(verified.wrong);
+                        record.error.get_or_insert_with(|| error.to_string());
+                    }
                     failure = failure.take().or(error);
                 }
                 Err(error) => failure = failure.take().or(Some(error)),
@@ -92,6 +96,7 @@ fn read_back(
     let before = payload.verified;
     worker.carry(&plan, payload.reading_back(&plan, shared));
     let outcome = with_engine(&copy, clock, |engine| {
+        let mut wrong = Ok(());
         for (done, batch) in (0..).step_by(BATCH).zip(blocks.chunks(BATCH)) {
             if interruption.is_requested() {
                 let all = blocks.len();
@@ -102,9 +107,13 @@ fn read_back(
             }
             let requests = batch.iter().rev().map(|(request, _)| *request).collect();
             worker.read_back(requests, batch.iter().map(|(_, number)| *number).collect());
-            engine(&mut worker)?;
+            match engine(&mut worker) {
+                // It says how many blocks were wrong until then.
+                Err(error @ Error::WrongBlocks(_)) => wrong = Err(error),
+                ended => ended?,
+            }
         }
-        Ok(())
+        wrong
     });
     let all = worker.verified().unwrap_or_default();
     let verified = Verified {

@@ -14,7 +14,7 @@ use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
-use crate::worker_pool::WorkerPool;
+use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
 use model::experiment::Cell;
@@ -46,6 +46,7 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
     sheet.watch_background(observer);
+    let mut complaints = Vec::new();
     for (number, (phase, copies)) in phases.iter().enumerate() {
         if sheet.has_ended() {
             break;
@@ -53,7 +54,8 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
         let running = (number, phases.len());
         let prepared = session.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, running, observer)) {
-            Ok(Measured { execution, failure, ends_run }) => {
+            Ok(Measured { execution, failure, complaint, ends_run }) => {
+                complaints.extend(complaint);
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -72,6 +74,9 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
         return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
     sheet.watch_background(observer);
+    if let Some(complaint) = complaints.first() {
+        sheet.note_outcome(Outcome::Failed(complaint.to_string()));
+    }
     Ok(sheet.close())
 }
 
@@ -80,6 +85,8 @@ struct Measured {
     execution: Execution,
     /// The first failure of its jobs.
     failure: Option<Error>,
+    /// What a job found that went on after it: the phases that follow are measured too.
+    complaint: Option<Error>,
     /// No other phase follows, because a job says so.
     ends_run: bool,
 }
@@ -116,14 +123,17 @@ fn measure_phase(
     let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let (jobs, failure) = subject.pool.join_writers();
+    let Joined { records, failure, complaint } = subject.pool.join_writers();
     // What was measured is over.
-    let (jobs, wrong) = read_back::all(jobs, copies, sheet.session.clock(), interruption);
-    let failure = failure.or(wrong);
+    let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
+    let (failure, complaint) = match wrong {
+        Some(error @ Error::WrongBlocks(_)) => (failure, complaint.or(Some(error))),
+        wrong => (failure.or(wrong), complaint),
+    };
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, ends_run })
+    Ok(Measured { execution, failure, complaint, ends_run })
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;

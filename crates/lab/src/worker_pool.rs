@@ -78,6 +78,18 @@ pub struct WorkerPool {
     threads: Vec<JoinHandle<(JobRecord, Option<Written>)>>,
     working: usize,
     failure: Option<Error>,
+    /// What a job found that went on after it.
+    complaint: Option<Error>,
+}
+
+/// What the workers leave.
+pub(crate) struct Joined {
+    /// Each with what is to be read back.
+    pub(crate) records: Vec<(JobRecord, Option<Written>)>,
+    /// The first failure.
+    pub(crate) failure: Option<Error>,
+    /// What a job found that went on after it.
+    pub(crate) complaint: Option<Error>,
 }
 
 impl WorkerPool {
@@ -99,6 +111,7 @@ impl WorkerPool {
             threads: Vec::new(),
             working: 0,
             failure: None,
+            complaint: None,
         };
         for (thread, copy) in copies.iter().enumerate() {
             // The copies of a job follow each other.
@@ -162,14 +175,20 @@ impl WorkerPool {
             let ended = sys::clock::own_thread_nanos();
             let usage_end = thread_usage::own();
             let failed = outcome.as_ref().err().map(ToString::to_string);
+            let goes_on = matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_)));
             worker.leave();
             let _ = tell.send(News::Ended(job, outcome));
             release.pass();
             let thread_nanos = Nanos(ended).since(worker.thread_begin);
-            let ended_well = failed.is_none();
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
+            let errors = match (&failed, goes_on) {
+                (None, _) => 0,
+                (Some(_), true) => worker.verified().unwrap_or_default().wrong,
+                (Some(_), false) => 1,
+            };
+            let failed = failed.map(|why| (why, errors));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
-            (record, if ended_well { worker.written() } else { None })
+            (record, if goes_on { worker.written() } else { None })
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -207,9 +226,13 @@ impl WorkerPool {
                 Ok(News::Ended(job, outcome)) => {
                     self.working -= 1;
                     self.note_end(job);
-                    if let Err(error) = outcome {
-                        self.stop();
-                        self.failure = self.failure.take().or(Some(error));
+                    match outcome {
+                        Ok(()) => {}
+                        Err(error @ Error::WrongBlocks(_)) => self.complaint = self.complaint.take().or(Some(error)),
+                        Err(error) => {
+                            self.stop();
+                            self.failure = self.failure.take().or(Some(error));
+                        }
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -268,15 +291,15 @@ impl WorkerPool {
 
     /// Ends the threads and collects their records, with the first failure.
     pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
-        let (records, failure) = self.join_writers();
-        (records.into_iter().map(|(record, _)| record).collect(), failure)
+        let Joined { records, failure, complaint } = self.join_writers();
+        (records.into_iter().map(|(record, _)| record).collect(), failure.or(complaint))
     }
 
-    /// The same, each with what is to be read back.
-    pub(crate) fn join_writers(mut self) -> (Vec<(JobRecord, Option<Written>)>, Option<Error>) {
+    /// The same, with what is to be read back.
+    pub(crate) fn join_writers(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
-        (records, self.failure.take())
+        Joined { records, failure: self.failure.take(), complaint: self.complaint.take() }
     }
 
     fn end(&self) {
@@ -381,9 +404,10 @@ fn job_record(
     worker: &Worker,
     clock: Hertz,
     thread_nanos: Nanos,
-    failed: Option<String>,
+    failed: Option<(String, u64)>,
 ) -> JobRecord {
     let ledger = &worker.ledger;
+    let (error, errors) = failed.map_or((None, 0), |(why, errors)| (Some(why), errors));
     let [read, write, trim] = ledger.kinds.clone().map(|kind| Direction {
         ios: kind.latency.total(),
         bytes: Bytes(kind.bytes),
@@ -406,8 +430,8 @@ fn job_record(
         trim,
         syncs: ledger.syncs,
         verified: worker.verified(),
-        errors: ledger.errors.saturating_add(failed.is_some().into()),
-        error: failed.or_else(|| worker.first_error.clone()),
+        errors: ledger.errors.saturating_add(errors),
+        error: error.or_else(|| worker.first_error.clone()),
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
         thread_nanos: Some(thread_nanos),
         usage: None,

@@ -124,3 +124,16 @@ fn a_device_in_use_is_never_written_to() {
     // Two jobs of one run share its claim.
     run(&folder, &device.path, &format!("{write} --numjobs=2")).done();
 }
+
+/// A block is trimmed although a write of it is in the page cache, also by a job of the device's name.
+#[test]
+fn blocks_that_were_just_written_are_trimmed() {
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(found) => found,
+        Err(why) => return skip("blocks_that_were_just_written_are_trimmed", &why),
+    };
+    folder.write("job.fio", format!("[{}]\nrw=trimwrite\nbs=32k\nsize=128k\nloops=2\n", device.path));
+    let finding = folder.measured("run --allow-device-write job.fio");
+    let job = &finding["jobs"][0];
+    assert_eq!((whole(&job["trim"]["ios"]), whole(&job["write"]["ios"]), whole(&job["errors"])), (8, 8, 0), "{job}");
+}

@@ -103,6 +103,11 @@ const CASES: &[Case] = &[
         &[],
         Deliberately([8, 8, 0], [8, 8, 0], "the job's own thread"),
     ),
+    (
+        "[a]\nrw=write\nsize=32k\nio_size=64k\nverify=crc32c\nfilename=x",
+        &[],
+        Deliberately([8, 8, 0], [8, 16, 0], "fio counts what it reads back as part of io_size"),
+    ),
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
     // Sizes.
     ("[a]\nrw=read\nbssplit=8k\nfilename=x", &[("x", 64)], Fio),
@@ -132,6 +137,11 @@ const CASES: &[Case] = &[
         "[a]\nrw=read:-8k\nsize=64k\noffset=32k\nfilename=x",
         &[("x", 128)],
         Deliberately([16, 0, 0], [16, 0, 0], "begins at offset"),
+    ),
+    (
+        "[a]\nrw=read:12k\nsize=64k\noffset=8k\nfilename=x",
+        &[],
+        Deliberately([4, 0, 0], [16, 0, 0], "begins again at offset until size is moved"),
     ),
     ("[a]\nrw=randread:4\nfilename=x", &[("x", 256)], ByChance),
     ("[a]\nrw=randread:4\nrw_sequencer=identical\nfilename=x", &[("x", 256)], ByChance),

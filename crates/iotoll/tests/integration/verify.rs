@@ -162,3 +162,26 @@ fn errors_that_a_job_names_are_counted() {
         assert_eq!(run(options).code, Some(1), "{options}");
     }
 }
+
+/// A job that goes on after wrong blocks counts them, and neither ends another job nor keeps the next phase from running.
+#[test]
+fn wrong_blocks_that_are_counted_stop_nothing() {
+    let folder = Folder::new();
+    folder.measured("run --name=w --rw=write --size=64k --filename=d --verify=crc32c --do_verify=0");
+    let mut written = folder.read("d");
+    for block in [1, 4, 8] {
+        written[block * 4096 + 500] ^= 1;
+    }
+    folder.write("d", written);
+    folder.write(
+        "job.fio",
+        "[global]\nrw=read\n[a]\nfilename=d\nverify=crc32c\ncontinue_on_error=verify\nnumjobs=2\n\
+         [b]\nfilename=e\nsize=64k\nrate_iops=80\n[c]\nstonewall\nfilename=e\nsize=64k\n",
+    );
+    let ended = folder.iotoll("run --background 200ms --no-save --quiet --format json job.fio").run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let found = ended.json();
+    let jobs = found["jobs"].as_array().unwrap();
+    let told = |job: &Value| (whole(&job["ios"]), whole(&job["errors"]));
+    assert_eq!(jobs.iter().map(told).collect::<Vec<_>>(), [(16, 3), (16, 3), (16, 0), (16, 0)], "{jobs:?}");
+}

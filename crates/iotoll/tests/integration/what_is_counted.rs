@@ -374,7 +374,7 @@ mod long {
 fn groups_of_fio_that_wait_for_each_other_have_a_cost_each() {
     let folder = Folder::new();
     let timed = "--filename=f --size=1m --bs=4k --ioengine=psync --time_based --runtime=600ms";
-    for way in ["", " --thread=1 --group_reporting=1"] {
+    for way in ["", " --thread=1 --group_reporting"] {
         // The second group is paced: its cost per I/O includes pauses, but its I/Os are its own.
         let jobs = format!(
             "--name=a --rw=read {timed}{way} --name=b --stonewall --rw=write --rate_iops=1000 {timed}{way} \

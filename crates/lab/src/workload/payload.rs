@@ -330,6 +330,11 @@ impl Payload {
         let _ = std::fs::write(file("expected"), should);
     }
 
+    /// Whether the job goes on after a wrong block.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     /// What was wrong, in one line, with the counts.
     pub fn complaint(&self) -> Option<String> {
         let first = self.first_wrong.as_ref()?;

@@ -15,6 +15,7 @@ use super::draft::{CacheWords, Draft, Origin, Start};
 use super::job::{Phase, Plan};
 use super::options;
 use super::value::{Quoted, Wrong};
+use crate::unit::Nanos;
 use crate::warning::{self, Code, Warning};
 use std::collections::BTreeSet;
 
@@ -252,6 +253,14 @@ impl<'a> Reader<'a> {
                     self.plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
                     let found = self.job(name, (&section.assignments, section.origin), &global, &names);
                     let Some((start, job)) = found else { continue };
+                    let later = start == Start::AfterPrevious && !self.plan.phases.is_empty();
+                    if later && job.start_delay > Nanos(0) {
+                        let message = format!(
+                            "job {}: startdelay counts from the end of the jobs before it (stonewall); fio counts from the start of the run",
+                            Quoted(&job.name)
+                        );
+                        self.plan.warnings.push(Warning::new(Code::OptionDiffers, message));
+                    }
                     match self.plan.phases.last_mut() {
                         Some(phase) if start == Start::Together && !std::mem::take(&mut begins) => phase.jobs.push(job),
                         _ => self.plan.phases.push(Phase { jobs: vec![job] }),

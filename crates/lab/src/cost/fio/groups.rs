@@ -137,7 +137,7 @@ fn clusters(lives: &[Life]) -> Vec<Cluster> {
     found
 }
 
-/// Number of entries of the report in each cluster: the tasks tell, or that there is one cluster for each group. `None` if neither fits.
+/// Number of entries of the report in each cluster: their tasks tell, or that each group has one cluster. `None` if neither fits.
 fn split(report: &Value, jobs: &[Value], clusters: &[Cluster]) -> Option<Vec<usize>> {
     let group = |job: &Value| unsigned(job, "groupid");
     let groups: Vec<usize> = jobs.chunk_by(|a, b| group(a) == group(b)).map(<[Value]>::len).collect();
@@ -151,25 +151,27 @@ fn split(report: &Value, jobs: &[Value], clusters: &[Cluster]) -> Option<Vec<usi
         });
         sums.collect()
     };
-    // Entries up to the end of each cluster, by the tasks of each entry.
-    let tasks: Vec<usize> = jobs.iter().map(|job| tasks(report, job)).collect();
-    let (of_entries, of_clusters) = (ends(&tasks), ends(&clusters.iter().map(|it| it.tasks).collect::<Vec<_>>()));
-    let place = |end: &usize| of_entries.binary_search(end).ok().map(|place| place + 1);
-    let cut: Vec<usize> = of_clusters.iter().map(place).collect::<Option<_>>()?;
+    // Entries up to the end of each cluster. fio does not tell whether copies share an entry (group_reporting): without that, each entry
+    // is a task.
+    let of_clusters = ends(&clusters.iter().map(|it| it.tasks).collect::<Vec<_>>());
+    let cut = |tasks: &[usize]| -> Option<Vec<usize>> {
+        let of_entries = ends(tasks);
+        of_clusters.iter().map(|end| of_entries.binary_search(end).ok().map(|place| place + 1)).collect()
+    };
+    let copies: Vec<usize> = jobs.iter().map(|job| copies(report, job)).collect();
+    let all = |cut: &Vec<usize>| cut.last() == Some(&jobs.len());
+    let cut = cut(&vec![1; jobs.len()]).filter(all).or_else(|| cut(&copies).filter(all))?;
     // No group is in two clusters, and none is left over.
     let bounds = ends(&groups);
-    let whole = cut.last() == Some(&jobs.len()) && cut.iter().all(|end| bounds.binary_search(end).is_ok());
+    let whole = cut.iter().all(|end| bounds.binary_search(end).is_ok());
     let starts = std::iter::once(0).chain(cut.iter().copied());
     whole.then(|| cut.iter().zip(starts).map(|(end, start)| end - start).collect())
 }
 
-/// Number of tasks behind an entry of the report: with `group_reporting` the copies of a job have one entry.
-fn tasks(report: &Value, job: &Value) -> usize {
-    let option = |name: &str| values(report, std::slice::from_ref(job), name).pop_first().flatten();
-    match option("group_reporting") {
-        Some(_) => option("numjobs").and_then(|count| count.parse().ok()).unwrap_or(1),
-        None => 1,
-    }
+/// Number of copies of the job of an entry.
+fn copies(report: &Value, job: &Value) -> usize {
+    let numjobs = values(report, std::slice::from_ref(job), "numjobs").pop_first().flatten();
+    numjobs.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -225,9 +227,8 @@ mod tests {
         let helper = lives(&[(true, 9.9, 9.95), (true, 10.0, 14.3)]);
         assert_eq!(parts_of(&jobs, &[helper, threads].concat()), expected);
         // The entry of a group stands for its copies.
-        let copies = json!({"group_reporting": "1", "numjobs": "2"});
-        let one = || json!({"group_reporting": "1"});
-        let reported = [job(0, 1000, one()), job(1, 2000, copies), job(2, 990, one()), job(3, 1000, one())];
+        let reported =
+            [job(0, 1000, none()), job(1, 2000, json!({"numjobs": "2"})), job(2, 990, none()), job(3, 1000, none())];
         assert_eq!(parts_of(&reported, &ran), [(1, 10_050, 11_050), (1, 11_150, 13_150), (2, 13_250, 14_250)]);
     }
 

@@ -57,11 +57,15 @@ impl Worker {
         Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, failed, rest })
     }
 
-    /// A wrong block is the error of a job, also if the job went on after it.
+    /// A wrong block is the error of a job, also if the job went on after it; then other jobs go on too.
     pub(super) fn put_back(&mut self, payload: Box<Payload>, outcome: Result<()>) -> Result<()> {
-        let wrong = payload.complaint();
+        let (wrong, goes_on) = (payload.complaint(), payload.goes_on());
         self.payload = Some(payload);
-        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
+        match wrong {
+            Some(wrong) if goes_on => outcome.and(Err(Error::WrongBlocks(wrong))),
+            Some(wrong) => Err(Error::Failed(wrong)),
+            None => outcome,
+        }
     }
 
     #[cold]

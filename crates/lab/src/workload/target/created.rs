@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
-use model::plan::JobPlan;
+use model::plan::{Access, JobPlan};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -90,8 +90,12 @@ impl Created {
         }
     }
 
-    /// Claims a device that will be written to.
+    /// Claims a device that will be written to. For a job that trims, this only checks: the kernel claims the device itself for each discard,
+    /// and where it cannot, it discards only what is not in the page cache.
     pub(super) fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
+        if matches!(plan.access, Access::Trim | Access::TrimWrite) {
+            return device::claim(path, plan).map(drop);
+        }
         let number =
             fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?.rdev();
         let mut made = self.made();

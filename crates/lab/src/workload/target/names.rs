@@ -65,6 +65,10 @@ pub(super) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
         None => Vec::new(),
     };
     let names = match plan.target.files.as_slice() {
+        // As in fio, a job with one file may have the name of a device, or of another file that is none of its own.
+        [] if paths.is_empty() && plan.file_count() == 1 && is_special(Path::new(plan.file_stem())) => {
+            vec![plan.file_stem().to_owned()]
+        }
         [] if paths.is_empty() => (0..plan.file_count()).map(|number| own_name(plan, copy, number)).collect(),
         names => names.to_vec(),
     };
@@ -75,6 +79,11 @@ pub(super) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
     };
     paths.extend(names.into_iter().map(|name| PathBuf::from(within(name))));
     Ok(paths)
+}
+
+/// Whether there is a device, a link or the like at a path. fio fails where there is a folder; a file beside it does no harm.
+fn is_special(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// The name of a file of a copy of a job without `filename`.

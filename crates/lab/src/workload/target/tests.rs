@@ -209,6 +209,22 @@ fn the_directory_is_prepended_to_every_name() {
     }
 }
 
+/// `[/dev/nvme0n1]` is the device, not a file beside it.
+#[test]
+fn a_job_with_the_name_of_a_device_uses_the_device() {
+    let mut plan = job(Path::new("x"), Access::Read, None);
+    plan.target.files.clear();
+    plan.name = "/dev/zero".to_owned();
+    assert_eq!(names::paths(&plan, 1).unwrap(), [PathBuf::from("/dev/zero")]);
+    plan.files.count = Some(2);
+    assert_eq!(names::paths(&plan, 1).unwrap()[1], PathBuf::from("/dev/zero.1.1"), "as in fio");
+    plan.files.count = None;
+    let folder = tempfile::tempdir().unwrap();
+    plan.name = folder.path().join("plain").display().to_string();
+    std::fs::write(&plan.name, "").unwrap();
+    assert_eq!(names::paths(&plan, 0).unwrap(), [PathBuf::from(format!("{}.0.0", plan.name))]);
+}
+
 #[test]
 fn files_that_the_kernel_makes_up_are_refused() {
     for path in ["/proc/self/mem", "/proc/self/status", "/proc/nowhere", "/sys/kernel/mm/transparent_hugepage/enabled"]

@@ -221,12 +221,13 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
                  fio calls it for one file, the next in turn"
         )
     });
-    let passes = (loops > 1 || exceeds(io_size)) && !job.duration.time_based;
+    let exceeds = exceeds(io_size) && loops == 1;
+    let passes = (loops > 1 || exceeds) && !job.duration.time_based;
     let end = (job.end_fsync && job.access.writes() && passes)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let requests = requests::unlike_fio(job);
     let all = requests.chain([mix, each, end, files::closed_once(job)].into_iter().flatten());
-    let all = all.chain(verified::unlike_fio(job, passes));
+    let all = all.chain(verified::unlike_fio(job, (passes, exceeds)));
     all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 

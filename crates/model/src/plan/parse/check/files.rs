@@ -48,9 +48,12 @@ pub(super) fn ignored(job: &JobPlan) -> impl Iterator<Item = Warning> {
 pub(super) fn closed_once(job: &JobPlan) -> Option<String> {
     let several = job.duration.loops > 1 || job.duration.io_size.is_some() || job.duration.time_based;
     let differs = job.files.syncing.on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
-    differs.then(|| {
-        "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass".to_owned()
-    })
+    let what = if job.files.open > 0 {
+        "fsync_on_close calls fsync when a file gives its place to another, and at the end; fio after each pass too"
+    } else {
+        "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass"
+    };
+    differs.then(|| what.to_owned())
 }
 
 #[cfg(test)]

@@ -72,5 +72,12 @@ pub(super) fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = String> {
     let back = (job.requests.skip < 0 && begins).then(|| {
         "a sequential order that goes back begins at offset; fio begins elsewhere, at the size of the region".to_owned()
     });
-    [map, normal, back].into_iter().flatten()
+    let gaps = (job.requests.skip > 0 && begins && job.order == Order::Sequential).then(|| {
+        "a sequential order with gaps begins again at offset until size is moved; fio may end before, because it compares places within \
+         the region with the length of the file"
+            .to_owned()
+    });
+    let sizes = (job.access == Access::TrimWrite && job.block_sizes.write != job.block_sizes.trim)
+        .then(|| "each block that is trimmed is written whole; fio writes blocks of the size of writes".to_owned());
+    [map, normal, back, gaps, sizes].into_iter().flatten()
 }

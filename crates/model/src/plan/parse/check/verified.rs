@@ -95,14 +95,19 @@ pub(super) fn without_writing(job: &mut JobPlan) {
 }
 
 /// Where it does otherwise than fio 3.33. `passes`: the job writes its blocks more than once.
-pub(super) fn unlike_fio(job: &JobPlan, passes: bool) -> impl Iterator<Item = String> {
+pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl Iterator<Item = String> {
     let verify = &job.verify;
     let checks = verify.method.is_some();
     let threads = (checks && verify.threads > 0)
         .then(|| format!("verify_async={}: the job's own thread checks the blocks", verify.threads));
     let state = (checks && verify.state).then(|| "verify_state_save=1: no state is saved".to_owned());
-    let once = (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes)
-        .then(|| "verify reads the blocks back once, at the end; fio after each pass over the files".to_owned());
+    let what = if exceeds {
+        "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size"
+    } else {
+        "verify reads the blocks back once, at the end; fio after each pass over the files"
+    };
+    let once =
+        (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
     let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
     let unused = (idle && !job.content.is_default())
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
