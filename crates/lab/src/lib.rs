@@ -23,6 +23,7 @@ pub mod guardian;
 pub mod guest;
 pub mod host;
 pub mod interruption;
+mod io_log;
 pub mod laying_out;
 mod memory;
 pub mod meter;

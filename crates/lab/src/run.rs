@@ -3,6 +3,7 @@
 use crate::demand;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
+use crate::io_log::{self, IoLog};
 use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
@@ -23,6 +24,7 @@ use model::placement::Whereabouts;
 use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
+use std::path::Path;
 use std::time::Duration;
 
 /// Measures a plan. Files that it makes are noted in `created`, and kept when it ends well.
@@ -46,14 +48,19 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
     sheet.watch_background(observer);
+    let log_bytes = io_log::share(plan);
+    let (mut logs, mut first) = (Vec::new(), 1);
     for (number, (phase, copies)) in phases.iter().enumerate() {
+        let first_of_phase = first;
+        first += copies.len();
         if sheet.has_ended() {
             break;
         }
         let running = (number, phases.len());
         let prepared = session.prepare(&Cell::default());
-        match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, running, observer)) {
-            Ok(Measured { execution, failure, ends_run }) => {
+        match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
+            Ok(Measured { execution, failure, ends_run, logs: of_phase }) => {
+                logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -72,6 +79,11 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
         return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
     sheet.watch_background(observer);
+    let (warnings, written) = io_log::files::write(plan, &logs);
+    sheet.record.warnings.extend(warnings);
+    if let Err(error) = written {
+        sheet.note_outcome(outcome_of(&error));
+    }
     Ok(sheet.close())
 }
 
@@ -82,9 +94,11 @@ struct Measured {
     failure: Option<Error>,
     /// No other phase follows, because a job says so.
     ends_run: bool,
+    /// Those of its copies, each with the number of the copy.
+    logs: Vec<(usize, IoLog)>,
 }
 
-/// Measures one phase, the `number`th of `count`.
+/// Measures one phase, the `number`th of `count`. Each copy with a log has this number of bytes for it.
 ///
 /// # Errors
 /// When it cannot start.
@@ -92,12 +106,12 @@ fn measure_phase(
     phase: &Phase,
     copies: &[JobCopy],
     sheet: &mut Sheet,
-    (number, count): (usize, usize),
+    ((number, count), log_bytes): ((usize, usize), u64),
     observer: Observer,
 ) -> Result<Measured> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
-    let pool = WorkerPool::start(copies, &sheet.session.placing, sheet.session.clock())?;
+    let pool = WorkerPool::start_logging(copies, &sheet.session.placing, sheet.session.clock(), Some(log_bytes))?;
     let interruption = &sheet.session.settings.interruption;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
@@ -116,14 +130,23 @@ fn measure_phase(
     let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let (jobs, failure) = subject.pool.join_writers();
+    let (mut jobs, failure) = subject.pool.join_writers();
+    let logs = jobs.iter_mut().filter_map(|left| left.log.take()).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(jobs, copies, sheet.session.clock(), interruption);
     let failure = failure.or(wrong);
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, ends_run })
+    Ok(Measured { execution, failure, ends_run, logs })
+}
+
+/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use.
+///
+/// # Errors
+/// The first of them.
+pub fn check_logs(plan: &Plan, others: &[&Path]) -> Result<()> {
+    io_log::files::check(plan, others)
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;

@@ -10,6 +10,7 @@ use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::io_log::IoLog;
 use crate::meter::Work;
 use crate::placing::Placing;
 use crate::thread_usage;
@@ -64,6 +65,15 @@ impl Job {
     }
 }
 
+/// What a worker leaves.
+pub(crate) struct Left {
+    pub record: JobRecord,
+    /// What is to be read back.
+    pub written: Option<Written>,
+    /// Its log, and its number among the workers of the phase, from 0.
+    pub log: Option<(usize, IoLog)>,
+}
+
 /// The workers of one phase.
 pub struct WorkerPool {
     jobs: Vec<Job>,
@@ -75,7 +85,7 @@ pub struct WorkerPool {
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
-    threads: Vec<JoinHandle<(JobRecord, Option<Written>)>>,
+    threads: Vec<JoinHandle<Left>>,
     working: usize,
     failure: Option<Error>,
 }
@@ -86,6 +96,19 @@ impl WorkerPool {
     /// # Errors
     /// When an engine cannot be opened; the other workers have ended by then.
     pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
+        Self::start_logging(copies, placing, clock, None)
+    }
+
+    /// The same; those whose job says so log their I/Os, each in this number of bytes.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn start_logging(
+        copies: &[JobCopy],
+        placing: &Placing,
+        clock: Hertz,
+        log_bytes: Option<u64>,
+    ) -> Result<Self> {
         let (tell, news) = channel();
         let mut pool = Self {
             jobs: Vec::new(),
@@ -112,7 +135,11 @@ impl WorkerPool {
             let mut plan = copy.plan.clone();
             one_cpu_each(&mut plan, thread);
             placing.apply(&mut plan, thread);
-            pool.spawn(copy, plan, clock, &tell)?;
+            let log = match log_bytes {
+                Some(bytes) => IoLog::new(&plan, clock, bytes)?,
+                None => None,
+            };
+            pool.spawn(copy, plan, clock, &tell, log.map(|log| (thread, log)))?;
         }
         for _ in 0..copies.len() {
             match pool.news.recv() {
@@ -126,7 +153,14 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    fn spawn(&mut self, copy: &JobCopy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
+    fn spawn(
+        &mut self,
+        copy: &JobCopy,
+        plan: JobPlan,
+        clock: Hertz,
+        tell: &Sender<News>,
+        log: Option<(usize, IoLog)>,
+    ) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
         let job = self.jobs.len().saturating_sub(1);
         let waits_for = plan.together.wait_for.as_ref().and_then(|name| self.jobs.iter().find(|job| job.name == *name));
@@ -135,6 +169,10 @@ impl WorkerPool {
         of_job.working += 1;
         of_job.live.push(live.clone());
         let mut worker = build_worker(copy, live.clone(), of_job.control.clone(), clock)?;
+        let log_of = log.map(|(thread, log)| {
+            worker.keep_log(log);
+            thread
+        });
         if let Some(flow) = self.flows.join(&plan.together) {
             worker.join(flow);
         }
@@ -169,7 +207,8 @@ impl WorkerPool {
             let ended_well = failed.is_none();
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
-            (record, if ended_well { worker.written() } else { None })
+            let log = log_of.zip(worker.take_log());
+            Left { record, written: if ended_well { worker.written() } else { None }, log }
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -269,11 +308,11 @@ impl WorkerPool {
     /// Ends the threads and collects their records, with the first failure.
     pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
         let (records, failure) = self.join_writers();
-        (records.into_iter().map(|(record, _)| record).collect(), failure)
+        (records.into_iter().map(|left| left.record).collect(), failure)
     }
 
-    /// The same, each with what is to be read back.
-    pub(crate) fn join_writers(mut self) -> (Vec<(JobRecord, Option<Written>)>, Option<Error>) {
+    /// The same, each with what is to be read back, and its log.
+    pub(crate) fn join_writers(mut self) -> (Vec<Left>, Option<Error>) {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
         (records, self.failure.take())

@@ -5,6 +5,7 @@ mod content;
 mod engine;
 mod errors;
 mod files;
+mod logs;
 mod pace;
 mod path_plan;
 mod peer;
@@ -24,6 +25,7 @@ pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
+pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
@@ -49,15 +51,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Why its jobs cannot take turns, if they depend on each other or end by themselves.
-    pub fn depends_on_turns(&self) -> Option<String> {
+    /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves or write logs.
+    pub fn only_for_run(&self) -> Option<String> {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
-            let option = job.together.first_option()?;
             let name = &job.name;
-            Some(format!(
-                "job '{name}': {option} says when a job runs, which the measurement decides here; leave it out"
-            ))
+            let turns = job.together.first_option().map(|option| {
+                format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
+            });
+            let logs = || job.logs.first_option();
+            turns.or_else(|| {
+                logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"))
+            })
         })
     }
 }
@@ -149,6 +154,9 @@ pub struct JobPlan {
     /// Whether what was written is read back right.
     #[serde(default, skip_serializing_if = "Verify::is_default")]
     pub verify: Verify,
+    /// Its logs.
+    #[serde(default, skip_serializing_if = "LogPlan::is_default")]
+    pub logs: LogPlan,
     /// Errors that do not end it.
     #[serde(default, skip_serializing_if = "Errors::is_default")]
     pub errors: Errors,
@@ -253,6 +261,7 @@ impl Default for JobPlan {
             pace: Pace::default(),
             content: Content::default(),
             verify: Verify::default(),
+            logs: LogPlan::default(),
             errors: Errors::default(),
             cpus_allowed: Vec::new(),
             calls: CallPlan::default(),

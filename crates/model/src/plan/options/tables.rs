@@ -5,6 +5,7 @@ mod engines;
 mod file_calls;
 mod files;
 mod job;
+mod logs;
 mod pace;
 mod path;
 mod positions;
@@ -26,7 +27,7 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 14] = [
+const SUBJECTS: [(&str, &[JobOption]); 15] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
@@ -38,6 +39,7 @@ const SUBJECTS: [(&str, &[JobOption]); 14] = [
     ("Pace and length", pace::OPTIONS),
     ("Jobs among others", together::OPTIONS),
     ("Threads", thread::OPTIONS),
+    ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
     ("", path::OPTIONS),

@@ -1,0 +1,152 @@
+//! The files of logs: refused before the first I/O if they cannot be written, written when the run has ended.
+
+use super::{IoLog, rows};
+use crate::error::{Error, Result};
+use crate::workload::target;
+use model::plan::{JobPlan, Medium, Plan};
+use model::unit::Ticks;
+use model::warning::{Code, Warning};
+use rustix::fs::Access;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use sys::clock::ticks;
+
+/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use.
+///
+/// # Errors
+/// The first of them.
+pub fn check(plan: &Plan, others: &[&Path]) -> Result<()> {
+    if plan.copies().all(|(_, job)| job.logs.first_option().is_none()) {
+        return Ok(());
+    }
+    let mut in_use: Vec<PathBuf> = others.iter().map(|path| resolved(path)).collect();
+    for job in plan.phases.iter().flat_map(|phase| &phase.jobs).filter(|job| job.engine.medium() == Medium::Files) {
+        for copy in 0..job.copies.max(1) {
+            in_use.extend(target::paths(job, copy)?.iter().map(|path| resolved(path)));
+        }
+    }
+    for (number, job) in plan.copies() {
+        for (_, file) in job.log_files(number) {
+            check_one(job, Path::new(&file), &in_use)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_one(job: &JobPlan, path: &Path, in_use: &[PathBuf]) -> Result<()> {
+    let refused = |why: String| {
+        let (name, option) = (&job.name, job.logs.first_option().unwrap_or("logs"));
+        Err(Error::Refused(format!("job '{name}': {option}: {}: {why}", path.display())))
+    };
+    if in_use.contains(&resolved(path)) {
+        return refused("a job uses this file, or it is a job file; choose another name of the log".to_owned());
+    }
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return refused(format!(
+            "{} is not a folder that exists; make it first, or choose another name",
+            folder.display()
+        ));
+    }
+    if path.exists() && !path.is_file() {
+        return refused("is there, and no file; choose another name".to_owned());
+    }
+    let written = if path.exists() { path } else { folder };
+    match rustix::fs::access(written, Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let error = std::io::Error::from(error);
+            refused(format!("cannot be written: {error}; check the permissions, or choose another name"))
+        }
+    }
+}
+
+/// The path without links, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    let through_folder = || {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(through_folder).unwrap_or_else(|| path.to_owned())
+}
+
+/// Writes the logs of copies by their number among those of the run, in place of what an earlier run left. Returns caveats.
+///
+/// # Errors
+/// The first file that cannot be written; the others are written.
+pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Result<()>) {
+    let (mut warnings, mut begun, mut failure) = (Vec::new(), BTreeSet::new(), None);
+    for (number, job) in plan.copies() {
+        let Some((_, log)) = logs.iter().find(|(of, _)| *of == number) else { continue };
+        let epoch = epoch_ms(job, log);
+        for (kind, file) in job.log_files(number) {
+            let shared = !begun.insert(file.clone());
+            let path = Path::new(&file);
+            let written = open(path, shared).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                rows::write(log, job, kind, epoch, &mut out)?;
+                out.flush()
+            });
+            if let Err(error) = written {
+                let what = format!("job '{}': {}: writing the log: {error}", job.name, path.display());
+                failure.get_or_insert(Error::Failed(what));
+            }
+        }
+        if let Some(after) = log.full_after_ms() {
+            let name = &job.name;
+            let what = format!(
+                "job '{name}': the memory for its logs was full after {after} ms, and later I/Os are not in them; \
+                 use log_avg_msec, or fewer threads with logs"
+            );
+            warnings.push(Warning::new(Code::LogFull, what));
+        }
+    }
+    (warnings, failure.map_or(Ok(()), Err))
+}
+
+/// Jobs may share a file: the first begins it, the others add to it.
+fn open(path: &Path, shared: bool) -> std::io::Result<File> {
+    if shared { OpenOptions::new().append(true).create(true).open(path) } else { File::create(path) }
+}
+
+/// When the job started, in milliseconds of the clock that its rows have; 0 if their times are since then.
+fn epoch_ms(job: &JobPlan, log: &IoLog) -> u64 {
+    let Some(clock) = job.logs.epoch() else { return 0 };
+    let now = sys::clock::nanos_of(clock).unwrap_or(0);
+    now.saturating_sub(log.clock.nanos(Ticks(ticks().saturating_sub(log.begin))).0) / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::{Settings, parse};
+
+    fn plan(options: &str) -> Plan {
+        parse::job_files(&[("x.fio", &format!("[a]\nsize=4k\nrw=write\n{options}\n"))], &Settings::default()).unwrap()
+    }
+
+    #[test]
+    fn logs_that_cannot_be_written_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::create_dir(at("is_bw.1.log")).unwrap();
+        for (options, expected) in [
+            (format!("write_bw_log={}", at("new/x")), "is not a folder that exists"),
+            (format!("write_bw_log={}", at("is")), "is there, and no file"),
+            (format!("filename={}\nwrite_bw_log={}", at("f_bw.1.log"), at("f")), "a job uses this file"),
+        ] {
+            let error = check(&plan(&options), &[]).unwrap_err().to_string();
+            assert!(error.starts_with("job 'a': write_bw_log: ") && error.contains(expected), "{error}");
+        }
+        let mine = at("mine_bw.1.log");
+        let good = plan(&format!("filename={}\nwrite_bw_log={}", at("f"), at("mine")));
+        check(&good, &[]).unwrap();
+        let error = check(&good, &[Path::new(&mine)]).unwrap_err();
+        assert!(error.to_string().contains("it is a job file"), "{error}");
+    }
+}
