@@ -63,6 +63,7 @@ mod integration {
     mod sliced;
     mod surroundings;
     mod toggles;
+    mod traces;
     mod transfers;
     mod unread;
     mod verify;

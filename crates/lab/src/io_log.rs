@@ -4,16 +4,19 @@
 pub(crate) mod files;
 mod histogram;
 mod rows;
+mod trace;
 mod windows;
 
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use crate::workload::request_source::Kind;
+use crate::workload::request_source::{Kind, Request};
 use histogram::Bins;
 use model::plan::{JobPlan, Plan};
 use model::unit::Hertz;
 use std::path::Path;
+use sys::clock::ticks;
+use trace::Trace;
 use windows::Windows;
 
 /// Most memory of the logs of a run.
@@ -45,6 +48,7 @@ pub(crate) struct IoLog {
     each: Option<Vec<Entry>>,
     windows: Option<Windows>,
     bins: Option<Bins>,
+    trace: Option<Trace>,
     /// The first I/O that found no room, if any; nothing is logged from then on.
     full: Option<u64>,
 }
@@ -61,7 +65,8 @@ impl IoLog {
         }
         let failed = || Error::job(&plan.name, "reserving memory for its logs", std::io::ErrorKind::OutOfMemory.into());
         let bins = logs.histogram.is_some() && logs.histogram_window > 0;
-        let bytes = if bins && logs.has_rows() { bytes / 2 } else { bytes };
+        let parts = [bins, logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
+        let bytes = bytes / u64::try_from(parts.max(1)).unwrap_or(1);
         let each = logs.has_rows() && logs.window == 0;
         let windows = logs.has_rows() && logs.window > 0;
         Ok(Some(Self {
@@ -77,6 +82,10 @@ impl IoLog {
                 true => Some(Bins::new(logs.histogram_window, clock, reserved(bytes).ok_or_else(failed)?)),
                 false => None,
             },
+            trace: match logs.trace {
+                Some(_) => Some(Trace::new(reserved(bytes).ok_or_else(failed)?)),
+                None => None,
+            },
             full: None,
         }))
     }
@@ -87,9 +96,26 @@ impl IoLog {
         self.each.iter_mut().for_each(Vec::clear);
         self.windows.iter_mut().for_each(|windows| windows.begin(now));
         self.bins.iter_mut().for_each(|bins| bins.begin(now));
+        // The requests of a ramp are part of a trace.
+        self.trace.iter_mut().for_each(|trace| trace.begin(now));
     }
 
-    /// Notes an I/O.
+    /// Notes a request that is issued now.
+    #[inline]
+    pub(crate) fn note_request(&mut self, request: &Request, now: u64) {
+        if let Some(trace) = &mut self.trace {
+            trace.note_request(request, now);
+        }
+    }
+
+    /// Notes a sync, of everything or of data.
+    pub(crate) fn note_sync(&mut self, file: u32, of_data: bool) {
+        if let Some(trace) = &mut self.trace {
+            trace.note_sync(file, of_data, ticks());
+        }
+    }
+
+    /// Notes an I/O that is done.
     #[inline]
     pub(crate) fn note(&mut self, entry: &Entry) {
         if self.full.is_some() {
@@ -123,7 +149,8 @@ impl IoLog {
 
     /// Milliseconds from the start to when there was no more room, if that happened.
     pub(crate) fn full_after_ms(&self) -> Option<u64> {
-        self.full.map(|full| self.clock.nanos(model::unit::Ticks(full.saturating_sub(self.begin))).0 / 1_000_000)
+        let full = self.full.or_else(|| self.trace.as_ref()?.full);
+        full.map(|full| self.clock.nanos(model::unit::Ticks(full.saturating_sub(self.begin))).0 / 1_000_000)
     }
 }
 

@@ -35,6 +35,7 @@ pub mod probe;
 mod proc_files;
 pub mod progress;
 mod read_back;
+pub mod replaying;
 pub mod run;
 pub mod service;
 pub mod session;

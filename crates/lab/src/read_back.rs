@@ -82,7 +82,7 @@ fn read_back(
     interruption: &Interruption,
 ) -> Result<(Verified, Option<Error>)> {
     let plan = reading(copy.plan);
-    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone() };
+    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone(), replay: None };
     set_cache(&copy, interruption)?;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = crate::workload::request_source::RequestSource::new(&plan, &spans, copy.number);

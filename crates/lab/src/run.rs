@@ -1,6 +1,7 @@
 //! `iotoll run`: measures a plan into a record.
 
 use crate::demand;
+use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::io_log::{self, IoLog};
@@ -10,6 +11,7 @@ use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
 use crate::progress::{Observer, Progress, iops};
 use crate::read_back;
+use crate::replaying::Replays;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
@@ -27,23 +29,29 @@ use model::unit::{Bytes, Nanos};
 use std::path::Path;
 use std::time::Duration;
 
-/// Measures a plan. Files that it makes are noted in `created`, and kept when it ends well.
+/// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
 ///
 /// # Errors
 /// When nothing could be measured: a refused or missing file, an engine that is not allowed here. A job that fails
 /// later is in the record, with everything measured before.
-pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
+pub fn run(
+    plan: &Plan,
+    replays: &Replays,
+    settings: &Settings,
+    created: &Created,
+    observer: Observer,
+) -> Result<Record> {
     demand::check(&plan.phases)?;
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure(plan, &session, created, observer);
+    let measured = measure(plan, replays, &session, created, observer);
     session.close(measured, created)
 }
 
-fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
     sheet.record.warnings.extend(plan.warnings.iter().cloned());
-    let phases = lay_out(plan, session, created, observer)?;
+    let phases = lay_out(plan, replays, session, created, observer)?;
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
@@ -146,16 +154,24 @@ fn measure_phase(
 /// # Errors
 /// The first of them.
 pub fn check_logs(plan: &Plan, others: &[&Path]) -> Result<()> {
-    io_log::files::check(plan, others)
+    io_log::files::check(plan, others, opens_in_loop)
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;
 
 /// Every phase with its files.
-fn lay_out<'a>(plan: &'a Plan, session: &Session, created: &Created, observer: Observer) -> Result<LaidOut<'a>> {
+fn lay_out<'a>(
+    plan: &'a Plan,
+    replays: &Replays,
+    session: &Session,
+    created: &Created,
+    observer: Observer,
+) -> Result<LaidOut<'a>> {
     let mut phases = Vec::new();
-    for phase in &plan.phases {
-        phases.push((phase, laying_out::prepare(phase, created, &session.settings.interruption, observer)?));
+    for (number, phase) in plan.phases.iter().enumerate() {
+        let replay = |job, copy| replays.of(number, job, copy);
+        let interruption = &session.settings.interruption;
+        phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

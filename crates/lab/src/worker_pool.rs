@@ -17,7 +17,7 @@ use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
-use model::plan::{Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -195,7 +195,7 @@ impl WorkerPool {
                     before.pass_unless(|| control.stopped());
                 }
             });
-            let copy = JobCopy { plan: &plan, number, targets };
+            let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
             let usage_end = thread_usage::own();
@@ -370,13 +370,18 @@ pub(crate) fn build_worker(
 ) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
-    let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
+    // What a trace has is not drawn.
+    let drawn = copy.replay.is_none().then_some(plan);
+    let source = RequestSource::new(drawn.unwrap_or(&one_byte()), &spans, copy.number).ok_or_else(|| {
         Error::Refused(format!(
             "job '{}': a file or export is smaller than one block; check size=, offset= and bs=",
             plan.name
         ))
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
+    if let Some(replay) = &copy.replay {
+        worker.replay(plan, replay.clone());
+    }
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
     }
@@ -384,6 +389,12 @@ pub(crate) fn build_worker(
         worker.open_in_loop(plan, &copy.targets);
     }
     Ok(worker)
+}
+
+/// A job whose requests fit into any file.
+fn one_byte() -> JobPlan {
+    let one = Bytes(1);
+    JobPlan { block_sizes: BlockSizes { read: one, write: one, trim: one }, ..JobPlan::default() }
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.

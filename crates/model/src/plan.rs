@@ -18,8 +18,8 @@ pub use job::{
     IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, LogKind, LogName, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS,
     Making, Medium, MemoryPolicy, Order, Pace, Part, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates,
-    RegionPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, SteadyMetric, SteadyState,
-    Syncing, Target, ThreadPlan, Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK,
-    WithoutLogs, WriteHint, WriteSync, Zones,
+    RegionPlan, ReplayPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, Skipped,
+    SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod,
+    VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

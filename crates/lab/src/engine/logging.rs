@@ -54,6 +54,15 @@ fn entry(request: &Request, moved: i32, [issued, handed, done]: [u64; 3]) -> Ent
     Entry { kind, offset, length: moved.cast_unsigned(), issued, handed, done }
 }
 
+/// A trace has no syncs of ranges, because fio cannot read them.
+fn note_sync(log: &mut IoLog, file: u32, what: Sync) {
+    match what {
+        Sync::All => log.note_sync(file, false),
+        Sync::Data => log.note_sync(file, true),
+        Sync::Range { .. } => {}
+    }
+}
+
 /// Whether a result is no error.
 fn is_success(result: i32) -> bool {
     !(-4095..=0).contains(&result)
@@ -63,6 +72,7 @@ impl<E: Perform> Perform for Logging<'_, E> {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let issued = ticks();
+        self.log.note_request(request, issued);
         let result = self.engine.perform(request);
         let done = ticks();
         if is_success(result) {
@@ -80,6 +90,7 @@ impl<E: Perform> Perform for Logging<'_, E> {
     }
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        note_sync(self.log, file, what);
         self.engine.sync(file, what)
     }
 
@@ -99,6 +110,7 @@ impl<E: Queue> Queue for Logging<'_, E> {
         if let Some(entry) = self.slots.get_mut(slot as usize) {
             *entry = Slot { request: *request, issued, handed: issued };
         }
+        self.log.note_request(request, issued);
         self.staged.push(slot);
         self.engine.stage(slot, request)
     }
@@ -139,6 +151,7 @@ impl<E: Queue> Queue for Logging<'_, E> {
     }
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        note_sync(self.log, file, what);
         self.engine.sync(file, what)
     }
 

@@ -13,24 +13,62 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use sys::clock::ticks;
 
-/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use.
+/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use. `opens_in_loop` says whether a job with this
+/// number of files opens them while it runs.
 ///
 /// # Errors
 /// The first of them.
-pub fn check(plan: &Plan, others: &[&Path]) -> Result<()> {
+pub(crate) fn check(plan: &Plan, others: &[&Path], opens_in_loop: fn(&JobPlan, usize) -> bool) -> Result<()> {
     if plan.copies().all(|(_, job)| job.logs.first_option().is_none()) {
         return Ok(());
     }
     let mut in_use: Vec<PathBuf> = others.iter().map(|path| resolved(path)).collect();
     for job in plan.phases.iter().flat_map(|phase| &phase.jobs).filter(|job| job.engine.medium() == Medium::Files) {
+        in_use.extend(job.replay.traces.iter().map(|trace| resolved(Path::new(trace))));
         for copy in 0..job.copies.max(1) {
             in_use.extend(target::paths(job, copy)?.iter().map(|path| resolved(path)));
         }
     }
+    let mut traces = BTreeSet::new();
     for (number, job) in plan.copies() {
         for (_, file) in job.log_files(number) {
             check_one(job, Path::new(&file), &in_use)?;
         }
+        if let Some(trace) = &job.logs.trace {
+            check_trace(job, opens_in_loop)?;
+            if !traces.insert(resolved(Path::new(trace))) {
+                let name = &job.name;
+                return Err(Error::Refused(format!(
+                    "job '{name}': write_iolog: {trace}: another thread writes the same trace; give each job one of its own, and numjobs=1"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The files of a job in its trace.
+fn traced(job: &JobPlan) -> Result<Vec<PathBuf>> {
+    if job.logs.trace.is_none() {
+        return Ok(Vec::new());
+    }
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    Ok(target::paths(job, 0)?.into_iter().map(absolute).collect())
+}
+
+/// A trace names each file in each line, by words with blanks between them, and numbers that do not change.
+fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan, usize) -> bool) -> Result<()> {
+    let (name, files) = (&job.name, traced(job)?);
+    if let Some(file) = files.iter().find(|file| file.to_str().is_none_or(|file| file.contains(char::is_whitespace))) {
+        let file = file.display();
+        return Err(Error::Refused(format!(
+            "job '{name}': write_iolog: the name {file} has a blank, which a trace cannot hold; use a file without"
+        )));
+    }
+    if opens_in_loop(job, files.len()) {
+        return Err(Error::Refused(format!(
+            "job '{name}': write_iolog: the job opens files while it runs; leave openfiles, create_on_open and unlink_each_loop out"
+        )));
     }
     Ok(())
 }
@@ -41,7 +79,9 @@ fn check_one(job: &JobPlan, path: &Path, in_use: &[PathBuf]) -> Result<()> {
         Err(Error::Refused(format!("job '{name}': {option}: {}: {why}", path.display())))
     };
     if in_use.contains(&resolved(path)) {
-        return refused("a job uses this file, or it is a job file; choose another name of the log".to_owned());
+        return refused(
+            "a job uses or replays this file, or it is a job file; choose another name of the log".to_owned(),
+        );
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -84,12 +124,13 @@ pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Resu
     for (number, job) in plan.copies() {
         let Some((_, log)) = logs.iter().find(|(of, _)| *of == number) else { continue };
         let epoch = epoch_ms(job, log);
+        let files = traced(job).unwrap_or_default();
         for (kind, file) in job.log_files(number) {
             let shared = !begun.insert(file.clone());
             let path = Path::new(&file);
             let written = open(path, shared).and_then(|file| {
                 let mut out = BufWriter::new(file);
-                rows::write(log, job, kind, epoch, &mut out)?;
+                rows::write(log, job, kind, epoch, &files, &mut out)?;
                 out.flush()
             });
             if let Err(error) = written {
@@ -138,15 +179,15 @@ mod tests {
         for (options, expected) in [
             (format!("write_bw_log={}", at("new/x")), "is not a folder that exists"),
             (format!("write_bw_log={}", at("is")), "is there, and no file"),
-            (format!("filename={}\nwrite_bw_log={}", at("f_bw.1.log"), at("f")), "a job uses this file"),
+            (format!("filename={}\nwrite_bw_log={}", at("f_bw.1.log"), at("f")), "a job uses or replays this file"),
         ] {
-            let error = check(&plan(&options), &[]).unwrap_err().to_string();
+            let error = check(&plan(&options), &[], |_, _| false).unwrap_err().to_string();
             assert!(error.starts_with("job 'a': write_bw_log: ") && error.contains(expected), "{error}");
         }
         let mine = at("mine_bw.1.log");
         let good = plan(&format!("filename={}\nwrite_bw_log={}", at("f"), at("mine")));
-        check(&good, &[]).unwrap();
-        let error = check(&good, &[Path::new(&mine)]).unwrap_err();
+        check(&good, &[], |_, _| false).unwrap();
+        let error = check(&good, &[Path::new(&mine)], |_, _| false).unwrap_err();
         assert!(error.to_string().contains("it is a job file"), "{error}");
     }
 }

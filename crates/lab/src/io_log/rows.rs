@@ -7,12 +7,25 @@ use crate::workload::request_source::Kind;
 use model::plan::{JobPlan, LogKind, LogPlan, Queue};
 use model::unit::{Hertz, Ticks};
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-/// Writes the rows of one file. `epoch_ms` is the time at which the job started, in the clock of the rows.
-pub(super) fn write(log: &IoLog, plan: &JobPlan, kind: LogKind, epoch_ms: u64, out: &mut impl Write) -> io::Result<()> {
+/// Writes the rows of one file. `epoch_ms` is the time at which the job started, in the clock of the rows; `files` are
+/// those of the job, for a trace.
+pub(super) fn write(
+    log: &IoLog,
+    plan: &JobPlan,
+    kind: LogKind,
+    epoch_ms: u64,
+    files: &[PathBuf],
+    out: &mut impl Write,
+) -> io::Result<()> {
     // An engine that performs each I/O at once has no submission of its own, as in fio.
     if kind == LogKind::Submission && plan.engine.queue() == Queue::One {
         return Ok(());
+    }
+    if kind == LogKind::Trace {
+        let Some(trace) = &log.trace else { return Ok(()) };
+        return trace.write(files, log.clock, log.end, out);
     }
     let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority: priority(plan) };
     match kind {
@@ -70,7 +83,7 @@ impl Rows<'_> {
                 LogKind::Bandwidth => rate(f64::from(entry.length) / 1024.0, completion as f64 / 1e9),
                 LogKind::Iops => 1,
                 LogKind::Completion => completion,
-                LogKind::Latency | LogKind::Submission | LogKind::Histogram => latency,
+                LogKind::Latency | LogKind::Submission | LogKind::Histogram | LogKind::Trace => latency,
             };
             self.row(out, self.time(entry.done), value, entry.kind, (entry.length, entry.offset))?;
         }
@@ -134,7 +147,7 @@ impl Rows<'_> {
         match self.kind {
             LogKind::Bandwidth => Some(rate(sums.bytes as f64 / 1024.0, seconds)),
             LogKind::Iops => Some(rate(sums.ios as f64, seconds)),
-            LogKind::Latency | LogKind::Histogram => latency(0),
+            LogKind::Latency | LogKind::Histogram | LogKind::Trace => latency(0),
             LogKind::Submission => latency(1),
             LogKind::Completion => latency(2),
         }
@@ -187,7 +200,7 @@ mod tests {
         }
         log.finish(ticks(end));
         let mut text = Vec::new();
-        write(&log, &plan, kind, 0, &mut text).unwrap();
+        write(&log, &plan, kind, 0, &[], &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -249,7 +262,7 @@ mod tests {
         let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
         log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, issued: 1, handed: 1, done: 2 });
         let mut text = Vec::new();
-        write(&log, &plan, LogKind::Submission, 0, &mut text).unwrap();
+        write(&log, &plan, LogKind::Submission, 0, &[], &mut text).unwrap();
         assert_eq!(text, b"");
     }
 }

@@ -10,6 +10,7 @@ mod pace;
 mod path_plan;
 mod peer;
 mod region;
+mod replay;
 mod requests;
 mod thread;
 mod together;
@@ -33,6 +34,7 @@ pub use path_plan::{
 };
 pub use peer::Peer;
 pub use region::RegionPlan;
+pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
     AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes, Zones,
 };
@@ -51,7 +53,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves or write logs.
+    /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves, write logs or replay traces.
     pub fn only_for_run(&self) -> Option<String> {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
@@ -60,9 +62,12 @@ impl Plan {
                 format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
             });
             let logs = || job.logs.first_option();
-            turns.or_else(|| {
-                logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"))
-            })
+            let logs =
+                || logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"));
+            let replays = job.replay.is_in_force();
+            let replays =
+                replays.then(|| format!("job '{name}': read_iolog: only iotoll run replays traces; leave it out"));
+            turns.or_else(logs).or(replays)
         })
     }
 }
@@ -154,6 +159,9 @@ pub struct JobPlan {
     /// Whether what was written is read back right.
     #[serde(default, skip_serializing_if = "Verify::is_default")]
     pub verify: Verify,
+    /// The trace that it replays.
+    #[serde(default, skip_serializing_if = "ReplayPlan::is_default")]
+    pub replay: ReplayPlan,
     /// Its logs.
     #[serde(default, skip_serializing_if = "LogPlan::is_default")]
     pub logs: LogPlan,
@@ -261,6 +269,7 @@ impl Default for JobPlan {
             pace: Pace::default(),
             content: Content::default(),
             verify: Verify::default(),
+            replay: ReplayPlan::default(),
             logs: LogPlan::default(),
             errors: Errors::default(),
             cpus_allowed: Vec::new(),

@@ -20,6 +20,9 @@ pub struct LogPlan {
     /// `write_hist_log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<LogName>,
+    /// `write_iolog`: the file of the trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// `log_avg_msec`: a row stands for this number of milliseconds; 0 for one I/O.
     pub window: u32,
     /// `log_max_value`: the latency of a window is its largest, not its mean.
@@ -83,6 +86,8 @@ pub enum LogKind {
     Completion,
     /// Numbers of completion latencies by bin.
     Histogram,
+    /// Requests in the order in which they are issued, to be replayed.
+    Trace,
 }
 
 impl LogPlan {
@@ -104,7 +109,8 @@ impl LogPlan {
             ("write_lat_log", &self.latency),
             ("write_hist_log", &self.histogram),
         ];
-        given.into_iter().find_map(|(option, name)| name.as_ref().map(|_| option))
+        let rows = given.into_iter().find_map(|(option, name)| name.as_ref().map(|_| option));
+        rows.or_else(|| self.trace.as_ref().map(|_| "write_iolog"))
     }
 
     /// The clock whose time rows have; `None` if it is the time since the start.
@@ -139,6 +145,7 @@ impl LogKind {
             Self::Submission => "slat",
             Self::Completion => "clat",
             Self::Histogram => "clat_hist",
+            Self::Trace => "trace",
         }
     }
 }
@@ -154,7 +161,8 @@ impl JobPlan {
             let number = if self.logs.shared { String::new() } else { format!(".{number}") };
             (kind, format!("{first}_{}{number}.log", kind.suffix()))
         };
-        self.logs.kinds().map(file).collect()
+        let trace = self.logs.trace.iter().map(|file| (LogKind::Trace, file.clone()));
+        self.logs.kinds().map(file).chain(trace).collect()
     }
 }
 

@@ -82,21 +82,8 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "I/O is neither recorded nor replayed; iotoll cost -- fio … measures fio's replay",
-        names: &[
-            "merge_blktrace_file",
-            "merge_blktrace_iters",
-            "merge_blktrace_scalars",
-            "read_iolog",
-            "read_iolog_chunked",
-            "replay_align",
-            "replay_no_stall",
-            "replay_redirect",
-            "replay_scale",
-            "replay_skip",
-            "replay_time_scale",
-            "write_iolog",
-        ],
+        why: "traces are not merged; read_iolog replays one in each copy of a job",
+        names: &["merge_blktrace_file", "merge_blktrace_iters", "merge_blktrace_scalars"],
     },
     Refused {
         effect: Effect::None,

@@ -9,6 +9,7 @@ mod logs;
 mod pace;
 mod path;
 mod positions;
+mod replay;
 mod reports;
 mod requests;
 mod sizes;
@@ -27,7 +28,7 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 15] = [
+const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
@@ -39,6 +40,7 @@ const SUBJECTS: [(&str, &[JobOption]); 15] = [
     ("Pace and length", pace::OPTIONS),
     ("Jobs among others", together::OPTIONS),
     ("Threads", thread::OPTIONS),
+    ("Traces that are replayed", replay::OPTIONS),
     ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),

@@ -57,6 +57,23 @@ pub(super) static OPTIONS: &[JobOption] = &[
     ),
     log!("write_hist_log", "Log histograms of the latency in NAME_clat_hist.N.log, with log_hist_msec", histogram),
     JobOption {
+        name: "write_iolog",
+        help: "Write the job's requests with their times into this file, which read_iolog of fio replays",
+        default: Default::Words("no trace"),
+        role: Role::Other,
+        example: "trace.log",
+        bad_example: "traces/",
+        get: |job| job.logs.trace.clone(),
+        set: Text("a file's name", |draft, text| {
+            if text.ends_with('/') {
+                return Err(Wrong::because(text, "is a folder"));
+            }
+            draft.job.logs.trace = Some(text.to_owned());
+            Ok(())
+        }),
+        ..PLAIN
+    },
+    JobOption {
         name: "log_avg_msec",
         help: "Milliseconds of a row of a log, which has means; 0 for a row for each I/O",
         default: Default::Value("0"),
