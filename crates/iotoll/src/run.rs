@@ -52,8 +52,11 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         Results::prepare(arguments)?.print(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (job_files, _) = files_and_options(&arguments.job);
-    lab::run::check_logs(&plan, &job_files.iter().map(Path::new).collect::<Vec<_>>())?;
+    // Otherwise they are checked when setup has run.
+    if around.setup.is_none() {
+        let (job_files, _) = files_and_options(&arguments.job);
+        lab::run::check_logs(&plan, &job_files.iter().map(Path::new).collect::<Vec<_>>())?;
+    }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let results = Results::prepare(arguments)?;
     let left = LeftBehind::default();

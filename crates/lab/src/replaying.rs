@@ -9,7 +9,7 @@ use model::plan::{
     Target as PlannedTarget,
 };
 use model::unit::{Bytes, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,12 +74,9 @@ fn as_replayed(job: &JobPlan, replays: &[Arc<Replay>]) -> JobPlan {
         (_, false, false) => Access::Read,
     };
     let longest = Bytes(requests().map(|request| u64::from(request.length)).max().unwrap_or(1));
-    let mut files: Vec<String> = Vec::new();
-    for (file, _) in replays.iter().flat_map(|replay| &replay.files) {
-        if !files.contains(file) {
-            files.push(file.clone());
-        }
-    }
+    let names = replays.iter().flat_map(|replay| &replay.files).map(|(file, _)| file);
+    let mut seen = BTreeSet::new();
+    let files = names.filter(|file| seen.insert(*file)).cloned().collect();
     JobPlan {
         access,
         order: Order::Sequential,

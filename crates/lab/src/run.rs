@@ -49,6 +49,8 @@ pub fn run(
 }
 
 fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+    // Setup may have mounted or made their folders.
+    io_log::files::check(plan, &[], opens_in_loop)?;
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
     sheet.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = lay_out(plan, replays, session, created, observer)?;

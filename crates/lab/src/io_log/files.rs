@@ -172,6 +172,33 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_log_has_the_rows_of_all_and_a_full_one_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("x").display().to_string();
+        let plan = plan(&format!("numjobs=2\nper_job_logs=0\nwrite_iops_log={name}"));
+        let job = &plan.phases[0].jobs[0];
+        let log = |ios: u64| {
+            let mut log = IoLog::new(job, model::unit::Hertz(1e6), 0).unwrap().unwrap();
+            log.count_from(0);
+            for done in 0..ios {
+                let kind = crate::workload::request_source::Kind::Write;
+                log.note(&super::super::Entry { kind, offset: 0, length: 512, issued: 0, handed: 0, done });
+            }
+            log.finish(ios);
+            log
+        };
+        let (warnings, written) = write(&plan, &[(1, log(3)), (2, log(2000))]);
+        written.unwrap();
+        assert!(warnings.len() == 1 && warnings[0].code == Code::LogFull, "{warnings:?}");
+        assert!(warnings[0].message.contains("full after 1 ms"), "{warnings:?}");
+        let text = std::fs::read_to_string(format!("{name}_iops.log")).unwrap();
+        assert!(text.starts_with("0, 1, 1, 512, 0\n") && text.lines().count() == 3 + 1024, "{text}");
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        let (_, written) = write(&plan, &[(1, log(1))]);
+        assert!(written.unwrap_err().to_string().contains("writing the log"));
+    }
+
+    #[test]
     fn logs_that_cannot_be_written_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();

@@ -2,6 +2,7 @@
 
 use super::request_source::{Kind, Request};
 use model::plan::ReplayPlan;
+use std::collections::HashMap;
 
 /// Longest read or write that the kernel does in one call.
 const LONGEST: u64 = (2 << 30) - 4096;
@@ -55,7 +56,8 @@ impl Replay {
             Some("fio version 3 iolog") => Version::Three,
             _ => return Err(format!("1: {NO_TRACE}")),
         };
-        let mut reader = Reader { version, plan, added: Vec::new(), waited: 0, steps: Vec::new() };
+        let mut reader =
+            Reader { version, plan, added: Vec::new(), places: HashMap::new(), waited: 0, steps: Vec::new() };
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             reader.line(line).map_err(|why| format!("{number}: {why}"))?;
         }
@@ -76,6 +78,8 @@ struct Reader<'a> {
     plan: &'a ReplayPlan,
     /// Files, with the end of their last request; 0 for those without any.
     added: Vec<(String, u64)>,
+    /// Their places by name.
+    places: HashMap<String, u32>,
     /// The sum of the waits.
     waited: u64,
     steps: Vec<Step>,
@@ -139,21 +143,21 @@ impl Reader<'_> {
         scaled - scaled.checked_rem(self.plan.align).unwrap_or(0)
     }
 
+    /// A file that all requests are redirected to stands for each.
     fn add(&mut self, file: &str) {
-        let name = self.plan.redirect.as_deref();
-        if !self.added.iter().any(|(added, _)| added == file) {
-            self.added.push((file.to_owned(), 0));
+        let only = self.plan.redirect.is_some() && !self.added.is_empty();
+        let next = if only { 0 } else { u32::try_from(self.added.len()).unwrap_or(u32::MAX) };
+        if self.places.contains_key(file) {
+            return;
         }
-        if name.is_some() {
-            // All requests go to the first.
-            self.added.truncate(1);
+        self.places.insert(file.to_owned(), next);
+        if !only {
+            self.added.push((file.to_owned(), 0));
         }
     }
 
     fn file(&self, name: &str) -> Result<u32, String> {
-        let place = self.added.iter().position(|(added, _)| added == name);
-        let place = if self.plan.redirect.is_some() && !self.added.is_empty() { Some(0) } else { place };
-        let place = place.and_then(|place| u32::try_from(place).ok());
+        let place = self.places.get(name).copied();
         place.ok_or_else(|| format!("file '{}' was not added; add a line with add before it", shown(name)))
     }
 
@@ -240,6 +244,25 @@ mod tests {
         let replay = Replay::parse(THREE.as_bytes(), &plan).unwrap();
         assert_eq!(replay.files, [("d".to_owned(), 4096)]);
         assert_eq!(steps(&replay), [(0, io(Kind::Read, 0, 0, 4096)), (1000, io(Kind::Write, 0, 2048, 512))]);
+    }
+
+    #[test]
+    fn a_damaged_trace_is_read_or_refused() {
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        let (mut read, plan) = (0, ReplayPlan { scale: 3, align: 8, ..ReplayPlan::default() });
+        for _ in 0..5000 {
+            let mut text = THREE.as_bytes().to_vec();
+            for _ in 0..=random(3) {
+                let place = 20 + random(text.len() - 20);
+                text[place] = b"0129 awx\n-\xff"[random(11)];
+            }
+            read += usize::from(Replay::parse(&text, &plan).is_ok());
+        }
+        assert!((100..4900).contains(&read), "{read}");
     }
 
     #[test]
