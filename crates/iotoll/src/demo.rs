@@ -13,6 +13,7 @@ use crate::saving::{self, Saving};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use lab::guardian::OwnFolder;
+use lab::replaying::Replays;
 use lab::workload::target::Created;
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftRules, Experiment};
@@ -118,7 +119,8 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let jobs = jobs(&scratch, lab::laying_out::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
+    let outcome =
+        lab::run::run(&plan, &Replays::default(), &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
     let costs = model::study::study(&record);

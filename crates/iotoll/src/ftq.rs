@@ -181,7 +181,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let settings = PlanSettings { device_writes, ..PlanSettings::default() };
     let plan = parse::flags(&flags, &settings)?;
-    match plan.depends_on_turns() {
+    match plan.only_for_run() {
         Some(why) => Err(BadInput(format!("ftq: {why}")).into()),
         None => Ok(plan),
     }

@@ -15,6 +15,7 @@ use crate::stdout;
 use crate::stored;
 use lab::Interruption;
 use lab::guardian::Guardian;
+use lab::replaying;
 use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
 use model::origin::CommandLine;
@@ -34,7 +35,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if arguments.showcmd {
         return show_commands(arguments, &services, &inputs);
     }
-    let plan = plan(arguments, &services, &inputs)?;
+    let (plan, replays) = replaying::resolve(&plan(arguments, &services, &inputs)?)?;
     if arguments.readonly {
         refuse_writes(&plan)?;
     }
@@ -53,6 +54,11 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         }
         Results::prepare(arguments)?.print(&plan)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    // Otherwise they are checked when setup has run.
+    if around.setup.is_none() {
+        let (job_files, _) = files_and_options(&arguments.job);
+        lab::run::check_logs(&plan, &job_files.iter().map(Path::new).collect::<Vec<_>>())?;
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let results = Results::prepare(arguments)?;
@@ -73,7 +79,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         move || undo(&created, || saving.abandon())
     });
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::run::run(&plan, &settings, &created, &mut |progress| line.show(&progress));
+    let outcome = lab::run::run(&plan, &replays, &settings, &created, &mut |progress| line.show(&progress));
     // Before the signal handler is dropped: removing large files takes a while.
     created.undo();
     drop(created);

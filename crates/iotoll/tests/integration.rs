@@ -24,6 +24,7 @@ mod integration {
     mod documented_commands;
     mod durability;
     mod events;
+    mod fio_logs;
     mod fio_output;
     mod foreign_commands;
     mod foreign_counts;
@@ -62,6 +63,7 @@ mod integration {
     mod sliced;
     mod surroundings;
     mod toggles;
+    mod traces;
     mod transfers;
     mod unread;
     mod verify;

@@ -8,6 +8,7 @@ mod immediate;
 mod io_uring;
 pub mod ledger;
 mod libaio;
+mod logging;
 mod mem;
 mod mmap;
 mod nbd;

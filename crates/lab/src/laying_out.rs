@@ -5,14 +5,17 @@ use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::page_cache::{self, CachedFiles};
 use crate::progress::{Observer, Progress};
+use crate::replaying;
 use crate::workload::job_copy::JobCopy;
+use crate::workload::replay::Replay;
 use crate::workload::target::{self, Created};
 use model::plan::{Access, Phase};
 use model::warning::{Code, Warning, add_once};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Finds or makes every file of a phase.
+/// Finds or makes every file of a phase without traces.
 ///
 /// # Errors
 /// A file that cannot be found, made or used as the job requires; an interruption.
@@ -22,15 +25,33 @@ pub(crate) fn prepare<'a>(
     interruption: &Interruption,
     observer: Observer,
 ) -> Result<Vec<JobCopy<'a>>> {
+    prepare_replayed(phase, &|_, _| None, created, interruption, observer)
+}
+
+/// The same; `replay` has the traces of jobs, by the number of the job and of the copy.
+///
+/// # Errors
+/// Likewise.
+pub(crate) fn prepare_replayed<'a>(
+    phase: &'a Phase,
+    replay: &dyn Fn(usize, u32) -> Option<Arc<Replay>>,
+    created: &Created,
+    interruption: &Interruption,
+    observer: Observer,
+) -> Result<Vec<JobCopy<'a>>> {
     let mut progress = |path: &Path, done, total| {
         observer(Progress::LayingOut { path, done, total });
         !interruption.is_requested()
     };
     let mut copies = Vec::new();
-    for job in &phase.jobs {
+    for (of_phase, job) in phase.jobs.iter().enumerate() {
         for number in 0..job.copies.max(1) {
-            let targets = engine::prepare(job, number, created, &mut progress)?;
-            copies.push(JobCopy { plan: job, number, targets });
+            let replay = replay(of_phase, number);
+            let targets = match &replay {
+                Some(replay) => replaying::targets(job, replay, created, &mut progress)?,
+                None => engine::prepare(job, number, created, &mut progress)?,
+            };
+            copies.push(JobCopy { plan: job, number, targets, replay });
         }
     }
     Ok(copies)

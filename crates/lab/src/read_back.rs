@@ -4,7 +4,7 @@ use crate::engine::worker::{Control, Worker, Written};
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::laying_out::set_cache;
-use crate::worker_pool::with_engine;
+use crate::worker_pool::{Left, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::{
@@ -21,13 +21,13 @@ const BATCH: usize = 4096;
 /// Reads back what each copy has written, all at the same time as they wrote it. Adds to their records, and returns the
 /// first failure.
 pub(crate) fn all(
-    left: Vec<(JobRecord, Option<Written>)>,
+    left: Vec<Left>,
     copies: &[JobCopy],
     clock: Hertz,
     interruption: &Interruption,
 ) -> (Vec<JobRecord>, Option<Error>) {
     std::thread::scope(|scope| {
-        let begun = left.into_iter().zip(copies).map(|((record, written), copy)| {
+        let begun = left.into_iter().zip(copies).map(|(Left { record, written, .. }, copy)| {
             let shared = is_shared(copy, copies);
             let thread = written.map(|written| {
                 std::thread::Builder::new()
@@ -86,7 +86,7 @@ fn read_back(
     interruption: &Interruption,
 ) -> Result<(Verified, Option<Error>)> {
     let plan = reading(copy.plan);
-    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone() };
+    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone(), replay: None };
     set_cache(&copy, interruption)?;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = crate::workload::request_source::RequestSource::new(&plan, &spans, copy.number);

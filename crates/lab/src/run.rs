@@ -1,14 +1,17 @@
 //! `iotoll run`: measures a plan into a record.
 
 use crate::demand;
+use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
+use crate::io_log::{self, IoLog};
 use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
 use crate::progress::{Observer, Progress, iops};
 use crate::read_back;
+use crate::replaying::Replays;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
@@ -23,39 +26,53 @@ use model::placement::Whereabouts;
 use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
+use std::path::Path;
 use std::time::Duration;
 
-/// Measures a plan. Files that it makes are noted in `created`, and kept when it ends well.
+/// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
 ///
 /// # Errors
 /// When nothing could be measured: a refused or missing file, an engine that is not allowed here. A job that fails
 /// later is in the record, with everything measured before.
-pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
+pub fn run(
+    plan: &Plan,
+    replays: &Replays,
+    settings: &Settings,
+    created: &Created,
+    observer: Observer,
+) -> Result<Record> {
     demand::check(&plan.phases)?;
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure(plan, &session, created, observer);
+    let measured = measure(plan, replays, &session, created, observer);
     session.close(measured, created)
 }
 
-fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+    // Setup may have mounted or made their folders.
+    io_log::files::check(plan, &[], opens_in_loop)?;
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
     sheet.record.warnings.extend(plan.warnings.iter().cloned());
-    let phases = lay_out(plan, session, created, observer)?;
+    let phases = lay_out(plan, replays, session, created, observer)?;
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
     sheet.watch_background(observer);
     let mut complaints = Vec::new();
+    let log_bytes = io_log::share(plan);
+    let (mut logs, mut first) = (Vec::new(), 1);
     for (number, (phase, copies)) in phases.iter().enumerate() {
+        let first_of_phase = first;
+        first += copies.len();
         if sheet.has_ended() {
             break;
         }
         let running = (number, phases.len());
         let prepared = session.prepare(&Cell::default());
-        match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, running, observer)) {
-            Ok(Measured { execution, failure, complaint, ends_run }) => {
+        match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
+            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase }) => {
                 complaints.extend(complaint);
+                logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -77,6 +94,11 @@ fn measure(plan: &Plan, session: &Session, created: &Created, observer: Observer
     if let Some(complaint) = complaints.first() {
         sheet.note_outcome(Outcome::Failed(complaint.to_string()));
     }
+    let (warnings, written) = io_log::files::write(plan, &logs);
+    sheet.record.warnings.extend(warnings);
+    if let Err(error) = written {
+        sheet.note_outcome(outcome_of(&error));
+    }
     Ok(sheet.close())
 }
 
@@ -89,9 +111,11 @@ struct Measured {
     complaint: Option<Error>,
     /// No other phase follows, because a job says so.
     ends_run: bool,
+    /// Those of its copies, each with the number of the copy.
+    logs: Vec<(usize, IoLog)>,
 }
 
-/// Measures one phase, the `number`th of `count`.
+/// Measures one phase, the `number`th of `count`. Each copy with a log has this number of bytes for it.
 ///
 /// # Errors
 /// When it cannot start.
@@ -99,12 +123,12 @@ fn measure_phase(
     phase: &Phase,
     copies: &[JobCopy],
     sheet: &mut Sheet,
-    (number, count): (usize, usize),
+    ((number, count), log_bytes): ((usize, usize), u64),
     observer: Observer,
 ) -> Result<Measured> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
-    let pool = WorkerPool::start(copies, &sheet.session.placing, sheet.session.clock())?;
+    let pool = WorkerPool::start_logging(copies, &sheet.session.placing, sheet.session.clock(), Some(log_bytes))?;
     let interruption = &sheet.session.settings.interruption;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
@@ -123,7 +147,8 @@ fn measure_phase(
     let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let Joined { records, failure, complaint } = subject.pool.join_writers();
+    let Joined { mut records, failure, complaint } = subject.pool.join_writers();
+    let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
     let (failure, complaint) = match wrong {
@@ -133,16 +158,32 @@ fn measure_phase(
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, complaint, ends_run })
+    Ok(Measured { execution, failure, complaint, ends_run, logs })
+}
+
+/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use.
+///
+/// # Errors
+/// The first of them.
+pub fn check_logs(plan: &Plan, others: &[&Path]) -> Result<()> {
+    io_log::files::check(plan, others, opens_in_loop)
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;
 
 /// Every phase with its files.
-fn lay_out<'a>(plan: &'a Plan, session: &Session, created: &Created, observer: Observer) -> Result<LaidOut<'a>> {
+fn lay_out<'a>(
+    plan: &'a Plan,
+    replays: &Replays,
+    session: &Session,
+    created: &Created,
+    observer: Observer,
+) -> Result<LaidOut<'a>> {
     let mut phases = Vec::new();
-    for phase in &plan.phases {
-        phases.push((phase, laying_out::prepare(phase, created, &session.settings.interruption, observer)?));
+    for (number, phase) in plan.phases.iter().enumerate() {
+        let replay = |job, copy| replays.of(number, job, copy);
+        let interruption = &session.settings.interruption;
+        phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

@@ -10,13 +10,14 @@ use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::io_log::IoLog;
 use crate::meter::Work;
 use crate::placing::Placing;
 use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
-use model::plan::{Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -64,6 +65,15 @@ impl Job {
     }
 }
 
+/// What a worker leaves.
+pub(crate) struct Left {
+    pub record: JobRecord,
+    /// What is to be read back.
+    pub written: Option<Written>,
+    /// Its log, and its number among the workers of the phase, from 0.
+    pub log: Option<(usize, IoLog)>,
+}
+
 /// The workers of one phase.
 pub struct WorkerPool {
     jobs: Vec<Job>,
@@ -75,7 +85,7 @@ pub struct WorkerPool {
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
-    threads: Vec<JoinHandle<(JobRecord, Option<Written>)>>,
+    threads: Vec<JoinHandle<Left>>,
     working: usize,
     failure: Option<Error>,
     /// What a job found that went on after it.
@@ -84,8 +94,8 @@ pub struct WorkerPool {
 
 /// What the workers leave.
 pub(crate) struct Joined {
-    /// Each with what is to be read back.
-    pub(crate) records: Vec<(JobRecord, Option<Written>)>,
+    /// Each with what is to be read back, and its log.
+    pub(crate) records: Vec<Left>,
     /// The first failure.
     pub(crate) failure: Option<Error>,
     /// What a job found that went on after it.
@@ -98,6 +108,19 @@ impl WorkerPool {
     /// # Errors
     /// When an engine cannot be opened; the other workers have ended by then.
     pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
+        Self::start_logging(copies, placing, clock, None)
+    }
+
+    /// The same; those whose job says so log their I/Os, each in this number of bytes.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn start_logging(
+        copies: &[JobCopy],
+        placing: &Placing,
+        clock: Hertz,
+        log_bytes: Option<u64>,
+    ) -> Result<Self> {
         let (tell, news) = channel();
         let mut pool = Self {
             jobs: Vec::new(),
@@ -125,7 +148,11 @@ impl WorkerPool {
             let mut plan = copy.plan.clone();
             one_cpu_each(&mut plan, thread);
             placing.apply(&mut plan, thread);
-            pool.spawn(copy, plan, clock, &tell)?;
+            let log = match log_bytes {
+                Some(bytes) => IoLog::new(&plan, clock, bytes)?,
+                None => None,
+            };
+            pool.spawn(copy, plan, clock, &tell, log.map(|log| (thread, log)))?;
         }
         for _ in 0..copies.len() {
             match pool.news.recv() {
@@ -139,7 +166,14 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    fn spawn(&mut self, copy: &JobCopy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
+    fn spawn(
+        &mut self,
+        copy: &JobCopy,
+        plan: JobPlan,
+        clock: Hertz,
+        tell: &Sender<News>,
+        log: Option<(usize, IoLog)>,
+    ) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
         let job = self.jobs.len().saturating_sub(1);
         let waits_for = plan.together.wait_for.as_ref().and_then(|name| self.jobs.iter().find(|job| job.name == *name));
@@ -148,6 +182,10 @@ impl WorkerPool {
         of_job.working += 1;
         of_job.live.push(live.clone());
         let mut worker = build_worker(copy, live.clone(), of_job.control.clone(), clock)?;
+        let log_of = log.map(|(thread, log)| {
+            worker.keep_log(log);
+            thread
+        });
         if let Some(flow) = self.flows.join(&plan.together) {
             worker.join(flow);
         }
@@ -170,7 +208,7 @@ impl WorkerPool {
                     before.pass_unless(|| control.stopped());
                 }
             });
-            let copy = JobCopy { plan: &plan, number, targets };
+            let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
             let usage_end = thread_usage::own();
@@ -188,7 +226,8 @@ impl WorkerPool {
             };
             let failed = failed.map(|why| (why, errors));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
-            (record, if goes_on { worker.written() } else { None })
+            let log = log_of.zip(worker.take_log());
+            Left { record, written: if goes_on { worker.written() } else { None }, log }
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -292,10 +331,10 @@ impl WorkerPool {
     /// Ends the threads and collects their records, with the first failure.
     pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
         let Joined { records, failure, complaint } = self.join_writers();
-        (records.into_iter().map(|(record, _)| record).collect(), failure.or(complaint))
+        (records.into_iter().map(|left| left.record).collect(), failure.or(complaint))
     }
 
-    /// The same, with what is to be read back.
+    /// The same, with what is to be read back, and their logs.
     pub(crate) fn join_writers(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
@@ -354,13 +393,18 @@ pub(crate) fn build_worker(
 ) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
-    let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
+    // What a trace has is not drawn.
+    let drawn = copy.replay.is_none().then_some(plan);
+    let source = RequestSource::new(drawn.unwrap_or(&one_byte()), &spans, copy.number).ok_or_else(|| {
         Error::Refused(format!(
             "job '{}': a file or export is smaller than one block; check size=, offset= and bs=",
             plan.name
         ))
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
+    if let Some(replay) = &copy.replay {
+        worker.replay(plan, replay.clone());
+    }
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
     }
@@ -368,6 +412,12 @@ pub(crate) fn build_worker(
         worker.open_in_loop(plan, &copy.targets);
     }
     Ok(worker)
+}
+
+/// A job whose requests fit into any file.
+fn one_byte() -> JobPlan {
+    let one = Bytes(1);
+    JobPlan { block_sizes: BlockSizes { read: one, write: one, trim: one }, ..JobPlan::default() }
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.

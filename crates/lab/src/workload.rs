@@ -4,6 +4,7 @@ pub mod amount;
 pub mod job_copy;
 pub mod payload;
 pub mod permutation;
+pub(crate) mod replay;
 pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;

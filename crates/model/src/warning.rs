@@ -112,6 +112,8 @@ pub enum Code {
     WithinLayouts,
     /// A figure is missing because it could not be determined.
     Unknown,
+    /// The memory for a log was full, so later I/Os are not in it.
+    LogFull,
     /// A probe could not be read, or no longer.
     ProbeLost,
     /// A recording is too short for long periods.

@@ -100,7 +100,10 @@ const REFUSED: [(&str, &str); 14] = [
     ("trigger-remote", "run the command with --setup or --cleanup"),
     ("idle-prof", "iotoll measures the cycles of the whole machine; --meters idle reads its idle time"),
     ("debug", "--parse-only shows the resolved job, and strace -f its system calls"),
-    ("bandwidth-log", "--format json has the rate over time (phases[].series)"),
+    (
+        "bandwidth-log",
+        "write_bw_log with log_avg_msec logs the bandwidth of each job, and --format json has the rate over time (phases[].series)",
+    ),
     ("crctest", "run fio --crctest"),
     ("cpuclock-test", "iotoll doctor checks the clocks"),
 ];

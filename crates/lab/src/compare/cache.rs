@@ -193,8 +193,10 @@ fn jobs(case: &Case) -> impl Iterator<Item = &JobPlan> {
 /// The files of a case that use the page cache.
 fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> CachedFiles {
     let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
-    let copies: Vec<JobCopy> =
-        plans.zip(targets).map(|(plan, targets)| JobCopy { plan, number: 0, targets: targets.clone() }).collect();
+    let copies: Vec<JobCopy> = plans
+        .zip(targets)
+        .map(|(plan, targets)| JobCopy { plan, number: 0, targets: targets.clone(), replay: None })
+        .collect();
     CachedFiles::of(&copies)
 }
 

@@ -42,6 +42,10 @@ impl<E: Perform> Perform for Carrying<'_, E> {
         result
     }
 
+    fn count_from(&mut self, now: u64) {
+        self.engine.count_from(now);
+    }
+
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         self.engine.sync(file, what)
     }
@@ -90,6 +94,10 @@ impl<E: Queue> Queue for Carrying<'_, E> {
             }
             each(slot, result, stages);
         }
+    }
+
+    fn count_from(&mut self, now: u64) {
+        self.engine.count_from(now);
     }
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {

@@ -3,10 +3,12 @@
 mod backlog;
 mod flow;
 mod rates;
+mod replaying;
 mod thinking;
 
 pub(super) use backlog::{Backlog, Step};
 pub(crate) use flow::{FlowShare, Flows};
+pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
 
 use super::traits::Sync;
@@ -20,6 +22,8 @@ use thinking::Thinking;
 pub(super) struct Pacing {
     /// A request that waits for its time.
     pub held: Option<Request>,
+    /// The trace that says what is issued when, if the job replays one.
+    pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
     rates: Rates,
@@ -87,6 +91,7 @@ impl Pacing {
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
         Self {
             held: None,
+            replaying: None,
             backlog: Backlog::new(plan),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
@@ -131,6 +136,9 @@ impl Pacing {
     pub fn begin(&mut self, now: u64) {
         self.rates.begin(now);
         self.thinking.begin(now);
+        if let Some(replaying) = &mut self.replaying {
+            replaying.begin(now);
+        }
         if let Some(least) = &mut self.least {
             least.begin(now);
         }
@@ -201,6 +209,13 @@ impl Pacing {
             self.to_sync.push(self.last_written);
         }
         true
+    }
+
+    /// A file is to be synced now, everything or its data.
+    pub fn sync_one(&mut self, file: u32, what: What) {
+        self.what = what;
+        self.to_sync.clear();
+        self.to_sync.push(file);
     }
 
     /// Whether all files are to be synced at the end, once. As in fio, nothing is left to sync after a sync.

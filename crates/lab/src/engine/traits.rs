@@ -12,6 +12,8 @@ pub trait Perform {
     fn with_memory(&mut self, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
     /// Makes what was written to a file durable. Returns whether that took a call or a request.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
+    /// I/Os count from this instant, for an engine that logs them.
+    fn count_from(&mut self, _now: u64) {}
     /// Puts a file at this index, and returns the one that was there, for jobs that open files in the loop.
     fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
         Ok(file)
@@ -39,6 +41,8 @@ pub trait Queue {
     fn submit_all(&mut self) -> io::Result<bool> {
         self.submit().map(|()| true)
     }
+    /// As [`Perform::count_from`].
+    fn count_from(&mut self, _now: u64) {}
     /// As [`Perform::replace`]; called with nothing staged.
     fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
         Ok(file)

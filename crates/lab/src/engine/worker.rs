@@ -12,9 +12,11 @@ use super::carrying::Carrying;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
+use super::logging::Logging;
 use super::pacing::{FlowShare, Pacing};
 use super::traits::{Perform, Queue};
 use crate::error::Result;
+use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
@@ -69,6 +71,8 @@ pub struct Worker {
     fills: bool,
     /// What is written, and whether it is read back right, if the job says so.
     payload: Option<Box<Payload>>,
+    /// Its log, if the job has one.
+    log: Option<Box<IoLog>>,
     /// The source before its first request, to read back what was written.
     first: Option<Box<RequestSource>>,
     /// Requests drawn, or sure to be. It may wrap in a job that only time ends.
@@ -147,6 +151,7 @@ impl Worker {
             pass_began: false,
             fills: plan.files.making.fill,
             payload: None,
+            log: None,
             first: None,
             drawn: 0,
             complete: false,
@@ -241,11 +246,12 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = match self.payload.take() {
-            None => self.direct_loop(engine),
-            Some(mut payload) => {
-                let outcome = self.direct_loop(&mut Carrying::new(engine, &mut payload, 0));
-                self.put_back(payload, outcome)
+        let outcome = match self.log.take() {
+            None => self.direct_with_payload(engine),
+            Some(mut log) => {
+                let outcome = self.direct_with_payload(&mut Logging::new(engine, &mut log, 0));
+                self.log = Some(log);
+                outcome
             }
         };
         let outcome = outcome.or_else(|error| self.filled(error));
@@ -253,11 +259,22 @@ impl Worker {
         outcome
     }
 
+    fn direct_with_payload<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
+        match self.payload.take() {
+            None => self.direct_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.direct_loop(&mut Carrying::new(engine, &mut payload, 0));
+                self.put_back(payload, outcome)
+            }
+        }
+    }
+
     fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
         /// One I/O in this many gets a stamp of its own, to measure how late the shared one is.
         const STAMP_CHECK: u64 = 1024;
         // The completion of one I/O is the submission of the next: one stamp serves for both.
         let mut stamp = self.begin();
+        engine.count_from(stamp);
         let mut until_check = STAMP_CHECK;
         loop {
             let request = if self.issues_at_once(stamp) {
@@ -281,6 +298,7 @@ impl Worker {
                         continue;
                     }
                     Next::Count => {
+                        engine.count_from(stamp);
                         self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
@@ -318,16 +336,27 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = match self.payload.take() {
-            None => self.queued_loop(engine),
-            Some(mut payload) => {
-                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
-                self.put_back(payload, outcome)
+        let outcome = match self.log.take() {
+            None => self.queued_with_payload(engine),
+            Some(mut log) => {
+                let outcome = self.queued_with_payload(&mut Logging::new(engine, &mut log, self.depth.in_flight));
+                self.log = Some(log);
+                outcome
             }
         };
         let outcome = outcome.or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
+    }
+
+    fn queued_with_payload<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
+        match self.payload.take() {
+            None => self.queued_loop(engine),
+            Some(mut payload) => {
+                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
+                self.put_back(payload, outcome)
+            }
+        }
     }
 
     fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
@@ -340,6 +369,7 @@ impl Worker {
         let mut table = vec![nothing; depth as usize];
         let mut free: Vec<u32> = (0..depth).rev().collect();
         let mut stamp = self.begin();
+        engine.count_from(stamp);
         let mut looked = stamp;
         // A step that has to wait until nothing is in flight. It is kept across iterations, because a wait may return
         // before everything is done.
@@ -356,6 +386,7 @@ impl Worker {
                     match self.next(stamp) {
                         Next::Issue(request) => request,
                         Next::Count => {
+                            engine.count_from(stamp);
                             self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                             continue;
                         }

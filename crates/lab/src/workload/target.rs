@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use created::Created;
 pub use layout::fill_with_noise;
+pub(crate) use names::paths;
 pub use opening::{has_holes, open, open_anew};
 pub(crate) use region::{Share, span};
 

@@ -395,7 +395,7 @@ impl Draft {
         let options =
             names.fill_in_all(&swept.chain(arm.options.iter().cloned()).collect::<Vec<_>>()).or_else(wrong)?;
         let plan = self.plan(&options, names, surroundings)?;
-        if let Some(why) = plan.depends_on_turns() {
+        if let Some(why) = plan.only_for_run() {
             return wrong(why);
         }
         match plan.phases.as_slice() {

@@ -256,7 +256,7 @@ impl Draft {
             }
         }
         let plan = parsed(job, &overrides, outside)?;
-        if let Some(why) = plan.depends_on_turns() {
+        if let Some(why) = plan.only_for_run() {
             return Err(why);
         }
         let [phase] = plan.phases.as_slice() else {

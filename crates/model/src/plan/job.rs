@@ -5,10 +5,12 @@ mod content;
 mod engine;
 mod errors;
 mod files;
+mod logs;
 mod pace;
 mod path_plan;
 mod peer;
 mod region;
+mod replay;
 mod requests;
 mod thread;
 mod together;
@@ -24,6 +26,7 @@ pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
+pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
@@ -31,6 +34,7 @@ pub use path_plan::{
 };
 pub use peer::Peer;
 pub use region::RegionPlan;
+pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
     AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes, Zones,
 };
@@ -49,15 +53,21 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Why its jobs cannot take turns, if they depend on each other or end by themselves.
-    pub fn depends_on_turns(&self) -> Option<String> {
+    /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves, write logs or replay traces.
+    pub fn only_for_run(&self) -> Option<String> {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
-            let option = job.together.first_option()?;
             let name = &job.name;
-            Some(format!(
-                "job '{name}': {option} says when a job runs, which the measurement decides here; leave it out"
-            ))
+            let turns = job.together.first_option().map(|option| {
+                format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
+            });
+            let logs = || job.logs.first_option();
+            let logs =
+                || logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"));
+            let replays = job.replay.is_in_force();
+            let replays =
+                replays.then(|| format!("job '{name}': read_iolog: only iotoll run replays traces; leave it out"));
+            turns.or_else(logs).or(replays)
         })
     }
 }
@@ -149,6 +159,12 @@ pub struct JobPlan {
     /// Whether what was written is read back right.
     #[serde(default, skip_serializing_if = "Verify::is_default")]
     pub verify: Verify,
+    /// The trace that it replays.
+    #[serde(default, skip_serializing_if = "ReplayPlan::is_default")]
+    pub replay: ReplayPlan,
+    /// Its logs.
+    #[serde(default, skip_serializing_if = "LogPlan::is_default")]
+    pub logs: LogPlan,
     /// Errors that do not end it.
     #[serde(default, skip_serializing_if = "Errors::is_default")]
     pub errors: Errors,
@@ -253,6 +269,8 @@ impl Default for JobPlan {
             pace: Pace::default(),
             content: Content::default(),
             verify: Verify::default(),
+            replay: ReplayPlan::default(),
+            logs: LogPlan::default(),
             errors: Errors::default(),
             cpus_allowed: Vec::new(),
             calls: CallPlan::default(),

@@ -99,12 +99,15 @@ pub(crate) enum Value {
     Choice(fn() -> String, fn(&mut Draft, &str) -> Result<(), Wrong>),
     /// Free text, described by the string.
     Text(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
+    /// The same, or nothing: a bare name is an empty text.
+    Name(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
 }
 
 impl JobOption {
     /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
         let outcome = match (text, &self.set) {
+            (text, Value::Name(_, set)) => set(draft, text.unwrap_or_default()),
             (Some(""), _) => Err(Wrong::new("its value is empty")),
             (Some(text), value) => value.apply(draft, text),
             (None, Value::Switch(set)) => {
@@ -139,8 +142,8 @@ impl JobOption {
         format!("expected {}, for example {}={}", self.set.form(), self.name, self.example)
     }
 
-    /// Whether the option needs a value (a bare name is an error).
-    pub(crate) fn needs_value(&self) -> bool {
+    /// Whether the word that follows the option is its value.
+    pub(crate) fn takes_value(&self) -> bool {
         !matches!(self.set, Value::Switch(_))
     }
 
@@ -195,7 +198,7 @@ impl Value {
             Self::PerDirection(_, range, set) => set(draft, value::per_direction(text, range)?),
             Self::Time(unit, set) => set(draft, value::time(text, *unit)?),
             Self::Size(bytes, percent, set) => set(draft, value::size(text, bytes, percent)?),
-            Self::Choice(_, set) | Self::Text(_, set) => set(draft, text)?,
+            Self::Choice(_, set) | Self::Text(_, set) | Self::Name(_, set) => set(draft, text)?,
         }
         Ok(())
     }
@@ -223,7 +226,7 @@ impl Value {
                 format!("{}, or {} to {}%", limits("bytes", bytes), percent.start(), percent.end())
             }
             Self::Choice(words, _) => format!("one of {}", words()),
-            Self::Text(form, _) => (*form).to_owned(),
+            Self::Text(form, _) | Self::Name(form, _) => (*form).to_owned(),
         }
     }
 
@@ -247,7 +250,7 @@ pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
 
 /// Whether `name` is a switch: a bare name is enough, and the next word is not its value.
 pub fn is_switch(name: &str) -> bool {
-    find(name).is_some_and(|option| !option.needs_value())
+    find(name).is_some_and(|option| !option.takes_value())
 }
 
 /// Why `name` is refused when [`find`] returns `None`.

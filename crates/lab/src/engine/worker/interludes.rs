@@ -1,16 +1,18 @@
 //! What the loop does between requests, if the job asks for it: pauses, syncs, and files that are opened and closed.
 
 use super::super::files_in_loop::FilesInLoop;
-use super::super::pacing::{Backlog, Pause, Step};
+use super::super::pacing::{Backlog, Due, Pause, Replaying, Step, What};
 use super::super::traits::Sync;
 use super::Worker;
 use super::step::{Next, Rest};
 use crate::error::{Error, Result};
+use crate::workload::replay::Replay;
 use crate::workload::request_source::Request;
 use crate::workload::target::Target;
 use model::plan::JobPlan;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use sys::clock::ticks;
 
 impl Worker {
@@ -95,7 +97,28 @@ impl Worker {
         self.control.pause(rest.duration.saturating_sub(spun));
     }
 
+    /// Goes through this trace instead of drawing requests.
+    pub(crate) fn replay(&mut self, plan: &JobPlan, replay: Arc<Replay>) {
+        self.manners.replaying = Some(Replaying::new(replay, &plan.replay, self.clock));
+        self.paced = true;
+    }
+
+    fn next_replayed(&mut self, due: Due, now: u64) -> Next {
+        match due {
+            Due::Wait(end) => return self.pause(Pause { busy_until: 0, end }, now),
+            Due::Issue(request) => return Next::Issue(request),
+            Due::Sync(file) => self.manners.sync_one(file, What::All),
+            Due::DataSync(file) => self.manners.sync_one(file, What::Data),
+            Due::Done => return self.complete(),
+        }
+        Next::Sync
+    }
+
     pub(super) fn next_mannered(&mut self, now: u64) -> Next {
+        if let Some(replaying) = &mut self.manners.replaying {
+            let due = replaying.step(now);
+            return self.next_replayed(due, now);
+        }
         if self.manners.held.is_none() {
             match self.manners.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,

@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::engine::pacing::Backlog;
 use crate::error::{Error, Result};
+use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::plan::JobPlan;
@@ -31,6 +32,18 @@ impl Worker {
             self.first = Some(Box::new(self.source.clone()));
         }
         self.payload = Some(Box::new(payload));
+    }
+
+    /// Logs its I/Os.
+    pub(crate) fn keep_log(&mut self, log: IoLog) {
+        self.log = Some(Box::new(log));
+    }
+
+    /// What was logged, when the job has ended.
+    pub(crate) fn take_log(&mut self) -> Option<IoLog> {
+        let mut log = self.log.take()?;
+        log.finish(self.ledger.end_ticks);
+        Some(*log)
     }
 
     /// The next run of the engine reads these blocks, which have these numbers.

@@ -59,7 +59,7 @@ pub(super) fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<
 ///
 /// # Errors
 /// The folder of `opendir` cannot be read, or is empty.
-pub(super) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
+pub(crate) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
     let mut paths = match &plan.files.folder {
         Some(folder) => files_below(plan, folder)?,
         None => Vec::new(),

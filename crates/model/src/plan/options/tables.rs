@@ -5,9 +5,11 @@ mod engines;
 mod file_calls;
 mod files;
 mod job;
+mod logs;
 mod pace;
 mod path;
 mod positions;
+mod replay;
 mod reports;
 mod requests;
 mod sizes;
@@ -26,7 +28,7 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 14] = [
+const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
@@ -38,6 +40,8 @@ const SUBJECTS: [(&str, &[JobOption]); 14] = [
     ("Pace and length", pace::OPTIONS),
     ("Jobs among others", together::OPTIONS),
     ("Threads", thread::OPTIONS),
+    ("Traces that are replayed", replay::OPTIONS),
+    ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
     ("", path::OPTIONS),

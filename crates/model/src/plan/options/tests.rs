@@ -61,14 +61,15 @@ fn a_value_that_is_shown_can_be_given_again_and_means_the_same() {
 }
 
 #[test]
-fn only_switches_work_without_a_value() {
+fn only_switches_and_names_of_logs_work_without_a_value() {
     for option in all() {
         let outcome = option.apply(&mut Draft::default(), None);
-        assert_eq!(outcome.is_err(), option.needs_value(), "{}", option.name);
-        assert!(option.apply(&mut Draft::default(), Some("")).is_err(), "{}", option.name);
+        let may_be_empty = matches!(option.set, Value::Name(..));
+        assert_eq!(outcome.is_err(), option.takes_value() && !may_be_empty, "{}", option.name);
+        assert_eq!(option.apply(&mut Draft::default(), Some("")).is_err(), !may_be_empty, "{}", option.name);
     }
-    assert!(!find("time_based").is_some_and(JobOption::needs_value));
-    assert!(find("direct").is_some_and(JobOption::needs_value));
+    assert!(!find("time_based").is_some_and(JobOption::takes_value));
+    assert!(find("direct").is_some_and(JobOption::takes_value));
 }
 
 #[test]

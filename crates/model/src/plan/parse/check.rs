@@ -4,6 +4,7 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod replayed;
 mod requests;
 mod verified;
 
@@ -39,6 +40,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
         .or_else(|| requests::zones(&draft.job))
+        .or_else(|| replayed::complaint(&draft.job))
         .or_else(|| verified::complaint(&draft));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
@@ -47,6 +49,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
+    warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
@@ -189,6 +192,15 @@ fn more_files(draft: &Draft) -> Option<Warning> {
         let files = job.target.files.join(":");
         let what = format!("filename is given more than once; as in fio, the job uses all of {}", Quoted(&files));
         Warning::new(Code::FilesAdded, format!("job {}: {what}", Quoted(&job.name)))
+    })
+}
+
+/// As in fio, histograms need the length of a row.
+fn empty_histograms(job: &JobPlan) -> Option<Warning> {
+    let empty = job.logs.histogram.is_some() && job.logs.histogram_window == 0;
+    empty.then(|| {
+        let why = "write_hist_log writes an empty file without log_hist_msec, as in fio; add it, for example log_hist_msec=1000";
+        Warning::new(Code::OptionIgnored, format!("job {}: {why}", Quoted(&job.name)))
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) fn sections(arguments: &[String]) -> Result<Vec<Section>, Refusal> {
 
 /// A switch takes a value only after `=`, as in fio.
 fn takes_the_next(name: &str) -> bool {
-    options::find(name).is_none_or(|option| option.needs_value())
+    options::find(name).is_none_or(|option| option.takes_value())
 }
 
 /// The error for flags without a job.

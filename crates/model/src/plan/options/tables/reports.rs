@@ -1,7 +1,7 @@
 //! Options of fio that change its reports and clocks, and no I/O. They are accepted, and have no effect: iotoll measures latencies always, with
 //! one reading of the time-stamp counter for each I/O, and its reports have their own form.
 
-use super::{MANY_64, one_of};
+use super::one_of;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value, Value::*};
 
 /// The words that one of these options accepts.
@@ -12,10 +12,6 @@ macro_rules! words {
 }
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    switch("gtod_reduce", &[], "Accepted without effect: latencies are always measured"),
-    switch("disable_lat", &[], "Accepted without effect: latencies are always measured"),
-    switch("disable_clat", &[], "Accepted without effect: latencies are always measured"),
-    switch("disable_slat", &[], "Accepted without effect: no latency of the submission alone is measured"),
     switch("disable_bw_measurement", &["disable_bw"], "Accepted without effect: bytes are always counted"),
     on("clat_percentiles", "Accepted without effect: percentiles of the latency are always reported"),
     switch("lat_percentiles", &[], "Accepted without effect: percentiles of the latency are always reported"),
@@ -48,18 +44,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         "Accepted without effect: the interval of a figure decides",
         ("by the interval", "6", "0"),
         Number("digits", 1..=10, |_, _| {}),
-    ),
-    row(
-        "bwavgtime",
-        "Accepted without effect: rates are those of the whole run and of its windows",
-        ("none", "500", "half"),
-        Number("milliseconds", 0..=MANY_64, |_, _| {}),
-    ),
-    row(
-        "iopsavgtime",
-        "Accepted without effect: rates are those of the whole run and of its windows",
-        ("none", "500", "half"),
-        Number("milliseconds", 0..=MANY_64, |_, _| {}),
     ),
 ];
 

@@ -1,0 +1,130 @@
+//! fio's logs: the same files, with the rows that fio writes, or true ones where fio's are not.
+
+use super::iotoll::{Folder, eventually, whole};
+use super::machine::{has, skip, tool};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+
+const MEASURED: &str = "run --meters idle --background 200ms --quiet";
+
+/// Two jobs, the second after the first, with all logs of I/Os. Both programs do the same I/Os in the same order.
+const JOB: &str = "[global]\nsize=64k\nbs=4k\nwrite_bw_log=foo\nwrite_iops_log=\nlog_offset=1\n\
+    [b]\nnumjobs=2\nrw=write\nwrite_lat_log=out/l\nprioclass=2\nprio=3\nlog_prio=1\n\
+    [c]\nstonewall\nioengine=libaio\niodepth=1\nbs=16k\nrw=read\nper_job_logs=0\nwrite_lat_log\n";
+
+/// The rows of each log below a folder, without what differs from run to run: times and values, and rows of submissions, whose order is another
+/// one.
+fn logs(folder: &Folder) -> BTreeMap<String, Vec<String>> {
+    let logs = folder.listing().into_keys().filter(|name| name.ends_with(".log"));
+    let rows = |name: &String| {
+        let text = String::from_utf8(folder.read(name)).unwrap();
+        let row = |line: &str| line.splitn(3, ", ").nth(2).unwrap().to_owned();
+        // fio has rows of the submission where there was none.
+        if name == "out/l_slat.1.log" || name == "out/l_slat.2.log" {
+            Vec::new()
+        } else {
+            text.lines().map(row).collect()
+        }
+    };
+    logs.map(|name| (name.clone(), rows(&name))).collect()
+}
+
+/// The rows of a log as numbers.
+fn rows(folder: &Folder, name: &str) -> Vec<Vec<u64>> {
+    let text = String::from_utf8(folder.read(name)).unwrap();
+    text.lines().map(|line| line.split(", ").map(|field| field.parse().unwrap()).collect()).collect()
+}
+
+#[test]
+fn each_io_has_the_row_of_fio() {
+    if !has("fio") {
+        return skip("each_io_has_the_row_of_fio", "fio is not installed");
+    }
+    let of = |run: &dyn Fn(&Folder)| {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path("out")).unwrap();
+        folder.write("job.fio", JOB);
+        run(&folder);
+        (logs(&folder), folder)
+    };
+    let (theirs, _) = of(&|folder| {
+        let output = Command::new("fio").arg("job.fio").current_dir(folder.path(".")).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    });
+    let (ours, folder) = of(&|folder| folder.iotoll(&format!("{MEASURED} --no-save job.fio")).run().done());
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+    assert_eq!(ours, theirs);
+    assert_eq!(ours["out/l_clat.2.log"][1], "1, 4096, 4096, 0x4003");
+    let [lat, slat, clat] = ["lat", "slat", "clat"].map(|kind| rows(&folder, &format!("c_{kind}.log")));
+    for ((lat, slat), clat) in lat.iter().zip(&slat).zip(&clat) {
+        assert!(lat[1].abs_diff(slat[1] + clat[1]) <= 1, "{lat:?} {slat:?} {clat:?}");
+    }
+}
+
+/// Windows end when they are to end, and hold all I/Os, where fio's begin with an I/O and leave the last one out.
+#[test]
+fn windows_hold_all_ios() {
+    let folder = Folder::new();
+    let finding = folder.measured(
+        "run --name=a --rw=randrw --size=1m --rate_iops=1000 --runtime=330ms --time_based --thinktime=110ms --thinktime_blocks=50 \
+         --write_bw_log=w --write_iops_log=w --write_lat_log=w --log_avg_msec=100 --write_hist_log=w --log_hist_msec=100",
+    );
+    let job = &finding["jobs"][0];
+    let ios = ["read", "write"].map(|direction| whole(&job[direction]["ios"]));
+    for (name, factor) in [("w_iops.1.log", 1), ("w_bw.1.log", 4)] {
+        let rows = rows(&folder, name);
+        let mut sums = [0.0; 2];
+        let mut ends = [0; 2];
+        for row in &rows {
+            let direction = usize::try_from(row[2]).unwrap();
+            sums[direction] += (row[0] - ends[direction]) as f64 / 1e3 * row[1] as f64;
+            ends[direction] = row[0];
+        }
+        assert!(rows.iter().take(6).all(|row| row[0] % 100 == 0) && ends[0] >= 330, "{rows:?}");
+        for (sum, ios) in sums.iter().zip(ios) {
+            let expected = (ios * factor) as f64;
+            assert!((sum / expected - 1.0).abs() < 0.05, "{name}: {sum} {expected} {rows:?}");
+        }
+    }
+    let counted: u64 = rows(&folder, "w_clat_hist.1.log").iter().flat_map(|row| row[3..].to_vec()).sum();
+    assert_eq!(counted, ios[0] + ios[1]);
+    let script = "/usr/share/doc/fio/fio-histo-log-pctiles.py.gz";
+    if !has("python3") || !std::path::Path::new(script).exists() {
+        return skip("windows_hold_all_ios", "fio's reader of histograms is not here");
+    }
+    let command = format!("zcat {script} | python3 - --time-quantum 1 {}", folder.path("w_clat_hist.1.log").display());
+    let read = tool("sh", &["-c", &command]).unwrap();
+    let last = read.lines().last().unwrap_or_default();
+    assert!(last.contains(&format!(" {counted},")), "{read}");
+}
+
+#[test]
+fn logs_that_cannot_be_written_are_refused_before_any_io() {
+    let folder = Folder::new();
+    for (options, named) in [
+        ("--write_bw_log=no/x", ["write_bw_log: no/x_bw.1.log", "make it first"]),
+        ("--filename=f_lat.1.log --write_lat_log=f", ["f_lat.1.log", "choose another name"]),
+        ("--write_iops_log --log_avg_msec=1s", ["log_avg_msec", "milliseconds"]),
+    ] {
+        folder.iotoll(&format!("run --name=a --rw=write --size=8k {options}")).run().refused(2, &named);
+    }
+    let compared = "compare --rw=read --size=8k --write_lat_log=l --candidate bs=8k";
+    folder.iotoll(compared).run().refused(2, &["write_lat_log", "only iotoll run writes logs"]);
+    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
+}
+
+/// What was logged until Ctrl-C is in the file.
+#[test]
+fn an_interrupted_run_writes_its_logs() {
+    let folder = Folder::new();
+    let job = "--name=a --rw=read --size=1m --rate_iops=1000 --runtime=20s --time_based --write_iops_log=i --log_avg_msec=100";
+    let mut running = folder.iotoll(&format!("{MEASURED} --no-save {job}")).start();
+    assert!(eventually(|| running.has_threads("job a", 1) || running.ended()));
+    std::thread::sleep(Duration::from_millis(500));
+    running.signal(Signal::INT);
+    running.wait();
+    let rows = rows(&folder, "i_iops.1.log");
+    assert!(rows.len() > 1 && rows[1][1] > 500, "{rows:?}");
+}

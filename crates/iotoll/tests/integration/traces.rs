@@ -1,0 +1,100 @@
+//! Traces: fio replays ours with the same calls, and we replay fio's.
+
+use super::iotoll::{Folder, PROGRAM, whole};
+use super::machine::{has, skip};
+use std::process::{Command, Stdio};
+
+const WRITES_AND_READS: &str = "--name=x --size=32k --bs=4k --rw=randrw --nrfiles=2 --fsync=2";
+
+/// The reads, writes and syncs of a command: call, file, length and offset.
+fn calls(folder: &Folder, command: &[&str]) -> Vec<String> {
+    let output = Command::new("strace")
+        .args(["-f", "-y", "-s", "0", "-o", "strace", "-e", "trace=pread64,pwrite64,fsync,fdatasync"])
+        .args(command)
+        .current_dir(folder.path("."))
+        .env("XDG_STATE_HOME", folder.path("state"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let trace = String::from_utf8(folder.read("strace")).unwrap();
+    let call = |line: &str| {
+        let (_, call) = line.split_once(' ')?;
+        let (name, rest) = call.trim_start().split_once('(')?;
+        let (_, rest) = rest.split_once("/x.0.")?;
+        let (arguments, _) = rest.rsplit_once(')').or_else(|| rest.split_once(" <unfinished"))?;
+        let file = arguments.get(..1)?;
+        let numbers: Vec<&str> = arguments.split(", ").skip(2).collect();
+        Some(format!("{name} {file} {}", numbers.join(" ")))
+    };
+    trace.lines().filter_map(call).collect()
+}
+
+/// The lines of a trace without their times and the folders of files: what is issued.
+fn issued(folder: &Folder, trace: &str) -> Vec<String> {
+    let text = String::from_utf8(folder.read(trace)).unwrap();
+    let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|words| words.len() == 5);
+    words
+        .map(|words| {
+            let file = words[1].rsplit('.').next().unwrap();
+            // Syncs have no range, whatever is there.
+            let range = if words[2].ends_with("sync") { String::new() } else { words[3..].join(" ") };
+            format!("{} {file} {range}", words[2])
+        })
+        .collect()
+}
+
+#[test]
+fn traces_are_replayed_by_both() {
+    if !has("fio") || !has("strace") {
+        return skip("traces_are_replayed_by_both", "no fio or no strace here");
+    }
+    let folder = Folder::new();
+    let words = WRITES_AND_READS.split(' ').chain(["--write_iolog=theirs"]);
+    let made = Command::new("fio").args(words).current_dir(folder.path(".")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    folder.measured(&format!("run {WRITES_AND_READS} --write_iolog=ours"));
+    for trace in ["theirs", "ours"] {
+        let options = [format!("--read_iolog={trace}"), "--replay_no_stall=1".to_owned()];
+        let [read, fast] = options.each_ref().map(String::as_str);
+        let by_fio = calls(&folder, &["fio", "--name=r", read, fast]);
+        let run = [PROGRAM, "run", "--no-save", "--quiet", "--background", "200ms", read, fast];
+        let by_us = calls(&folder, &[&run[..], &["--write_iolog=again"]].concat());
+        assert_eq!(by_us, by_fio, "{trace}");
+        assert!(by_us.len() > 8, "{by_us:?}");
+        assert_eq!(issued(&folder, "again"), issued(&folder, trace), "{trace}");
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_at_its_times_or_faster() {
+    let folder = Folder::new();
+    folder.write(
+        "t",
+        "fio version 3 iolog\n0 f add\n0 f open\n500 f write 0 4096\n150500 f read 0 512\n300500 f sync 0 0\n",
+    );
+    let seconds = |options: &str| {
+        let finding = folder.measured(&format!("run --name=r --read_iolog=t {options}"));
+        let job = &finding["jobs"][0];
+        assert_eq!([whole(&job["read"]["ios"]), whole(&job["write"]["bytes"]), whole(&job["syncs"])], [1, 4096, 1]);
+        job["wall_seconds"].as_f64().unwrap()
+    };
+    assert!((0.3..0.45).contains(&seconds("")));
+    assert!((0.15..0.29).contains(&seconds("--replay_time_scale=200")));
+    assert!(seconds("--replay_no_stall=1") < 0.15);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_file_and_line() {
+    let folder = Folder::new();
+    folder.write("t", "fio version 3 iolog\n0 f add\n0 f erase 0 4096\n");
+    folder.write("b", [0u8; 64]);
+    let run = |options: &str| folder.iotoll(&format!("run --name=r {options}")).run();
+    run("--read_iolog=t").refused(2, &["read_iolog: t:3: 'erase' is no action"]);
+    run("--read_iolog=b").refused(2, &["b:1: no trace of fio", "blktrace"]);
+    run("--read_iolog=none").refused(2, &["read_iolog: none", "can be read"]);
+    run("--rw=write --size=8k --numjobs=2 --write_iolog=w").refused(2, &["write_iolog: w", "numjobs=1"]);
+    run("--read_iolog=t --ioengine=null --size=1m").refused(2, &["ioengine=null has no files"]);
+    let compare = folder.iotoll("compare --read_iolog=t --candidate iodepth=2").run();
+    compare.refused(2, &["read_iolog", "only iotoll run replays"]);
+}

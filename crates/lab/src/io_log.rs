@@ -1,0 +1,207 @@
+//! What a job logs of its I/Os, in memory that is reserved before the first of them: nothing here allocates while the job runs. The files
+//! are written when the run has ended.
+
+pub(crate) mod files;
+mod histogram;
+mod rows;
+mod trace;
+mod windows;
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::sysroot::Sysroot;
+use crate::workload::request_source::{Kind, Request};
+use histogram::Bins;
+use model::plan::{JobPlan, Plan};
+use model::unit::Hertz;
+use std::path::Path;
+use sys::clock::ticks;
+use trace::Trace;
+use windows::Windows;
+
+/// Most memory of the logs of a run.
+const MOST_MEMORY: u64 = 1 << 30;
+/// The part of the machine's memory that they may take.
+const PART_OF_MEMORY: u64 = 4;
+
+/// An I/O that succeeded. Times are in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub kind: Kind,
+    pub offset: u64,
+    /// Bytes that were moved.
+    pub length: u32,
+    /// The request was made.
+    pub issued: u64,
+    /// It was handed over.
+    pub handed: u64,
+    pub done: u64,
+}
+
+/// The log of one copy of a job.
+#[derive(Debug)]
+pub(crate) struct IoLog {
+    clock: Hertz,
+    begin: u64,
+    /// When the job ended.
+    end: u64,
+    each: Option<Vec<Entry>>,
+    windows: Option<Windows>,
+    bins: Option<Bins>,
+    trace: Option<Trace>,
+    /// The first I/O that found no room, if any; nothing is logged from then on.
+    full: Option<u64>,
+}
+
+impl IoLog {
+    /// A log for a copy of `plan`, in that number of bytes; `None` if the job has none.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub(crate) fn new(plan: &JobPlan, clock: Hertz, bytes: u64) -> Result<Option<Self>> {
+        let logs = &plan.logs;
+        if logs.first_option().is_none() {
+            return Ok(None);
+        }
+        let failed = || Error::job(&plan.name, "reserving memory for its logs", std::io::ErrorKind::OutOfMemory.into());
+        let bins = logs.histogram.is_some() && logs.histogram_window > 0;
+        let parts = [bins, logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
+        let bytes = bytes / u64::try_from(parts.max(1)).unwrap_or(1);
+        let each = logs.has_rows() && logs.window == 0;
+        let windows = logs.has_rows() && logs.window > 0;
+        Ok(Some(Self {
+            clock,
+            begin: 0,
+            end: 0,
+            each: if each { Some(reserved(bytes).ok_or_else(failed)?) } else { None },
+            windows: match windows {
+                true => Some(Windows::new(logs.window, clock, reserved(bytes).ok_or_else(failed)?)),
+                false => None,
+            },
+            bins: match bins {
+                true => Some(Bins::new(logs.histogram_window, clock, reserved(bytes).ok_or_else(failed)?)),
+                false => None,
+            },
+            trace: match logs.trace {
+                Some(_) => Some(Trace::new(reserved(bytes).ok_or_else(failed)?)),
+                None => None,
+            },
+            full: None,
+        }))
+    }
+
+    /// The log begins: what was before is discarded.
+    pub(crate) fn count_from(&mut self, now: u64) {
+        (self.begin, self.end, self.full) = (now, now, None);
+        self.each.iter_mut().for_each(Vec::clear);
+        self.windows.iter_mut().for_each(|windows| windows.begin(now));
+        self.bins.iter_mut().for_each(|bins| bins.begin(now));
+        // The requests of a ramp are part of a trace.
+        self.trace.iter_mut().for_each(|trace| trace.begin(now));
+    }
+
+    /// Notes a request that is issued now.
+    #[inline]
+    pub(crate) fn note_request(&mut self, request: &Request, now: u64) {
+        if let Some(trace) = &mut self.trace {
+            trace.note_request(request, now);
+        }
+    }
+
+    /// Notes a sync, of everything or of data.
+    pub(crate) fn note_sync(&mut self, file: u32, of_data: bool) {
+        if let Some(trace) = &mut self.trace {
+            trace.note_sync(file, of_data, ticks());
+        }
+    }
+
+    /// Notes an I/O that is done.
+    #[inline]
+    pub(crate) fn note(&mut self, entry: &Entry) {
+        if self.full.is_some() {
+            return;
+        }
+        let mut room = true;
+        if let Some(each) = &mut self.each {
+            room = each.len() < each.capacity();
+            if room {
+                each.push(*entry);
+            }
+        }
+        if let Some(windows) = &mut self.windows {
+            room &= windows.note(entry);
+        }
+        if let Some(bins) = &mut self.bins {
+            room &= bins.note(entry);
+        }
+        if !room {
+            self.full = Some(entry.done);
+        }
+    }
+
+    /// The job has ended.
+    pub(crate) fn finish(&mut self, end: u64) {
+        let end = self.full.unwrap_or(end);
+        self.end = end;
+        self.windows.iter_mut().for_each(|windows| windows.finish(end));
+        self.bins.iter_mut().for_each(|bins| bins.finish(end));
+    }
+
+    /// Milliseconds from the start to when there was no more room, if that happened.
+    pub(crate) fn full_after_ms(&self) -> Option<u64> {
+        let full = self.full.or_else(|| self.trace.as_ref()?.full);
+        full.map(|full| self.clock.nanos(model::unit::Ticks(full.saturating_sub(self.begin))).0 / 1_000_000)
+    }
+}
+
+/// An empty list that has room for this number of bytes, or for less if the system does not give it. Its pages are taken when they are
+/// used.
+fn reserved<T>(bytes: u64) -> Option<Vec<T>> {
+    /// Fewer elements are no log.
+    const LEAST: usize = 1024;
+    let size = u64::try_from(size_of::<T>()).unwrap_or(u64::MAX).max(1);
+    let mut count = usize::try_from(bytes / size).unwrap_or(usize::MAX).max(LEAST);
+    let mut list = Vec::new();
+    while list.try_reserve_exact(count).is_err() {
+        count /= 2;
+        if count < LEAST {
+            return None;
+        }
+    }
+    Some(list)
+}
+
+/// The bytes that each logging copy of the jobs of a run may use.
+pub(crate) fn share(plan: &Plan) -> u64 {
+    let copies = plan.copies().filter(|(_, job)| job.logs.first_option().is_some()).count();
+    let available = memory::available(&Sysroot::at(Path::new("/"))).map_or(MOST_MEMORY, |bytes| bytes / PART_OF_MEMORY);
+    available.min(MOST_MEMORY) / u64::try_from(copies.max(1)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::{LogName, LogPlan};
+
+    #[test]
+    fn a_full_log_says_when_and_keeps_what_it_has() {
+        let logs = LogPlan { iops: Some(LogName::Job), ..LogPlan::default() };
+        let plan = JobPlan { logs, ..JobPlan::default() };
+        let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
+        log.count_from(1_000_000);
+        let room = log.each.as_ref().unwrap().capacity() as u64;
+        for number in 0..room + 10 {
+            let at = 1_000_000 + number * 1000;
+            log.note(&Entry { kind: Kind::Read, offset: 0, length: 1, issued: at, handed: at, done: at });
+        }
+        assert_eq!(log.each.as_ref().unwrap().len() as u64, room);
+        assert_eq!(log.full_after_ms(), Some(room));
+        log.count_from(0);
+        assert_eq!((log.full_after_ms(), log.each.unwrap().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_job_without_logs_has_no_memory_for_them() {
+        assert!(IoLog::new(&JobPlan::default(), Hertz(1e9), 1 << 20).unwrap().is_none());
+    }
+}

@@ -1,0 +1,118 @@
+//! Jobs that replay traces: reads these before the measurement, and says what the jobs do then.
+
+use crate::error::{Error, Result};
+use crate::workload::replay::{Replay, What};
+use crate::workload::request_source::Kind;
+use crate::workload::target::{self, Created, LayoutProgress, Target};
+use model::plan::{
+    Access, BlockSizes, Duration, FilePlan, JobPlan, Order, Pace, Plan, Rates, RegionPlan, RequestPlan, Size,
+    Target as PlannedTarget,
+};
+use model::unit::{Bytes, Nanos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The traces of a run, by the number of the phase, of the job in it, and of the copy.
+#[derive(Clone, Debug, Default)]
+pub struct Replays(BTreeMap<(usize, usize, u32), Arc<Replay>>);
+
+impl Replays {
+    /// The trace of a copy of a job, if it replays one.
+    pub(crate) fn of(&self, phase: usize, job: usize, copy: u32) -> Option<Arc<Replay>> {
+        self.0.get(&(phase, job, copy)).cloned()
+    }
+}
+
+/// Reads the traces of a plan, and says in the plan what their jobs do.
+///
+/// # Errors
+/// A trace that cannot be read, or is none.
+pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
+    let (mut plan, mut replays) = (plan.clone(), Replays::default());
+    for (number, phase) in plan.phases.iter_mut().enumerate() {
+        for (of_phase, job) in phase.jobs.iter_mut().enumerate().filter(|(_, job)| job.replay.is_in_force()) {
+            let mut read: BTreeMap<String, Arc<Replay>> = BTreeMap::new();
+            for copy in 0..job.copies.max(1) {
+                let Some(trace) = job.replay.trace_of(copy) else { continue };
+                let replay = match read.get(trace) {
+                    Some(replay) => replay.clone(),
+                    None => Arc::new(parsed(job, trace)?),
+                };
+                read.insert(trace.to_owned(), replay.clone());
+                replays.0.insert((number, of_phase, copy), replay);
+            }
+            *job = as_replayed(job, &read.into_values().collect::<Vec<_>>());
+        }
+    }
+    Ok((plan, replays))
+}
+
+fn parsed(job: &JobPlan, trace: &str) -> Result<Replay> {
+    let name = &job.name;
+    let text = std::fs::read(Path::new(trace)).map_err(|error| {
+        Error::Refused(format!("job '{name}': read_iolog: {trace}: {error}; give the name of a trace that can be read"))
+    })?;
+    Replay::parse(&text, &job.replay).map_err(|why| Error::Refused(format!("job '{name}': read_iolog: {trace}:{why}")))
+}
+
+/// The job with the directions, sizes and files of its traces. What else says which requests follow has no effect.
+fn as_replayed(job: &JobPlan, replays: &[Arc<Replay>]) -> JobPlan {
+    let steps = || replays.iter().flat_map(|replay| &replay.steps);
+    let requests = || {
+        steps().filter_map(|step| match step.what {
+            What::Io(request) => Some(request),
+            What::Sync(_) | What::DataSync(_) => None,
+        })
+    };
+    let [reads, writes, trims] = Kind::ALL.map(|kind| requests().any(|request| request.kind == kind));
+    let access = match (reads, writes, trims) {
+        (true, true, false) => Access::ReadWrite,
+        (false, true, false) => Access::Write,
+        (false, false, true) => Access::Trim,
+        (_, _, true) => Access::TrimWrite,
+        (_, false, false) => Access::Read,
+    };
+    let longest = Bytes(requests().map(|request| u64::from(request.length)).max().unwrap_or(1));
+    let names = replays.iter().flat_map(|replay| &replay.files).map(|(file, _)| file);
+    let mut seen = BTreeSet::new();
+    let files = names.filter(|file| seen.insert(*file)).cloned().collect();
+    JobPlan {
+        access,
+        order: Order::Sequential,
+        random_run: 1,
+        block_sizes: BlockSizes { read: longest, write: longest, trim: longest },
+        requests: RequestPlan::default(),
+        target: PlannedTarget { files, ..PlannedTarget::default() },
+        region: RegionPlan::default(),
+        files: FilePlan { opening: job.files.opening, ..FilePlan::default() },
+        duration: Duration { runtime: job.duration.runtime, ramp: job.duration.ramp, ..Duration::default() },
+        fsync_every: 0,
+        fdatasync_every: 0,
+        end_fsync: false,
+        rates: Rates::default(),
+        pace: Pace::default(),
+        think_time: Nanos(0),
+        ..job.clone()
+    }
+}
+
+/// Finds or makes the files of a trace, each up to the end of its last request.
+///
+/// # Errors
+/// Refused or failed, with the fix; files made so far are in `created`.
+pub(crate) fn targets(
+    job: &JobPlan,
+    replay: &Replay,
+    created: &Created,
+    progress: LayoutProgress,
+) -> Result<Vec<Target>> {
+    let mut targets = Vec::new();
+    for (file, end) in &replay.files {
+        let size = Some(Size::Bytes(Bytes(*end)));
+        let target = PlannedTarget { files: vec![file.clone()], size, ..PlannedTarget::default() };
+        let of_file = JobPlan { target, ..job.clone() };
+        targets.extend(target::prepare(&of_file, 0, created, progress)?);
+    }
+    Ok(targets)
+}
