@@ -20,8 +20,8 @@ pub(crate) struct Stat {
     pub(crate) parent: u32,
     /// Whether it is a thread of the kernel.
     pub(crate) kernel: bool,
-    /// When it started: ticks of the kernel since boot.
-    pub(crate) started: u64,
+    /// When it started, if the line says so: ticks of the kernel since boot.
+    pub(crate) started: Option<u64>,
 }
 
 impl Stat {
@@ -36,7 +36,7 @@ impl Stat {
         let mut fields = tail.split_whitespace().skip(1);
         let parent = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(4)?.parse().ok()?;
-        let started = fields.nth(12)?.parse().ok()?;
+        let started = fields.nth(12).and_then(|ticks| ticks.parse().ok());
         Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, started })
     }
 }
@@ -86,8 +86,8 @@ mod tests {
         };
         let stat = |name: &str, parent, kernel, started| Some(Stat { name: name.to_owned(), parent, kernel, started });
         let rest = "0 0 0 0 0 0 0 0 20 0 1 0";
-        assert_eq!(read(&format!("5 (a) b (c) S 2 0 0 0 -1 2129984 {rest} 17 0")), stat("a) b (c", 2, true, 17));
-        assert_eq!(read(&format!("6 (x) S 5 0 0 0 -1 4194304 {rest} 2088 0")), stat("x", 5, false, 2088));
+        assert_eq!(read(&format!("5 (a) b (c) S 2 0 0 0 -1 2129984 {rest} 17 0")), stat("a) b (c", 2, true, Some(17)));
+        assert_eq!(read(&format!("6 (x) S 5 0 0 0 -1 4194304 {rest} 2088 0")), stat("x", 5, false, Some(2088)));
         assert_eq!(read("6 (x) S"), None);
         assert_eq!(Stat::read(&directory.path().join("ended")), None);
     }

@@ -122,7 +122,7 @@ fn find(command: u32, program: &str) -> Option<u32> {
 /// When a task started, on CLOCK_MONOTONIC. The kernel tells it in ticks since boot, and so does this since then.
 fn start(process: u32, thread: bool, id: u32) -> Option<Nanos> {
     let folder = if thread { tasks_of(process).join(id.to_string()) } else { PathBuf::from(format!("/proc/{id}")) };
-    let ticks = Stat::read(&folder)?.started;
+    let ticks = Stat::read(&folder)?.started?;
     let rate = rustix::param::clock_ticks_per_second().max(1);
     let since_boot = ticks.saturating_mul(1_000_000_000 / rate);
     let boot = clock_gettime(ClockId::Boottime);
