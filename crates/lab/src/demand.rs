@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use model::plan::{EngineKind, JobPlan, Phase, Queue, Size};
+use model::plan::{EngineKind, JobPlan, Medium, Phase, Queue, Size};
 use std::path::Path;
 
 /// Mappings of a thread: its stack, the guard page below it.
@@ -36,7 +36,12 @@ impl Demand {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
             let all = job.file_count();
-            let files = if job.files.open == 0 { all } else { all.min(job.files.open as usize) } as u64;
+            let files = match job.files.open {
+                // Each is closed at once.
+                _ if job.engine.medium() == Medium::Names => 1,
+                0 => all as u64,
+                open => (all as u64).min(open.into()),
+            };
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),
@@ -52,6 +57,7 @@ fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
     match job.engine {
         EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
+        engine if engine.medium() == Medium::Names => 0,
         EngineKind::Rr => slot,
         EngineKind::Mem => {
             let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };

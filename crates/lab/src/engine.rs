@@ -10,6 +10,7 @@ pub mod ledger;
 mod libaio;
 mod mem;
 mod mmap;
+mod names;
 mod nbd;
 mod null;
 pub(crate) mod pacing;
@@ -52,7 +53,7 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 16] = [
+const TABLE: [(EngineKind, Open); 22] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
@@ -68,6 +69,12 @@ const TABLE: [(EngineKind, Open); 16] = [
     (EngineKind::IoUring, io_uring::open),
     (EngineKind::Falloc, allocation::open),
     (EngineKind::Ftruncate, allocation::open),
+    (EngineKind::Filecreate, names::open),
+    (EngineKind::Filestat, names::open),
+    (EngineKind::Filedelete, names::open),
+    (EngineKind::Dircreate, names::open),
+    (EngineKind::Dirstat, names::open),
+    (EngineKind::Dirdelete, names::open),
     (EngineKind::Nbd, nbd::open),
 ];
 
@@ -78,7 +85,7 @@ const TABLE: [(EngineKind, Open); 16] = [
 /// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let span = match plan.engine.medium() {
-        Medium::Files => return target::prepare(plan, copy, created, progress),
+        Medium::Files | Medium::Names => return target::prepare(plan, copy, created, progress),
         Medium::Remote => nbd::span(plan, copy)?,
         Medium::Nothing => {
             let length = match plan.target.size {

@@ -18,7 +18,7 @@ pub use job::{
     IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, MemoryPolicy,
     Order, Pace, Part, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
     PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates, RegionPlan, RequestPlan,
-    Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, SteadyMetric, SteadyState, Syncing, Target,
+    Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, StatCall, SteadyMetric, SteadyState, Syncing, Target,
     ThreadPlan, Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WriteHint,
     WriteSync, Zones,
 };

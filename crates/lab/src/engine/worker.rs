@@ -77,6 +77,8 @@ pub struct Worker {
     complete: bool,
     /// Errors that do not end the job.
     errors: Errors,
+    /// An I/O that moved nothing succeeded.
+    moves_nothing: bool,
     /// Writes that failed, and the first error, if they did not end the job.
     failed_writes: Vec<(u32, u64)>,
     pub first_error: Option<String>,
@@ -151,6 +153,7 @@ impl Worker {
             drawn: 0,
             complete: false,
             errors: plan.errors.clone(),
+            moves_nothing: false,
             failed_writes: Vec::new(),
             first_error: None,
             thread_begin: Nanos(0),
@@ -167,6 +170,11 @@ impl Worker {
         self.source.make_endless();
         self.most_ios = ios;
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
+    }
+
+    /// The engine moves no data: a result of 0 bytes is a success.
+    pub(super) fn moves_nothing(&mut self) {
+        self.moves_nothing = true;
     }
 
     /// Takes part in a flow.

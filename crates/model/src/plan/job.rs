@@ -19,7 +19,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-pub use calls::CallPlan;
+pub use calls::{CallPlan, StatCall};
 pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
@@ -53,8 +53,15 @@ impl Plan {
     pub fn depends_on_turns(&self) -> Option<String> {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
-            let option = job.together.first_option()?;
             let name = &job.name;
+            if job.engine.makes_names() || job.engine.uses_up_names() {
+                let engine = job.engine.name();
+                return Some(format!(
+                    "job '{name}': ioengine={engine} can be measured once: a second pass over its files finds them made or removed; \
+                     measure it by iotoll run"
+                ));
+            }
+            let option = job.together.first_option()?;
             Some(format!(
                 "job '{name}': {option} says when a job runs, which the measurement decides here; leave it out"
             ))

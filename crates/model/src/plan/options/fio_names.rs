@@ -65,7 +65,7 @@ pub(super) static REFUSED: &[Refused] = &[
     Refused {
         effect: Effect::Work,
         why: "an option of engines for special devices or calls, which iotoll does not have",
-        names: &["cmd_type", "donorname", "inplace", "skip_bad", "stat_type", "thp"],
+        names: &["cmd_type", "donorname", "inplace", "skip_bad", "thp"],
     },
     Refused {
         effect: Effect::Work,

@@ -4,6 +4,7 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod names;
 mod requests;
 mod verified;
 
@@ -29,6 +30,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
+    warnings.extend(names::one_request_each(&mut draft));
     let complaint = server(&draft)
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
@@ -36,6 +38,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
+        .or_else(|| names::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
         .or_else(|| requests::zones(&draft.job))
@@ -165,6 +168,9 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
 
 /// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
+    if job.engine.medium() == Medium::Names {
+        return None;
+    }
     let of_one_file = match (job.files.each, job.target.size) {
         (Some(each), _) => each.most.0,
         (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,

@@ -1,7 +1,7 @@
 //! The options of single engines but nbd, and of injected work.
 
 use super::{MANY, MANY_64};
-use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer};
+use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer, StatCall};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Seconds;
 use crate::plan::value::{LARGEST_CPU, Wrong, choice, list_words, typed, word};
@@ -114,6 +114,18 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "x",
         get: |_| None,
         set: Boolean(|_, _| {}),
+        ..PLAIN
+    },
+    JobOption {
+        name: "stat_type",
+        help: "The system call that asks for metadata",
+        default: Default::Value("stat"),
+        engines: &[EngineKind::Filestat, EngineKind::Dirstat],
+        role: Role::Work,
+        example: "statx",
+        bad_example: "fstat",
+        get: |job| Some(word(job.calls.stat).to_owned()),
+        set: Choice(list_words::<StatCall>, |draft, text| choice(text).map(|call| draft.job.calls.stat = call)),
         ..PLAIN
     },
     JobOption {
