@@ -36,15 +36,19 @@ impl Demand {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
             let all = job.file_count();
+            // Each thread that performs I/Os has its own files and memory.
+            let helpers = if job.calls.offloaded { u64::from(job.depth.in_flight) } else { 0 };
+            let opened = helpers.max(1);
             let files = match job.files.open {
                 // Each is closed at once.
                 _ if job.engine.medium() == Medium::Names => 1,
                 0 => all as u64,
                 open => (all as u64).min(open.into()),
             };
+            let files = files.saturating_mul(opened);
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
-                threads: sum.threads.saturating_add(copies),
+                threads: sum.threads.saturating_add(copies.saturating_mul(helpers.saturating_add(1))),
                 files: sum.files.saturating_add(files.saturating_mul(copies)),
                 files_of_one: sum.files_of_one.max(files),
             }
@@ -63,7 +67,7 @@ fn memory_of(job: &JobPlan) -> u64 {
             let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
             slot.saturating_add(job.target.size.map_or(0, bytes)).saturating_add(bytes(job.target.offset))
         }
-        engine if engine.queue() == Queue::One => slot,
+        engine if engine.queue() == Queue::One && !job.calls.offloaded => slot,
         _ => slot.saturating_mul(job.depth.in_flight.into()),
     }
 }

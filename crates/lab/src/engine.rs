@@ -13,9 +13,11 @@ mod mmap;
 mod names;
 mod nbd;
 mod null;
+pub(crate) mod offload;
 pub(crate) mod pacing;
 mod psync;
 mod rr;
+mod serialized;
 mod spin;
 mod sync;
 mod traits;
@@ -103,6 +105,9 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
 pub fn open(setup: &Setup) -> Result<OpenEngine> {
+    if setup.plan.calls.offloaded {
+        return offload::open(setup);
+    }
     let row = TABLE.iter().find(|(kind, _)| *kind == setup.plan.engine);
     let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
     open(setup)

@@ -146,9 +146,10 @@ impl WorkerPool {
         let thread = thread.spawn(move || {
             let ready = tell.clone();
             worker.reads_usage = true;
-            worker.at_start(move || {
+            worker.at_start(move |helpers| {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
+                    clocks.extend(helpers);
                 }
                 let _ = ready.send(News::Ready);
                 begin.pass();
@@ -159,13 +160,13 @@ impl WorkerPool {
             });
             let copy = JobCopy { plan: &plan, number, targets };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
-            let ended = sys::clock::own_thread_nanos();
+            let ended = worker.all_nanos();
             let usage_end = thread_usage::own();
             let failed = outcome.as_ref().err().map(ToString::to_string);
             worker.leave();
             let _ = tell.send(News::Ended(job, outcome));
             release.pass();
-            let thread_nanos = Nanos(ended).since(worker.thread_begin);
+            let thread_nanos = ended.since(worker.thread_begin);
             let ended_well = failed.is_none();
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };

@@ -170,6 +170,55 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
 }
 
 #[test]
+fn threads_of_a_job_do_exactly_its_ios() {
+    each_engine(|engine, directory| {
+        let shares = matches!(engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
+        if !shares && !matches!(engine.medium(), Medium::Files | Medium::Names) {
+            return;
+        }
+        let mut plan = job(engine, directory, Access::Write);
+        plan.calls.offloaded = true;
+        plan.calls.serialized = true;
+        let worker = run(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds[1].latency.total(), BLOCKS, "{engine:?}");
+        assert!(worker.all_nanos() > worker.thread_begin);
+        if moves_data(engine) {
+            let bytes = std::fs::read(directory.join(format!("{}.0.0", plan.name))).unwrap();
+            assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
+        }
+    });
+}
+
+#[test]
+fn an_error_of_a_thread_ends_the_job_with_its_reason() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let mut plan = job(EngineKind::Psync, directory.path(), Access::Read);
+    plan.calls.offloaded = true;
+    let created = Created::default();
+    let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
+    std::fs::File::options().write(true).open(&targets[0].path).unwrap().set_len(BLOCK).unwrap();
+    let source = RequestSource::new(&plan, &[targets[0].span], 0).unwrap();
+    let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
+    let error = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap()(&mut worker).unwrap_err();
+    assert!(error.to_string().contains("the file ends before"), "{error}");
+}
+
+#[test]
+fn overlapping_ios_wait_for_each_other_in_every_queue() {
+    for engine in [EngineKind::Null, EngineKind::Libaio, EngineKind::IoUring] {
+        let directory = tempfile::tempdir_in(".").unwrap();
+        let mut plan = job(engine, directory.path(), Access::ReadWrite);
+        (plan.calls.serialized, plan.no_random_map, plan.duration.number_ios) = (true, true, Some(500));
+        (plan.target.size, plan.duration.loops) = (Some(Size::Bytes(Bytes(4 * BLOCK))), 1000);
+        plan.duration.time_based = false;
+        plan.duration.io_size = Some(Size::Bytes(Bytes(500 * BLOCK)));
+        let worker = run(&plan).unwrap();
+        let ios: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+        assert!(ios >= 500, "{engine:?}: {ios}");
+    }
+}
+
+#[test]
 fn stages_add_up_to_latency() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::ReadWrite);

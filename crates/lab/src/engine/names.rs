@@ -42,10 +42,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     };
     let paths = setup.targets.iter().map(path).collect::<Result<_>>()?;
     let mut engine = Names { paths, operation, calls: 0 };
-    Ok(Box::new(move |worker| {
-        worker.moves_nothing();
-        worker.run_direct(&mut engine)
-    }))
+    Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
 impl Perform for Names {

@@ -5,6 +5,7 @@
 //! separately for each engine, so nothing in them is called through a pointer.
 
 mod interludes;
+mod offloaded;
 mod outcome;
 mod step;
 
@@ -12,7 +13,9 @@ use super::carrying::Carrying;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
+use super::offload::{Feed, Pool};
 use super::pacing::{FlowShare, Pacing};
+use super::serialized::Serialized;
 use super::traits::{Perform, Queue};
 use crate::error::Result;
 use crate::thread_usage;
@@ -20,14 +23,14 @@ use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::ThreadUsage;
 use model::injected::Injected;
-use model::plan::{Access, Depth, Errors, InjectAt, JobPlan};
+use model::plan::{Access, Depth, Errors, InjectAt, JobPlan, Medium};
 use model::unit::{Hertz, Nanos};
 pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
 use step::Next;
 use sys::burner::Burner;
-use sys::clock::ticks;
+use sys::clock::{ThreadClock, ticks};
 
 /// One copy of a job, ready to run.
 pub struct Worker {
@@ -38,7 +41,7 @@ pub struct Worker {
     control: Arc<Control>,
     clock: Hertz,
     start_delay: Duration,
-    at_start: Option<Box<dyn FnOnce() + Send>>,
+    at_start: Option<AtStart>,
     /// Requests that can be issued without another look at the limits of the job.
     sure: u64,
     /// Requests that are left beyond those.
@@ -79,6 +82,12 @@ pub struct Worker {
     errors: Errors,
     /// An I/O that moved nothing succeeded.
     moves_nothing: bool,
+    /// I/Os in flight that overlap wait for each other.
+    serialized: bool,
+    /// Where its requests come from, if it performs those of a job.
+    feed: Option<Box<Feed>>,
+    /// The threads that perform its I/Os, if it does not itself.
+    helpers: Option<Arc<Pool>>,
     /// Writes that failed, and the first error, if they did not end the job.
     failed_writes: Vec<(u32, u64)>,
     pub first_error: Option<String>,
@@ -93,6 +102,9 @@ pub struct Worker {
     pub syscalls: Option<u64>,
     syscalls_before: Option<u64>,
 }
+
+/// What to do when the engine is ready, with the threads that perform its I/Os.
+type AtStart = Box<dyn FnOnce(&[(u32, ThreadClock)]) + Send>;
 
 /// One I/O in flight.
 #[derive(Clone, Copy)]
@@ -153,7 +165,10 @@ impl Worker {
             drawn: 0,
             complete: false,
             errors: plan.errors.clone(),
-            moves_nothing: false,
+            moves_nothing: plan.engine.medium() == Medium::Names,
+            serialized: plan.calls.serialized,
+            feed: None,
+            helpers: None,
             failed_writes: Vec::new(),
             first_error: None,
             thread_begin: Nanos(0),
@@ -172,11 +187,6 @@ impl Worker {
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
     }
 
-    /// The engine moves no data: a result of 0 bytes is a success.
-    pub(super) fn moves_nothing(&mut self) {
-        self.moves_nothing = true;
-    }
-
     /// Takes part in a flow.
     pub(crate) fn join(&mut self, flow: FlowShare) {
         self.manners.join(flow);
@@ -189,7 +199,7 @@ impl Worker {
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
-    pub fn at_start(&mut self, action: impl FnOnce() + Send + 'static) {
+    pub fn at_start(&mut self, action: impl FnOnce(&[(u32, ThreadClock)]) + Send + 'static) {
         self.at_start = Some(Box::new(action));
     }
 
@@ -214,7 +224,7 @@ impl Worker {
     fn begin(&mut self) -> u64 {
         self.calibrate();
         if let Some(action) = self.at_start.take() {
-            action();
+            action(self.clocks_of_helpers());
         }
         self.control.pause(self.start_delay);
         let now = ticks();
@@ -237,7 +247,7 @@ impl Worker {
         if self.reads_usage {
             self.usage_begin = thread_usage::own();
         }
-        self.thread_begin = Nanos(sys::clock::own_thread_nanos());
+        self.thread_begin = self.all_nanos();
     }
 
     fn deadline(&self, begin: u64) -> u64 {
@@ -326,10 +336,17 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = match self.payload.take() {
-            None => self.queued_loop(engine),
-            Some(mut payload) => {
-                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
+        let depth = self.depth.in_flight;
+        let outcome = match (self.payload.take(), self.serialized && depth > 1) {
+            (None, false) => self.queued_loop(engine),
+            (None, true) => self.queued_loop(&mut Serialized::new(engine, depth)),
+            (Some(mut payload), false) => {
+                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, depth));
+                self.put_back(payload, outcome)
+            }
+            (Some(mut payload), true) => {
+                let mut engine = Serialized::new(engine, depth);
+                let outcome = self.queued_loop(&mut Carrying::new(&mut engine, &mut payload, depth));
                 self.put_back(payload, outcome)
             }
         };

@@ -61,6 +61,11 @@ impl Plan {
                      measure it by iotoll run"
                 ));
             }
+            if job.calls.offloaded {
+                return Some(format!(
+                    "job '{name}': io_submit_mode=offload starts threads that do not take turns; measure it by iotoll run"
+                ));
+            }
             let option = job.together.first_option()?;
             Some(format!(
                 "job '{name}': {option} says when a job runs, which the measurement decides here; leave it out"

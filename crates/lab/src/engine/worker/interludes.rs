@@ -96,6 +96,9 @@ impl Worker {
     }
 
     pub(super) fn next_mannered(&mut self, now: u64) -> Next {
+        if self.feed.is_some() {
+            return self.fed(now);
+        }
         if self.manners.held.is_none() {
             match self.manners.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,

@@ -82,6 +82,10 @@ impl Worker {
             self.ledger.count(request.kind, 0, 0, latency);
             return Ok(0);
         }
+        if let Some(feed) = &mut self.feed {
+            feed.failed(result);
+            return Ok(0);
+        }
         let number = u16::try_from(-result).unwrap_or(0);
         let (ignored, goes_on) = match request.kind {
             Kind::Read => (&self.errors.ignored.read, self.errors.goes_on.after_reads()),

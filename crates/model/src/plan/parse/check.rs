@@ -5,6 +5,7 @@
 
 mod files;
 mod names;
+mod offloaded;
 mod requests;
 mod verified;
 
@@ -39,6 +40,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
         .or_else(|| names::complaint(&draft.job))
+        .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
         .or_else(|| requests::zones(&draft.job))
@@ -238,7 +240,8 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
 fn single_queue(job: &mut JobPlan) -> Option<Warning> {
-    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
+    // Each thread of an offloaded job has its own engine.
+    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 || job.calls.offloaded {
         return None;
     }
     let asked = std::mem::replace(&mut job.depth.in_flight, 1);
