@@ -60,7 +60,7 @@ impl Demand {
 fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
     match job.engine {
-        EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
+        EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio => 0,
         engine if engine.medium() == Medium::Names => 0,
         EngineKind::Rr => slot,
         EngineKind::Mem => {

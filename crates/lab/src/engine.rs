@@ -3,6 +3,7 @@
 mod allocation;
 mod carrying;
 mod control;
+mod cpuio;
 pub(crate) mod files_in_loop;
 mod immediate;
 mod io_uring;
@@ -19,6 +20,7 @@ mod psync;
 mod rr;
 mod serialized;
 mod spin;
+mod splice;
 mod sync;
 mod traits;
 mod vectored;
@@ -55,11 +57,12 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 22] = [
+const TABLE: [(EngineKind, Open); 24] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
+    (EngineKind::Cpuio, cpuio::open),
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
@@ -67,6 +70,7 @@ const TABLE: [(EngineKind, Open); 22] = [
     (EngineKind::Pvsync, vectored::open),
     (EngineKind::Pvsync2, vectored::open),
     (EngineKind::Mmap, mmap::open),
+    (EngineKind::Splice, splice::open),
     (EngineKind::Libaio, libaio::open),
     (EngineKind::IoUring, io_uring::open),
     (EngineKind::Falloc, allocation::open),

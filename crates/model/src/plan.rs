@@ -13,8 +13,8 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, AccessZone, BlockSizes, CallPlan, Content, DedupeMode, Depth, Distribution, Duration, ENGINES, Each, Ends,
-    Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn, HEADER_BYTES,
+    Access, AccessZone, BlockSizes, CallPlan, Content, CpuPlan, DedupeMode, Depth, Distribution, Duration, ENGINES,
+    Each, Ends, Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn, HEADER_BYTES,
     IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, MemoryPolicy,
     Order, Pace, Part, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
     PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, RangeSync, RateProcess, Rates, RegionPlan, RequestPlan,

@@ -1,6 +1,7 @@
-//! Engines that operate on names make the calls of fio, on the same files.
+//! Engines that operate on names, and engine splice, make the calls of fio, on the same files.
 
 use super::iotoll::{Folder, PROGRAM, whole};
+use super::like_fio::joined;
 use super::machine::{has, skip};
 use std::process::{Command, Stdio};
 
@@ -44,7 +45,7 @@ fn operations(command: &[&str]) -> (Vec<String>, Folder, String) {
         };
         (of_a_job && thread != first).then(|| format!("{what} {path}"))
     };
-    let mut operations: Vec<String> = trace.lines().filter_map(operation).collect();
+    let mut operations: Vec<String> = joined(&trace).iter().filter_map(|line| operation(line)).collect();
     operations.sort();
     (operations, folder, printed)
 }
@@ -83,4 +84,38 @@ fn folders_are_made_examined_and_removed() {
     ] {
         folder.iotoll(words).run().refused(2, &[says]);
     }
+}
+
+/// The calls that move pages between files and a pipe and succeed: offset, length and what was moved.
+fn through_a_pipe(command: &[&str]) -> Vec<String> {
+    let folder = Folder::with_file("x", 140 << 10);
+    folder.write("job.fio", "[a]\nioengine=splice\nbs=64k\nfilename=x\nrw=write\nsize=128k\n");
+    let traced = ["-f", "-s", "0", "-o", "trace", "-e", "trace=splice"];
+    let output = Command::new("strace").args(traced).args(command).current_dir(folder.path(".")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let call = |line: &str| {
+        let (arguments, moved) = line.split_once(" splice(")?.1.rsplit_once(" = ")?;
+        let words: Vec<&str> = arguments.trim_end().split(", ").collect();
+        let [_, from, _, to, length, _] = words.as_slice() else { return None };
+        Some(format!("{from} {to} {length} {moved}"))
+    };
+    trace.lines().filter_map(call).collect()
+}
+
+#[test]
+fn data_goes_through_a_pipe_as_in_fio() {
+    if !has("fio") || !has("strace") {
+        return skip("data_goes_through_a_pipe_as_in_fio", "no fio or no strace here");
+    }
+    let fio = through_a_pipe(&["fio", "job.fio"]);
+    let ours = through_a_pipe(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"]);
+    let moved =
+        |calls: &[String]| calls.iter().filter_map(|call| call.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>();
+    assert_eq!((moved(&fio), moved(&ours)), (128 << 10, 128 << 10), "{fio:?} {ours:?}");
+    // A buffer that does not begin a page, as fio's, fills a pipe earlier.
+    assert!(
+        ours.len() <= fio.len() && ours.first().is_some_and(|call| call.starts_with("NULL [0]")),
+        "{fio:?} {ours:?}"
+    );
 }

@@ -9,10 +9,10 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, Order, Peer, Size,
-    Target, Verify, VerifyMethod,
+    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, Order,
+    Peer, Size, Target, Verify, VerifyMethod,
 };
-use model::unit::{Bytes, Hertz};
+use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     }
     JobPlan {
         files,
+        cpu: CpuPlan { chunk: Nanos(1000), ..CpuPlan::default() },
         name,
         uri,
         rr_peer,
@@ -104,7 +105,7 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
     open(&Setup { plan, targets: &targets, clock })?(&mut worker)?;
     let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
-    let moves = plan.engine.medium() != Medium::Names;
+    let moves = plan.engine.medium() != Medium::Names && plan.engine != EngineKind::Cpuio;
     let bytes = if moves { counted * BLOCK } else { 0 };
     assert_eq!(live.read(), (counted, bytes), "{}: live and final counts agree", plan.name);
     Ok(worker)
@@ -403,7 +404,11 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
         // An exchange sends and receives; a random place needs an lseek.
-        let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync].contains(&engine) { 2 } else { 1 };
+        let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync, EngineKind::Splice].contains(&engine) {
+            2
+        } else {
+            1
+        };
         assert!(syscalls <= calls * (counted + 8), "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
 }

@@ -23,7 +23,7 @@ use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::ThreadUsage;
 use model::injected::Injected;
-use model::plan::{Access, Depth, Errors, InjectAt, JobPlan, Medium};
+use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan, Medium};
 use model::unit::{Hertz, Nanos};
 pub use outcome::Written;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ impl Worker {
             drawn: 0,
             complete: false,
             errors: plan.errors.clone(),
-            moves_nothing: plan.engine.medium() == Medium::Names,
+            moves_nothing: plan.engine.medium() == Medium::Names || plan.engine == EngineKind::Cpuio,
             serialized: plan.calls.serialized,
             feed: None,
             helpers: None,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod content;
+mod cpu;
 mod engine;
 mod errors;
 mod files;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calls::{CallPlan, StatCall};
 pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
+pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
@@ -191,6 +193,9 @@ pub struct JobPlan {
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
+    /// How engine `cpuio` uses a CPU.
+    #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
+    pub cpu: CpuPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
     pub mem_copy: PathCopy,
@@ -277,6 +282,7 @@ impl Default for JobPlan {
             path: PathPlan::default(),
             spin_cycles: 0,
             work_steps: 0,
+            cpu: CpuPlan::default(),
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
             rr_peer: None,

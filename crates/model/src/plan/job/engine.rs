@@ -15,6 +15,8 @@ pub enum EngineKind {
     Work,
     /// Copies from and to memory: a storage class memory without its driver.
     Mem,
+    /// Uses a share of a CPU.
+    Cpuio,
     /// Exchanges requests and responses with an echo server.
     Rr,
     /// pread, pwrite.
@@ -29,6 +31,8 @@ pub enum EngineKind {
     Pvsync2,
     /// Copies from and to a mapping of the file.
     Mmap,
+    /// splice, vmsplice.
+    Splice,
     /// io_submit, io_getevents.
     Libaio,
     /// io_uring.
@@ -69,7 +73,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 22] = [
+pub static ENGINES: [Engine; 24] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -95,6 +99,13 @@ pub static ENGINES: [Engine; 22] = [
         kind: EngineKind::Mem,
         name: "mem",
         about: "Copies from and to memory: a pmem device without its driver",
+        medium: Medium::Nothing,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Cpuio,
+        name: "cpuio",
+        about: "Uses a share of a CPU, in chunks that stand for I/Os",
         medium: Medium::Nothing,
         queue: Queue::One,
     },
@@ -144,6 +155,13 @@ pub static ENGINES: [Engine; 22] = [
         kind: EngineKind::Mmap,
         name: "mmap",
         about: "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Splice,
+        name: "splice",
+        about: "Calls splice and vmsplice: the data goes through a pipe",
         medium: Medium::Files,
         queue: Queue::One,
     },

@@ -32,6 +32,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
     warnings.extend(names::one_request_each(&mut draft));
+    burns_in_chunks(&mut draft.job);
     let complaint = server(&draft)
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
@@ -115,14 +116,29 @@ fn two_rates(draft: &Draft) -> Option<Complaint> {
 
 /// Without a given cost, these engines would silently cost nothing.
 fn known_cost(draft: &Draft) -> Option<Complaint> {
+    if draft.job.engine == EngineKind::Cpuio && draft.job.duration.runtime == Nanos(0) {
+        return Some(("runtime", "ioengine=cpuio ends by time alone; add one, for example runtime=10s".to_owned()));
+    }
     let option = match draft.job.engine {
         EngineKind::Spin => "spin_cycles",
         EngineKind::Work => "work_steps",
+        EngineKind::Cpuio => "cpuload",
         _ => return None,
     };
-    let reason =
-        || format!("ioengine={} needs a cost for each I/O, for example {option}=1000", draft.job.engine.name());
+    let reason = || match draft.job.engine {
+        EngineKind::Cpuio => "ioengine=cpuio needs a share of the CPU, for example cpuload=50".to_owned(),
+        engine => format!("ioengine={} needs a cost for each I/O, for example {option}=1000", engine.name()),
+    };
     draft.origin(option).is_none().then(|| (option, reason()))
+}
+
+/// Time ends a job that only uses a CPU, and its pauses make its share.
+fn burns_in_chunks(job: &mut JobPlan) {
+    if job.engine == EngineKind::Cpuio {
+        job.duration.time_based = true;
+        job.think_time = job.cpu.pause();
+        job.target.size = Some(Size::Bytes(Bytes(job.largest_block().0.saturating_mul(1 << 20))));
+    }
 }
 
 /// Injected work that no layer executes would silently cost nothing.

@@ -106,7 +106,7 @@ pub(super) fn unlike_fio(job: &JobPlan, passes: bool) -> impl Iterator<Item = St
     let state = (checks && verify.state).then(|| "verify_state_save=1: no state is saved".to_owned());
     let once = (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes)
         .then(|| "verify reads the blocks back once, at the end; fio after each pass over the files".to_owned());
-    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work)
+    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio)
         || job.engine.medium() == Medium::Names;
     let unused = (idle && !job.content.is_default())
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
