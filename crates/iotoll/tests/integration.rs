@@ -42,6 +42,7 @@ mod integration {
     mod json_contract;
     mod layers;
     mod like_fio;
+    mod like_fio_names;
     mod limits;
     mod memory;
     mod option_errors;

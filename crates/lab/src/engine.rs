@@ -3,6 +3,7 @@
 mod allocation;
 mod carrying;
 mod control;
+mod cpuio;
 pub(crate) mod files_in_loop;
 mod immediate;
 mod io_uring;
@@ -11,12 +12,16 @@ mod libaio;
 mod logging;
 mod mem;
 mod mmap;
+mod names;
 mod nbd;
 mod null;
+pub(crate) mod offload;
 pub(crate) mod pacing;
 mod psync;
 mod rr;
+mod serialized;
 mod spin;
+mod splice;
 mod sync;
 mod traits;
 mod vectored;
@@ -53,11 +58,12 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 16] = [
+const TABLE: [(EngineKind, Open); 24] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
+    (EngineKind::Cpuio, cpuio::open),
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
@@ -65,10 +71,17 @@ const TABLE: [(EngineKind, Open); 16] = [
     (EngineKind::Pvsync, vectored::open),
     (EngineKind::Pvsync2, vectored::open),
     (EngineKind::Mmap, mmap::open),
+    (EngineKind::Splice, splice::open),
     (EngineKind::Libaio, libaio::open),
     (EngineKind::IoUring, io_uring::open),
     (EngineKind::Falloc, allocation::open),
     (EngineKind::Ftruncate, allocation::open),
+    (EngineKind::Filecreate, names::open),
+    (EngineKind::Filestat, names::open),
+    (EngineKind::Filedelete, names::open),
+    (EngineKind::Dircreate, names::open),
+    (EngineKind::Dirstat, names::open),
+    (EngineKind::Dirdelete, names::open),
     (EngineKind::Nbd, nbd::open),
 ];
 
@@ -79,7 +92,7 @@ const TABLE: [(EngineKind, Open); 16] = [
 /// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let span = match plan.engine.medium() {
-        Medium::Files => return target::prepare(plan, copy, created, progress),
+        Medium::Files | Medium::Names => return target::prepare(plan, copy, created, progress),
         Medium::Remote => nbd::span(plan, copy)?,
         Medium::Nothing => {
             let length = match plan.target.size {
@@ -97,6 +110,9 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
 pub fn open(setup: &Setup) -> Result<OpenEngine> {
+    if setup.plan.calls.offloaded {
+        return offload::open(setup);
+    }
     let row = TABLE.iter().find(|(kind, _)| *kind == setup.plan.engine);
     let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
     open(setup)

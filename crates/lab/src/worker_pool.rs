@@ -197,9 +197,10 @@ impl WorkerPool {
         let thread = thread.spawn(move || {
             let ready = tell.clone();
             worker.reads_usage = true;
-            worker.at_start(move || {
+            worker.at_start(move |helpers| {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
+                    clocks.extend(helpers);
                 }
                 let _ = ready.send(News::Ready);
                 begin.pass();
@@ -210,14 +211,14 @@ impl WorkerPool {
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
-            let ended = sys::clock::own_thread_nanos();
+            let ended = worker.all_nanos();
             let usage_end = thread_usage::own();
             let failed = outcome.as_ref().err().map(ToString::to_string);
             let goes_on = matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_)));
             worker.leave();
             let _ = tell.send(News::Ended(job, outcome));
             release.pass();
-            let thread_nanos = Nanos(ended).since(worker.thread_begin);
+            let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
             let errors = match (&failed, goes_on) {
                 (None, _) => 0,

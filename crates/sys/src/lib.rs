@@ -25,4 +25,5 @@ pub mod send_batch;
 pub mod shared_copy;
 pub mod shared_words;
 pub mod socket;
+pub mod splice_pipe;
 pub mod uring;

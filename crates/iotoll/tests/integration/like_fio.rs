@@ -280,7 +280,7 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
 }
 
 /// Lines of strace in which each call is whole: it cuts a call in two where another thread's call ends in between.
-fn joined(trace: &str) -> Vec<String> {
+pub(super) fn joined(trace: &str) -> Vec<String> {
     const CUT: &str = " <unfinished ...>";
     let mut begun: Vec<(&str, &str)> = Vec::new();
     let mut lines = Vec::new();

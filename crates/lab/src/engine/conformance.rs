@@ -9,10 +9,10 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify,
-    VerifyMethod,
+    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, Order,
+    Peer, Size, Target, Verify, VerifyMethod,
 };
-use model::unit::{Bytes, Hertz};
+use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,7 +30,14 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     let name = format!("{engine:?}");
     let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
     let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
+    let mut files = FilePlan::default();
+    if engine.medium() == Medium::Names {
+        // One operation for each file.
+        files.count = Some(BLOCKS as u32);
+    }
     JobPlan {
+        files,
+        cpu: CpuPlan { chunk: Nanos(1000), ..CpuPlan::default() },
         name,
         uri,
         rr_peer,
@@ -98,7 +105,9 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
     open(&Setup { plan, targets: &targets, clock })?(&mut worker)?;
     let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
-    assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
+    let moves = plan.engine.medium() != Medium::Names && plan.engine != EngineKind::Cpuio;
+    let bytes = if moves { counted * BLOCK } else { 0 };
+    assert_eq!(live.read(), (counted, bytes), "{}: live and final counts agree", plan.name);
     Ok(worker)
 }
 
@@ -119,13 +128,21 @@ fn every_engine_does_exactly_the_requested_ios() {
             if access != Access::Write && engine.medium() == Medium::Files && !moves_data(engine) {
                 continue;
             }
+            if engine.medium() == Medium::Names {
+                if access == Access::Trim {
+                    continue;
+                }
+                // A pass uses some of them up.
+                std::fs::remove_dir_all(directory).unwrap();
+                std::fs::create_dir(directory).unwrap();
+            }
             let worker = run(&job(engine, directory, access)).unwrap();
             let counts = worker.ledger.kinds.each_ref().map(|kind| kind.latency.total());
             assert_eq!(counts, kinds, "{engine:?} {access:?}");
             assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
             // A mapping is accessed without calls.
             let calls = engine.medium() == Medium::Files && access != Access::Trim && engine != EngineKind::Mmap;
-            let makes_calls = engine.medium() == Medium::Remote || calls;
+            let makes_calls = matches!(engine.medium(), Medium::Remote | Medium::Names) || calls;
             assert!(!makes_calls || worker.syscalls.unwrap() > 0, "{engine:?} counts its system calls");
         }
     });
@@ -150,6 +167,55 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
             let counts_calls = engine != EngineKind::IoUring || !calls.submission_thread;
             assert_eq!(worker.syscalls.is_some(), counts_calls, "{engine:?} {calls:?}");
         }
+    }
+}
+
+#[test]
+fn threads_of_a_job_do_exactly_its_ios() {
+    each_engine(|engine, directory| {
+        let shares = matches!(engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
+        if !shares && !matches!(engine.medium(), Medium::Files | Medium::Names) {
+            return;
+        }
+        let mut plan = job(engine, directory, Access::Write);
+        plan.calls.offloaded = true;
+        plan.calls.serialized = true;
+        let worker = run(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds[1].latency.total(), BLOCKS, "{engine:?}");
+        assert!(worker.all_nanos() > worker.thread_begin);
+        if moves_data(engine) {
+            let bytes = std::fs::read(directory.join(format!("{}.0.0", plan.name))).unwrap();
+            assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
+        }
+    });
+}
+
+#[test]
+fn an_error_of_a_thread_ends_the_job_with_its_reason() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let mut plan = job(EngineKind::Psync, directory.path(), Access::Read);
+    plan.calls.offloaded = true;
+    let created = Created::default();
+    let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
+    std::fs::File::options().write(true).open(&targets[0].path).unwrap().set_len(BLOCK).unwrap();
+    let source = RequestSource::new(&plan, &[targets[0].span], 0).unwrap();
+    let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
+    let error = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap()(&mut worker).unwrap_err();
+    assert!(error.to_string().contains("the file ends before"), "{error}");
+}
+
+#[test]
+fn overlapping_ios_wait_for_each_other_in_every_queue() {
+    for engine in [EngineKind::Null, EngineKind::Libaio, EngineKind::IoUring] {
+        let directory = tempfile::tempdir_in(".").unwrap();
+        let mut plan = job(engine, directory.path(), Access::ReadWrite);
+        (plan.calls.serialized, plan.no_random_map, plan.duration.number_ios) = (true, true, Some(500));
+        (plan.target.size, plan.duration.loops) = (Some(Size::Bytes(Bytes(4 * BLOCK))), 1000);
+        plan.duration.time_based = false;
+        plan.duration.io_size = Some(Size::Bytes(Bytes(500 * BLOCK)));
+        let worker = run(&plan).unwrap();
+        let ios: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+        assert!(ios >= 500, "{engine:?}: {ios}");
     }
 }
 
@@ -186,6 +252,11 @@ fn every_engine_syncs_when_asked() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Write);
         (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
+        if engine.medium() == Medium::Names {
+            // There is no data.
+            assert_eq!(run(&plan).unwrap().ledger.syncs, 0, "{engine:?}");
+            return;
+        }
         // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().ledger.syncs, 3 + 1, "{engine:?}");
     });
@@ -229,6 +300,37 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
 }
 
 #[test]
+fn operations_on_names_leave_what_they_say() {
+    each_engine(|engine, directory| {
+        if engine.medium() != Medium::Names {
+            return;
+        }
+        let mut plan = job(engine, directory, Access::Read);
+        plan.files.each = Some(FileSize { least: Bytes(512), most: Bytes(512) });
+        run(&plan).unwrap();
+        let left = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+        let left: Vec<_> = left.collect();
+        let removes = matches!(engine, EngineKind::Filedelete | EngineKind::Dirdelete);
+        assert_eq!(left.len() as u64, if removes { 0 } else { BLOCKS }, "{engine:?}");
+        assert!(left.iter().all(|one| one.is_dir() == engine.is_about_folders()), "{engine:?}");
+        let bytes: u64 = left.iter().filter(|one| one.is_file()).map(|one| one.len()).sum();
+        assert_eq!(bytes, if engine == EngineKind::Filestat { 512 * BLOCKS } else { 0 }, "{engine:?}");
+        // What is there is neither made nor removed.
+        if engine.makes_names() {
+            let again = run(&plan).err().unwrap().to_string();
+            assert!(again.contains("is there already"), "{again}");
+        }
+        if removes {
+            plan.target.files = vec!["theirs".to_owned()];
+            let theirs = directory.join("theirs");
+            std::fs::write(&theirs, "x").unwrap();
+            let kept = run(&plan).err().unwrap().to_string();
+            assert!(kept.contains("is not iotoll's") && theirs.exists(), "{kept}");
+        }
+    });
+}
+
+#[test]
 fn written_data_is_in_the_file() {
     each_engine(|engine, directory| {
         if !moves_data(engine) {
@@ -246,7 +348,8 @@ fn written_data_is_in_the_file() {
 #[test]
 fn every_engine_reads_back_what_it_wrote() {
     each_engine(|engine, directory| {
-        if engine.medium() == Medium::Nothing || engine.medium() == Medium::Files && !moves_data(engine) {
+        let idle = matches!(engine.medium(), Medium::Nothing | Medium::Names);
+        if idle || engine.medium() == Medium::Files && !moves_data(engine) {
             return;
         }
         let verify = Verify { method: Some(VerifyMethod::Crc32c), interval: Some(Bytes(512)), ..Verify::default() };
@@ -276,6 +379,9 @@ fn every_engine_reads_back_what_it_wrote() {
 #[test]
 fn a_ramp_leaves_no_trace_in_the_results() {
     each_engine(|engine, directory| {
+        if engine.uses_up_names() || engine.makes_names() {
+            return;
+        }
         let access = if engine.medium() == Medium::Files && !moves_data(engine) { Access::Write } else { Access::Read };
         let mut plan = job(engine, directory, access);
         plan.duration.time_based = true;
@@ -298,7 +404,11 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
         // An exchange sends and receives; a random place needs an lseek.
-        let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync].contains(&engine) { 2 } else { 1 };
+        let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync, EngineKind::Splice].contains(&engine) {
+            2
+        } else {
+            1
+        };
         assert!(syscalls <= calls * (counted + 8), "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
 }

@@ -5,14 +5,15 @@
 //! separately for each engine, so nothing in them is called through a pointer.
 
 mod interludes;
+mod offloaded;
 mod outcome;
 mod step;
+mod wrapped;
 
-use super::carrying::Carrying;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
-use super::logging::Logging;
+use super::offload::{Feed, Pool};
 use super::pacing::{FlowShare, Pacing};
 use super::traits::{Perform, Queue};
 use crate::error::Result;
@@ -22,14 +23,14 @@ use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::ThreadUsage;
 use model::injected::Injected;
-use model::plan::{Access, Depth, Errors, InjectAt, JobPlan};
+use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan, Medium};
 use model::unit::{Hertz, Nanos};
 pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
 use step::Next;
 use sys::burner::Burner;
-use sys::clock::ticks;
+use sys::clock::{ThreadClock, ticks};
 
 /// One copy of a job, ready to run.
 pub struct Worker {
@@ -40,7 +41,7 @@ pub struct Worker {
     control: Arc<Control>,
     clock: Hertz,
     start_delay: Duration,
-    at_start: Option<Box<dyn FnOnce() + Send>>,
+    at_start: Option<AtStart>,
     /// Requests that can be issued without another look at the limits of the job.
     sure: u64,
     /// Requests that are left beyond those.
@@ -81,6 +82,14 @@ pub struct Worker {
     complete: bool,
     /// Errors that do not end the job.
     errors: Errors,
+    /// An I/O that moved nothing succeeded.
+    moves_nothing: bool,
+    /// I/Os in flight that overlap wait for each other.
+    serialized: bool,
+    /// Where its requests come from, if it performs those of a job.
+    feed: Option<Box<Feed>>,
+    /// The threads that perform its I/Os, if it does not itself.
+    helpers: Option<Arc<Pool>>,
     /// Writes that failed, and the first error, if they did not end the job.
     failed_writes: Vec<(u32, u64)>,
     pub first_error: Option<String>,
@@ -95,6 +104,9 @@ pub struct Worker {
     pub syscalls: Option<u64>,
     syscalls_before: Option<u64>,
 }
+
+/// What to do when the engine is ready, with the threads that perform its I/Os.
+type AtStart = Box<dyn FnOnce(&[(u32, ThreadClock)]) + Send>;
 
 /// One I/O in flight.
 #[derive(Clone, Copy)]
@@ -156,6 +168,10 @@ impl Worker {
             drawn: 0,
             complete: false,
             errors: plan.errors.clone(),
+            moves_nothing: plan.engine.medium() == Medium::Names || plan.engine == EngineKind::Cpuio,
+            serialized: plan.calls.serialized,
+            feed: None,
+            helpers: None,
             failed_writes: Vec::new(),
             first_error: None,
             thread_begin: Nanos(0),
@@ -186,7 +202,7 @@ impl Worker {
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
-    pub fn at_start(&mut self, action: impl FnOnce() + Send + 'static) {
+    pub fn at_start(&mut self, action: impl FnOnce(&[(u32, ThreadClock)]) + Send + 'static) {
         self.at_start = Some(Box::new(action));
     }
 
@@ -211,7 +227,7 @@ impl Worker {
     fn begin(&mut self) -> u64 {
         self.calibrate();
         if let Some(action) = self.at_start.take() {
-            action();
+            action(self.clocks_of_helpers());
         }
         self.control.pause(self.start_delay);
         let now = ticks();
@@ -234,39 +250,11 @@ impl Worker {
         if self.reads_usage {
             self.usage_begin = thread_usage::own();
         }
-        self.thread_begin = Nanos(sys::clock::own_thread_nanos());
+        self.thread_begin = self.all_nanos();
     }
 
     fn deadline(&self, begin: u64) -> u64 {
         if self.runtime_ticks == 0 { u64::MAX } else { begin.saturating_add(self.runtime_ticks) }
-    }
-
-    /// Runs with an engine that performs each request at once.
-    ///
-    /// # Errors
-    /// The first request that fails ends the job.
-    pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = match self.log.take() {
-            None => self.direct_with_payload(engine),
-            Some(mut log) => {
-                let outcome = self.direct_with_payload(&mut Logging::new(engine, &mut log, 0));
-                self.log = Some(log);
-                outcome
-            }
-        };
-        let outcome = outcome.or_else(|error| self.filled(error));
-        self.syscalls = self.since_counting(engine.syscalls());
-        outcome
-    }
-
-    fn direct_with_payload<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        match self.payload.take() {
-            None => self.direct_loop(engine),
-            Some(mut payload) => {
-                let outcome = self.direct_loop(&mut Carrying::new(engine, &mut payload, 0));
-                self.put_back(payload, outcome)
-            }
-        }
     }
 
     fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
@@ -329,34 +317,6 @@ impl Worker {
     /// The handle to stop it.
     pub fn control(&self) -> Arc<Control> {
         self.control.clone()
-    }
-
-    /// Runs with an engine that has several requests in flight.
-    ///
-    /// # Errors
-    /// The first request that fails ends the job, after the I/Os in flight.
-    pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = match self.log.take() {
-            None => self.queued_with_payload(engine),
-            Some(mut log) => {
-                let outcome = self.queued_with_payload(&mut Logging::new(engine, &mut log, self.depth.in_flight));
-                self.log = Some(log);
-                outcome
-            }
-        };
-        let outcome = outcome.or_else(|error| self.filled(error));
-        self.syscalls = self.since_counting(engine.syscalls());
-        outcome
-    }
-
-    fn queued_with_payload<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        match self.payload.take() {
-            None => self.queued_loop(engine),
-            Some(mut payload) => {
-                let outcome = self.queued_loop(&mut Carrying::new(engine, &mut payload, self.depth.in_flight));
-                self.put_back(payload, outcome)
-            }
-        }
     }
 
     fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {

@@ -3,6 +3,7 @@
 mod created;
 mod device;
 mod layout;
+mod named;
 mod names;
 mod opening;
 mod region;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::guardian::UndoGuard;
 use crate::guardian::file_identity::Identity;
 use crate::guardian::undo::Made;
-use model::plan::{Access, JobPlan};
+use model::plan::{Access, JobPlan, Medium};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -69,7 +70,11 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
     for (number, path) in (0..).zip(paths) {
         names::refuse_files_of_the_kernel(plan, &path)?;
         created.make_folders(&path)?;
-        targets.push(prepare_one(plan, path, Share { copy, number, count }, created, progress)?);
+        let share = Share { copy, number, count };
+        targets.push(match plan.engine.medium() {
+            Medium::Names => named::prepare_name(plan, path, share, created, progress)?,
+            _ => prepare_one(plan, path, share, created, progress)?,
+        });
     }
     Ok(targets)
 }
@@ -203,8 +208,10 @@ fn writes(plan: &JobPlan) -> bool {
     plan.access.changes()
 }
 
+/// Whether it reads data.
 fn reads(plan: &JobPlan) -> bool {
-    matches!(plan.access, Access::Read | Access::ReadWrite)
+    matches!(plan.access, Access::Read | Access::ReadWrite) && plan.engine.medium() != Medium::Names
 }
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod content;
+mod cpu;
 mod engine;
 mod errors;
 mod files;
@@ -21,8 +22,9 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-pub use calls::CallPlan;
+pub use calls::{CallPlan, StatCall};
 pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
+pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
@@ -58,6 +60,18 @@ impl Plan {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
             let name = &job.name;
+            if job.engine.makes_names() || job.engine.uses_up_names() {
+                let engine = job.engine.name();
+                return Some(format!(
+                    "job '{name}': ioengine={engine} can be measured once: a second pass over its files finds them made or removed; \
+                     measure it by iotoll run"
+                ));
+            }
+            if job.calls.offloaded {
+                return Some(format!(
+                    "job '{name}': io_submit_mode=offload starts threads that do not take turns; measure it by iotoll run"
+                ));
+            }
             let turns = job.together.first_option().map(|option| {
                 format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
             });
@@ -195,6 +209,9 @@ pub struct JobPlan {
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
+    /// How engine `cpuio` uses a CPU.
+    #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
+    pub cpu: CpuPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
     pub mem_copy: PathCopy,
@@ -283,6 +300,7 @@ impl Default for JobPlan {
             path: PathPlan::default(),
             spin_cycles: 0,
             work_steps: 0,
+            cpu: CpuPlan::default(),
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
             rr_peer: None,

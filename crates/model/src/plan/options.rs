@@ -280,10 +280,10 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
         return value::choice(text);
     }
     let near = match text {
-        "posixaio" => "; libaio and io_uring come nearest",
+        // glibc's threads do it: no thread of the job would have their CPU time.
+        "posixaio" => "; ioengine=psync with io_submit_mode=offload comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
         "net" | "netsplice" => "; rr comes nearest",
-        "cpuio" => "; spin comes nearest",
         _ => "",
     };
     let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));

@@ -119,6 +119,9 @@ impl Worker {
             let due = replaying.step(now);
             return self.next_replayed(due, now);
         }
+        if self.feed.is_some() {
+            return self.fed(now);
+        }
         if self.manners.held.is_none() {
             match self.manners.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,

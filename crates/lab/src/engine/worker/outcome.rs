@@ -91,10 +91,18 @@ impl Worker {
         Error::job(&self.job, "submitting I/O", error)
     }
 
-    /// An I/O failed: ends the job, unless its options say that it goes on.
+    /// An I/O moved nothing, or failed: that ends the job, unless its options say that it goes on.
     #[cold]
     pub(super) fn failed(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
         const EIO: u16 = 5;
+        if result == 0 && self.moves_nothing {
+            self.ledger.count(request.kind, 0, 0, latency);
+            return Ok(0);
+        }
+        if let Some(feed) = &mut self.feed {
+            feed.failed(result);
+            return Ok(0);
+        }
         let number = u16::try_from(-result).unwrap_or(0);
         let (ignored, goes_on) = match request.kind {
             Kind::Read => (&self.errors.ignored.read, self.errors.goes_on.after_reads()),
@@ -114,6 +122,10 @@ impl Worker {
 
     fn request_failed(&self, request: &Request, result: i32) -> Error {
         let verb = ["read", "write", "trim"][request.kind as usize];
+        if self.moves_nothing {
+            let what = format!("the operation on file {}", request.file);
+            return Error::job(&self.job, what, io::Error::from_raw_os_error(-result));
+        }
         let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
         let error = match result {
             0 => io::Error::new(

@@ -133,7 +133,7 @@ impl Member {
             let leads = self.meet();
             let before = if leads { counters::read(proof, file) } else { Default::default() };
             let (barrier, alone) = (self.barrier.clone(), self.alone);
-            worker.at_start(move || {
+            worker.at_start(move |_| {
                 if alone || barrier.wait().is_leader() {
                     mark_begin();
                 }

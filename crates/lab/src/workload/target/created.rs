@@ -64,6 +64,20 @@ impl Created {
         self.note_created(path, How::by_job(), held)
     }
 
+    /// Makes a folder that stands for a file of a job.
+    pub(super) fn make_folder(&self, path: &Path) -> Result<()> {
+        self.will_make_folder(path)?;
+        fs::create_dir(path).map_err(|error| Error::file(path, "making the folder", error))
+    }
+
+    /// Registers a folder that stands for a file of a job, before it is made.
+    pub(super) fn will_make_folder(&self, path: &Path) -> Result<()> {
+        let made = How::soon();
+        let held = self.guardian.add(Undo::RemoveFolder { path: absolute(path)?, made })?;
+        self.made().created.insert(path.to_owned(), (made, held));
+        Ok(())
+    }
+
     /// The file is removed when the run ends, if the run made it.
     pub(super) fn will_unlink(&self, path: &Path) {
         self.made().unlinked.insert(path.to_owned());
@@ -156,11 +170,11 @@ impl Created {
     }
 }
 
-/// Removes files that were made, but for what has become somebody else's.
+/// Removes files and empty folders that were made, but for what has become somebody else's.
 fn remove(created: BTreeMap<PathBuf, (How, UndoGuard)>) {
     for (path, (file, _held)) in created {
         if file.lies_at(&path) {
-            let _ = fs::remove_file(path);
+            let _ = if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
         }
     }
 }

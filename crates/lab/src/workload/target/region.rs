@@ -31,7 +31,7 @@ impl Share {
 
     /// The size of this file, of a job with `filesize`: within a range, whole blocks above the smallest size, the same in
     /// each run.
-    fn within(self, size: FileSize, plan: &JobPlan, block: u64) -> u64 {
+    pub(super) fn within(self, size: FileSize, plan: &JobPlan, block: u64) -> u64 {
         let (least, most) = (size.least.0, size.most.0);
         let mut state = plan.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
         for byte in plan.name.bytes() {

@@ -15,6 +15,8 @@ pub enum EngineKind {
     Work,
     /// Copies from and to memory: a storage class memory without its driver.
     Mem,
+    /// Uses a share of a CPU.
+    Cpuio,
     /// Exchanges requests and responses with an echo server.
     Rr,
     /// pread, pwrite.
@@ -29,6 +31,8 @@ pub enum EngineKind {
     Pvsync2,
     /// Copies from and to a mapping of the file.
     Mmap,
+    /// splice, vmsplice.
+    Splice,
     /// io_submit, io_getevents.
     Libaio,
     /// io_uring.
@@ -37,6 +41,18 @@ pub enum EngineKind {
     Falloc,
     /// ftruncate in place of data.
     Ftruncate,
+    /// Creates each file.
+    Filecreate,
+    /// Asks for the metadata of each file.
+    Filestat,
+    /// Removes each file.
+    Filedelete,
+    /// Creates each folder.
+    Dircreate,
+    /// Asks for the metadata of each folder.
+    Dirstat,
+    /// Removes each folder.
+    Dirdelete,
     /// A remote export, over the Network Block Device protocol.
     Nbd,
 }
@@ -57,7 +73,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 16] = [
+pub static ENGINES: [Engine; 24] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -83,6 +99,13 @@ pub static ENGINES: [Engine; 16] = [
         kind: EngineKind::Mem,
         name: "mem",
         about: "Copies from and to memory: a pmem device without its driver",
+        medium: Medium::Nothing,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Cpuio,
+        name: "cpuio",
+        about: "Uses a share of a CPU, in chunks that stand for I/Os",
         medium: Medium::Nothing,
         queue: Queue::One,
     },
@@ -136,6 +159,13 @@ pub static ENGINES: [Engine; 16] = [
         queue: Queue::One,
     },
     Engine {
+        kind: EngineKind::Splice,
+        name: "splice",
+        about: "Calls splice and vmsplice: the data goes through a pipe",
+        medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
         kind: EngineKind::Libaio,
         name: "libaio",
         about: "Calls io_submit and io_getevents",
@@ -161,6 +191,48 @@ pub static ENGINES: [Engine; 16] = [
         name: "ftruncate",
         about: "Calls ftruncate to the offset of each block",
         medium: Medium::Files,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Filecreate,
+        name: "filecreate",
+        about: "Creates a file for each I/O, and closes it",
+        medium: Medium::Names,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Filestat,
+        name: "filestat",
+        about: "Asks for the metadata of a file for each I/O",
+        medium: Medium::Names,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Filedelete,
+        name: "filedelete",
+        about: "Removes a file for each I/O",
+        medium: Medium::Names,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Dircreate,
+        name: "dircreate",
+        about: "Creates a folder for each I/O",
+        medium: Medium::Names,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Dirstat,
+        name: "dirstat",
+        about: "Asks for the metadata of a folder for each I/O",
+        medium: Medium::Names,
+        queue: Queue::One,
+    },
+    Engine {
+        kind: EngineKind::Dirdelete,
+        name: "dirdelete",
+        about: "Removes a folder for each I/O",
+        medium: Medium::Names,
         queue: Queue::One,
     },
     Engine {
@@ -193,6 +265,21 @@ impl EngineKind {
         self.row().queue
     }
 
+    /// Whether a second pass over the same names fails: they are used up.
+    pub fn uses_up_names(self) -> bool {
+        matches!(self, Self::Filedelete | Self::Dircreate | Self::Dirdelete)
+    }
+
+    /// Whether its names are folders.
+    pub fn is_about_folders(self) -> bool {
+        matches!(self, Self::Dircreate | Self::Dirstat | Self::Dirdelete)
+    }
+
+    /// Whether it makes its names, which are not there before.
+    pub fn makes_names(self) -> bool {
+        matches!(self, Self::Filecreate | Self::Dircreate)
+    }
+
     fn row(self) -> &'static Engine {
         // Unreachable fallback: a test checks that every engine has a row.
         let [first, ..] = &ENGINES;
@@ -205,6 +292,8 @@ impl EngineKind {
 pub enum Medium {
     /// Files or devices, which have a size.
     Files,
+    /// Names in folders: one operation is an I/O, and no data is moved.
+    Names,
     /// An export of a server, which has a size too.
     Remote,
     /// Nothing: the job must give a size.

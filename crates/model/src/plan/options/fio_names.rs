@@ -59,13 +59,13 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "an option of engine cpuio; ioengine=spin uses a CPU",
-        names: &["cpuchunks", "cpuload", "cpumode", "exit_on_io_done"],
+        why: "an engine cpuio ends by its runtime; exitall in the section of the other job ends it too",
+        names: &["exit_on_io_done"],
     },
     Refused {
         effect: Effect::Work,
         why: "an option of engines for special devices or calls, which iotoll does not have",
-        names: &["cmd_type", "donorname", "inplace", "skip_bad", "stat_type", "thp"],
+        names: &["cmd_type", "donorname", "inplace", "skip_bad", "thp"],
     },
     Refused {
         effect: Effect::Work,

@@ -4,6 +4,8 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod names;
+mod offloaded;
 mod replayed;
 mod requests;
 mod verified;
@@ -30,6 +32,8 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
+    warnings.extend(names::one_request_each(&mut draft));
+    burns_in_chunks(&mut draft.job);
     let complaint = server(&draft)
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
@@ -37,6 +41,8 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
+        .or_else(|| names::complaint(&draft.job))
+        .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
         .or_else(|| requests::zones(&draft.job))
@@ -113,14 +119,29 @@ fn two_rates(draft: &Draft) -> Option<Complaint> {
 
 /// Without a given cost, these engines would silently cost nothing.
 fn known_cost(draft: &Draft) -> Option<Complaint> {
+    if draft.job.engine == EngineKind::Cpuio && draft.job.duration.runtime == Nanos(0) {
+        return Some(("runtime", "ioengine=cpuio ends by time alone; add one, for example runtime=10s".to_owned()));
+    }
     let option = match draft.job.engine {
         EngineKind::Spin => "spin_cycles",
         EngineKind::Work => "work_steps",
+        EngineKind::Cpuio => "cpuload",
         _ => return None,
     };
-    let reason =
-        || format!("ioengine={} needs a cost for each I/O, for example {option}=1000", draft.job.engine.name());
+    let reason = || match draft.job.engine {
+        EngineKind::Cpuio => "ioengine=cpuio needs a share of the CPU, for example cpuload=50".to_owned(),
+        engine => format!("ioengine={} needs a cost for each I/O, for example {option}=1000", engine.name()),
+    };
     draft.origin(option).is_none().then(|| (option, reason()))
+}
+
+/// Time ends a job that only uses a CPU, and its pauses make its share.
+fn burns_in_chunks(job: &mut JobPlan) {
+    if job.engine == EngineKind::Cpuio {
+        job.duration.time_based = true;
+        job.think_time = job.cpu.pause();
+        job.target.size = Some(Size::Bytes(Bytes(job.largest_block().0.saturating_mul(1 << 20))));
+    }
 }
 
 /// Injected work that no layer executes would silently cost nothing.
@@ -168,6 +189,9 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
 
 /// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
+    if job.engine.medium() == Medium::Names {
+        return None;
+    }
     let of_one_file = match (job.files.each, job.target.size) {
         (Some(each), _) => each.most.0,
         (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,
@@ -245,7 +269,8 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
 fn single_queue(job: &mut JobPlan) -> Option<Warning> {
-    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
+    // Each thread of an offloaded job has its own engine.
+    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 || job.calls.offloaded {
         return None;
     }
     let asked = std::mem::replace(&mut job.depth.in_flight, 1);

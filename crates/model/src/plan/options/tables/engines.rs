@@ -1,7 +1,7 @@
 //! The options of single engines but nbd, and of injected work.
 
-use super::{MANY, MANY_64};
-use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer};
+use super::{MANY, MANY_64, one_of};
+use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer, StatCall};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Seconds;
 use crate::plan::value::{LARGEST_CPU, Wrong, choice, list_words, typed, word};
@@ -117,6 +117,18 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
     JobOption {
+        name: "stat_type",
+        help: "The system call that asks for metadata",
+        default: Default::Value("stat"),
+        engines: &[EngineKind::Filestat, EngineKind::Dirstat],
+        role: Role::Work,
+        example: "statx",
+        bad_example: "fstat",
+        get: |job| Some(word(job.calls.stat).to_owned()),
+        set: Choice(list_words::<StatCall>, |draft, text| choice(text).map(|call| draft.job.calls.stat = call)),
+        ..PLAIN
+    },
+    JobOption {
         name: "spin_cycles",
         help: "Burn this many ticks of the time-stamp counter for each I/O",
         default: Default::Required,
@@ -126,6 +138,52 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "-1",
         get: |job| Some(job.spin_cycles.to_string()),
         set: Number("cycles", 0..=MANY_64, |draft, cycles| draft.job.spin_cycles = cycles),
+        ..PLAIN
+    },
+    JobOption {
+        name: "cpuload",
+        help: "Use this percentage of a CPU",
+        default: Default::Required,
+        engines: &[EngineKind::Cpuio],
+        role: Role::Work,
+        example: "50",
+        bad_example: "half",
+        get: |job| Some(job.cpu.load.to_string()),
+        // As in fio, more than all is all.
+        set: Number("percent", 1..=MANY_64, |draft, percent| {
+            draft.job.cpu.load = u8::try_from(percent.min(100)).unwrap_or(100);
+        }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "cpuchunks",
+        help: "Use the CPU for this many microseconds at a time: each counts as an I/O",
+        default: Default::Value("50000"),
+        engines: &[EngineKind::Cpuio],
+        role: Role::Work,
+        example: "10000",
+        bad_example: "-1",
+        get: |job| Some((job.cpu.chunk.0 / 1000).to_string()),
+        set: Number("microseconds", 1..=MANY_64, |draft, micros| draft.job.cpu.chunk = Nanos(micros * 1000)),
+        ..PLAIN
+    },
+    JobOption {
+        name: "cpumode",
+        help: "What the CPU does: it waits for the clock, or sorts numbers",
+        default: Default::Value("noop"),
+        engines: &[EngineKind::Cpuio],
+        role: Role::Work,
+        example: "qsort",
+        bad_example: "sleep",
+        get: |job| Some(if job.cpu.sorts { "qsort" } else { "noop" }.to_owned()),
+        set: Choice(
+            || "noop, qsort".to_owned(),
+            |draft, text| {
+                one_of(text, &["noop", "qsort"])?;
+                draft.job.cpu.sorts = text == "qsort";
+                Ok(())
+            },
+        ),
         ..PLAIN
     },
     JobOption {

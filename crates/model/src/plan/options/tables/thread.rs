@@ -163,24 +163,31 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "io_submit_mode",
-        help: "Accepted without effect: the thread of the job submits its I/Os itself. offload is refused",
-        default: Default::Words("inline"),
-        role: Role::Nothing,
-        example: "inline",
-        bad_example: "offload",
-        get: |_| None,
-        set: Choice(|| "inline".to_owned(), |_, text| one_of(text, &["inline"])),
+        help: "Who performs the I/Os: the thread of the job, or as many threads of its own as iodepth (offload), each one I/O at a time",
+        default: Default::Value("inline"),
+        role: Role::Work,
+        example: "offload",
+        bad_example: "elsewhere",
+        get: |job| Some(if job.calls.offloaded { "offload" } else { "inline" }.to_owned()),
+        set: Choice(
+            || "inline, offload".to_owned(),
+            |draft, text| {
+                one_of(text, &["inline", "offload"])?;
+                draft.job.calls.offloaded = text == "offload";
+                Ok(())
+            },
+        ),
         ..PLAIN
     },
     JobOption {
         name: "serialize_overlap",
-        help: "Accepted as 0 without effect: I/Os in flight do not wait for each other. 1 is refused",
-        default: Default::Words("0"),
-        role: Role::Nothing,
-        example: "0",
-        bad_example: "1",
-        get: |_| None,
-        set: Choice(|| "0".to_owned(), |_, text| one_of(text, &["0"])),
+        help: "Let an I/O wait for those in flight that it overlaps, if one of them writes",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "1",
+        bad_example: "2",
+        get: |job| Some(typed::switch(job.calls.serialized)),
+        set: Boolean(|draft, on| draft.job.calls.serialized = on),
         ..PLAIN
     },
     JobOption {

@@ -19,8 +19,7 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     if method == VerifyMethod::Pattern && verify.pattern.is_none() {
         return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
     }
-    let keeps =
-        job.engine.medium() != Medium::Nothing && !matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate);
+    let keeps = holds_data(job.engine.medium()) && !matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate);
     if !keeps && method != VerifyMethod::Null {
         let engine = job.engine.name();
         let why = format!(
@@ -45,6 +44,10 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
         return Some(("openfiles", why.to_owned()));
     }
     header(job, method)
+}
+
+fn holds_data(medium: Medium) -> bool {
+    matches!(medium, Medium::Files | Medium::Remote)
 }
 
 /// Each header, and each place of one, fits into what it covers.
@@ -108,7 +111,8 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     };
     let once =
         (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
-    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
+    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio)
+        || job.engine.medium() == Medium::Names;
     let unused = (idle && !job.content.is_default())
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
     [threads, state, once, unused].into_iter().flatten()
