@@ -141,10 +141,9 @@ impl IoLog {
 
     /// The job has ended.
     pub(crate) fn finish(&mut self, end: u64) {
-        let end = self.full.unwrap_or(end);
-        self.end = end;
-        self.windows.iter_mut().for_each(|windows| windows.finish(end));
-        self.bins.iter_mut().for_each(|bins| bins.finish(end));
+        self.end = self.full.unwrap_or(end);
+        self.windows.iter_mut().for_each(Windows::finish);
+        self.bins.iter_mut().for_each(Bins::finish);
     }
 
     /// Milliseconds from the start to when there was no more room, if that happened.

@@ -333,6 +333,22 @@ fn places(threads: &[Vec<String>]) -> Vec<u64> {
     places
 }
 
+/// Runs a command in a folder under strace with these options: the trace, and what the command printed.
+pub fn under_strace(folder: &Folder, options: &[&str], command: &[&str]) -> (String, String) {
+    let output = Command::new("strace")
+        .args(["-f", "-o", "trace"])
+        .args(options)
+        .args(command)
+        .current_dir(folder.path("."))
+        .env("XDG_STATE_HOME", folder.path("state"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}: {printed}{}", String::from_utf8_lossy(&output.stderr));
+    (String::from_utf8_lossy(&folder.read("trace")).into_owned(), printed)
+}
+
 /// Runs a command under strace in a folder with these files: the calls, and what it printed.
 fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<String>>, String) {
     let folder = Folder::new();
@@ -343,26 +359,8 @@ fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<Stri
         }
     }
     folder.write("job.fio", format!("{job}\n"));
-    let output = Command::new("strace")
-        .args([
-            "-f",
-            "-y",
-            "-s",
-            "0",
-            "-o",
-            "trace",
-            "-e",
-            "trace=pread64,pwrite64,read,write,lseek,fsync,fdatasync,sync_file_range",
-        ])
-        .args(command)
-        .current_dir(folder.path("."))
-        .env("XDG_STATE_HOME", folder.path("state"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command:?} of\n{job}\n{printed}{}", String::from_utf8_lossy(&output.stderr));
-    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let calls_of = "trace=pread64,pwrite64,read,write,lseek,fsync,fdatasync,sync_file_range";
+    let (trace, printed) = under_strace(&folder, &["-y", "-s", "0", "-e", calls_of], command);
     let path = std::fs::canonicalize(folder.path(".")).unwrap();
     (calls(&trace, &path.display().to_string()), printed)
 }
@@ -450,16 +448,7 @@ fn compare(cases: &[Case]) {
 fn opened(command: &[&str], options: &str) -> Vec<String> {
     let folder = Folder::with_file("x", 16 << 10);
     folder.write("job.fio", format!("[a]\nrw=write\nsize=16k\nfilename=x\n{options}\n"));
-    let output = Command::new("strace")
-        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=openat,fadvise64,fcntl,pwrite64"])
-        .args(command)
-        .current_dir(folder.path("."))
-        .env("XDG_STATE_HOME", folder.path("state"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
-    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let (trace, _) = under_strace(&folder, &["-y", "-s", "0", "-e", "trace=openat,fadvise64,fcntl,pwrite64"], command);
     let lines = joined(&trace);
     // The thread that writes, up to its first write.
     let writer = lines.iter().find(|line| line.contains("pwrite64")).and_then(|line| line.split(' ').next()).unwrap();

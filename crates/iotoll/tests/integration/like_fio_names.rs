@@ -1,9 +1,8 @@
 //! Engines that operate on names, and engine splice, make the calls of fio, on the same files.
 
 use super::iotoll::{Folder, PROGRAM, whole};
-use super::like_fio::joined;
+use super::like_fio::{joined, under_strace};
 use super::machine::{has, skip};
-use std::process::{Command, Stdio};
 
 const JOBS: &str = "[global]\nfilesize=4k\nnrfiles=3\n\
     [make]\nioengine=filecreate\ncreate_on_open=1\nopenfiles=1\nfallocate=none\n\
@@ -16,17 +15,8 @@ const JOBS: &str = "[global]\nfilesize=4k\nnrfiles=3\n\
 fn operations(command: &[&str]) -> (Vec<String>, Folder, String) {
     let folder = Folder::new();
     folder.write("job.fio", JOBS);
-    let output = Command::new("strace")
-        .args(["-f", "-s", "300", "-o", "trace", "-e", "trace=open,openat,stat,lstat,newfstatat,statx,unlink,unlinkat"])
-        .args(command)
-        .current_dir(folder.path("."))
-        .env("XDG_STATE_HOME", folder.path("state"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
-    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let calls = "trace=open,openat,stat,lstat,newfstatat,statx,unlink,unlinkat";
+    let (trace, printed) = under_strace(&folder, &["-s", "300", "-e", calls], command);
     let first = trace.split(' ').next().unwrap_or_default().to_owned();
     let operation = |line: &str| {
         let (thread, call) = line.split_once(' ')?;
@@ -90,10 +80,7 @@ fn folders_are_made_examined_and_removed() {
 fn through_a_pipe(command: &[&str]) -> Vec<String> {
     let folder = Folder::with_file("x", 140 << 10);
     folder.write("job.fio", "[a]\nioengine=splice\nbs=64k\nfilename=x\nrw=write\nsize=128k\n");
-    let traced = ["-f", "-s", "0", "-o", "trace", "-e", "trace=splice"];
-    let output = Command::new("strace").args(traced).args(command).current_dir(folder.path(".")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let (trace, _) = under_strace(&folder, &["-s", "0", "-e", "trace=splice"], command);
     let call = |line: &str| {
         let (arguments, moved) = line.split_once(" splice(")?.1.rsplit_once(" = ")?;
         let words: Vec<&str> = arguments.trim_end().split(", ").collect();

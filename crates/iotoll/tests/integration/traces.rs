@@ -1,23 +1,16 @@
 //! Traces: fio replays ours with the same calls, and we replay fio's.
 
 use super::iotoll::{Folder, PROGRAM, whole};
+use super::like_fio::under_strace;
 use super::machine::{has, skip};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const WRITES_AND_READS: &str = "--name=x --size=32k --bs=4k --rw=randrw --nrfiles=2 --fsync=2";
 
 /// The reads, writes and syncs of a command: call, file, length and offset.
 fn calls(folder: &Folder, command: &[&str]) -> Vec<String> {
-    let output = Command::new("strace")
-        .args(["-f", "-y", "-s", "0", "-o", "strace", "-e", "trace=pread64,pwrite64,fsync,fdatasync"])
-        .args(command)
-        .current_dir(folder.path("."))
-        .env("XDG_STATE_HOME", folder.path("state"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    let trace = String::from_utf8(folder.read("strace")).unwrap();
+    let of_io = "trace=pread64,pwrite64,fsync,fdatasync";
+    let (trace, _) = under_strace(folder, &["-y", "-s", "0", "-e", of_io], command);
     let call = |line: &str| {
         let (_, call) = line.split_once(' ')?;
         let (name, rest) = call.trim_start().split_once('(')?;

@@ -1,7 +1,7 @@
 //! When the jobs of a program ran: the lives of its child processes and threads, looked at while it runs.
 //!
-//! A look reads the children of each thread of the program (some 10 µs), and `stat` of each new one. The kernel tells when a task started with
-//! a resolution of 10 ms; its end lies between two looks.
+//! A look reads the program's list of threads, the children of its first thread, which starts the jobs, and `stat` of each new task. The kernel
+//! tells when a task started with a resolution of 10 ms; its end lies between two looks.
 
 use crate::proc_files::{Stat, numbered};
 use model::unit::Nanos;
@@ -54,11 +54,9 @@ impl Lives {
         }
         let Some(process) = self.process else { return };
         let now = Nanos(sys::clock::monotonic_nanos());
-        let threads = numbered(&tasks_of(process));
-        let children = threads.iter().flat_map(|thread| children(process, *thread));
-        let children: Vec<u32> = children.collect();
-        let others = threads.into_iter().filter(|thread| *thread != process).map(|thread| (true, thread));
-        for (thread, id) in children.into_iter().map(|id| (false, id)).chain(others) {
+        let threads = numbered(&tasks_of(process)).into_iter().filter(|thread| *thread != process);
+        let children = children(process).into_iter().map(|id| (false, id));
+        for (thread, id) in children.chain(threads.map(|thread| (true, thread))) {
             if let Some(task) = self.tasks.get_mut(&id) {
                 task.seen = now;
             } else if self.tasks.len() + self.ended.len() < MOST
@@ -96,9 +94,9 @@ fn tasks_of(process: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/task"))
 }
 
-/// The children that a thread started.
-fn children(process: u32, thread: u32) -> Vec<u32> {
-    let text = fs::read_to_string(tasks_of(process).join(format!("{thread}/children"))).unwrap_or_default();
+/// The children that the first thread of a process started.
+fn children(process: u32) -> Vec<u32> {
+    let text = fs::read_to_string(tasks_of(process).join(format!("{process}/children"))).unwrap_or_default();
     text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
@@ -111,7 +109,7 @@ fn find(command: u32, program: &str) -> Option<u32> {
         if Stat::read(&tasks_of(process).join(process.to_string()))?.name == program {
             return Some(process);
         }
-        process = match children(process, process).as_slice() {
+        process = match children(process).as_slice() {
             [only] => *only,
             _ => return None,
         };

@@ -5,7 +5,7 @@ use super::windows::Slicing;
 use crate::workload::request_source::Kind;
 use model::unit::{Hertz, Ticks};
 
-/// Bins up to 2^BITS ns are 1 ns wide; from there on, each doubling has so many bins.
+/// Bins up to 2^(BITS + 1) ns are 1 ns wide; above that, each doubling of the latency has 2^BITS bins.
 const BITS: u32 = 6;
 const BINS_OF_GROUP: usize = 1 << BITS;
 pub(super) const BINS: usize = 29 * BINS_OF_GROUP;
@@ -105,7 +105,7 @@ impl Bins {
         true
     }
 
-    pub fn finish(&mut self, _: u64) {
+    pub fn finish(&mut self) {
         self.flush();
     }
 }
@@ -134,7 +134,7 @@ mod tests {
         for entry in [entry(Kind::Read, 0, 50), entry(Kind::Read, 50, 100), entry(Kind::Write, 0, 1_000_001)] {
             assert!(bins.note(&entry));
         }
-        bins.finish(2_000_000);
+        bins.finish();
         assert_eq!(
             bins.rows,
             [

@@ -124,7 +124,7 @@ impl Windows {
         true
     }
 
-    pub fn finish(&mut self, _: u64) {
+    pub fn finish(&mut self) {
         self.flush();
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         {
             assert!(windows.note(&entry(kind, issued, done)));
         }
-        windows.finish(155);
+        windows.finish();
         let rows: Vec<_> = windows.rows.iter().map(|row| (row.number, row.kind as usize, row.sums.ticks)).collect();
         assert_eq!(rows, [(0, 0, [5, 1, 4]), (0, 1, [8, 1, 7]), (1, 0, [4, 1, 3]), (5, 0, [3, 1, 2])]);
     }

@@ -84,6 +84,15 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::file(path, "resolving the path", error))
 }
 
+/// The metadata of a path, or that nothing is there.
+fn if_there(found: io::Result<fs::Metadata>, path: &Path) -> Result<Option<fs::Metadata>> {
+    match found {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file(path, "reading the file's metadata", error)),
+    }
+}
+
 fn prepare_one(
     plan: &JobPlan,
     path: PathBuf,
@@ -91,11 +100,7 @@ fn prepare_one(
     created: &Created,
     progress: LayoutProgress,
 ) -> Result<Target> {
-    let metadata = match fs::metadata(&path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::file(&path, "reading the file's metadata", error)),
-    };
+    let metadata = if_there(fs::metadata(&path), &path)?;
     let kind = metadata.as_ref().map(|metadata| metadata.file_type());
     let device = kind.is_some_and(|kind| kind.is_block_device());
     let endless = metadata.as_ref().is_some_and(device::is_endless);

@@ -1,11 +1,10 @@
 //! Finds or makes the names that operations on names need, and registers those that a job makes.
 
-use super::{LayoutProgress, Share, Span, Target, make};
+use super::{LayoutProgress, Share, Span, Target, if_there, make};
 use crate::error::{Error, Result};
 use crate::workload::target::created::Created;
 use model::plan::JobPlan;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 pub(super) fn prepare_name(
@@ -17,12 +16,7 @@ pub(super) fn prepare_name(
 ) -> Result<Target> {
     let engine = plan.engine;
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
-    let there = match fs::symlink_metadata(&path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::file(&path, "reading its metadata", error)),
-    };
-    match there {
+    match if_there(fs::symlink_metadata(&path), &path)? {
         Some(_) if engine.makes_names() => {
             return refused(
                 "is there already, and could not be created; remove it, or use another directory=".to_owned(),

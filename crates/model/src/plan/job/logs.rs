@@ -29,7 +29,7 @@ pub struct LogPlan {
     pub largest: bool,
     /// `log_hist_msec`: milliseconds of a row of the histograms; 0 for no rows.
     pub histogram_window: u32,
-    /// `log_hist_coarseness`: so many times, two bins become one.
+    /// `log_hist_coarseness`: adjacent bins are joined in pairs this number of times.
     pub coarseness: u8,
     /// `log_offset`: rows have the offset of their I/O.
     pub offset: bool,

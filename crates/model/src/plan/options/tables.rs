@@ -17,7 +17,7 @@ mod thread;
 mod together;
 mod verify;
 
-use super::JobOption;
+use super::{Default, JobOption, PLAIN, Role, Value};
 use crate::plan::value::Wrong;
 
 const GIB: u64 = 1 << 30;
@@ -46,6 +46,16 @@ const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("", engines::OPTIONS),
     ("", path::OPTIONS),
 ];
+
+/// An option on which no I/O depends, with its default, its example and its bad example.
+const fn without_effect(
+    name: &'static str,
+    help: &'static str,
+    (default, example, bad_example): (&'static str, &'static str, &'static str),
+    set: Value,
+) -> JobOption {
+    JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
+}
 
 /// Accepts one of these words.
 fn one_of(text: &str, words: &[&str]) -> Result<(), Wrong> {

@@ -1,9 +1,9 @@
 //! Logs in fio's format.
 
-use super::{MANY, MANY_64};
+use super::{MANY, MANY_64, without_effect};
 use crate::plan::draft::Draft;
 use crate::plan::job::{JobPlan, LogName, LogPlan};
-use crate::plan::options::{Default, JobOption, PLAIN, Role, Value, Value::*};
+use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::{Wrong, cpus, typed};
 
 /// Most milliseconds of a window: a year.
@@ -168,37 +168,37 @@ pub(super) static OPTIONS: &[JobOption] = &[
         |job| Some(typed::switch(job.logs.without.submission)),
         |draft, on| each(&mut draft.job.logs, [false, true, false], on),
     ),
-    accepted(
+    without_effect(
         "log_entries",
         "Accepted without effect: the memory of logs is taken before the first I/O",
         ("as needed", "4096", "few"),
         Number("rows", 1024..=1 << 20, |_, _| {}),
     ),
-    accepted(
+    without_effect(
         "log_compression",
         "Accepted without effect: logs are kept in memory as they are",
         ("none", "1m", "1"),
         Number("bytes", 1024..=512 << 20, |_, _| {}),
     ),
-    accepted(
+    without_effect(
         "log_compression_cpus",
         "Accepted without effect: no thread compresses logs",
         ("none", "0-1", "1-0"),
         Text("CPU numbers and ranges", |_, text| cpus(text).map(|_| ())),
     ),
-    accepted(
+    without_effect(
         "log_store_compressed",
         "Accepted as 0 without effect: logs are text. 1 is refused",
         ("0", "0", "1"),
         Choice(|| "0".to_owned(), |_, text| super::one_of(text, &["0"])),
     ),
-    accepted(
+    without_effect(
         "bwavgtime",
         "Accepted without effect: rates are those of the whole run and of its windows; log_avg_msec has the windows of logs",
         ("none", "500", "half"),
         Number("milliseconds", 0..=MANY_64, |_, _| {}),
     ),
-    accepted(
+    without_effect(
         "iopsavgtime",
         "Accepted without effect, as bwavgtime",
         ("none", "500", "half"),
@@ -215,16 +215,6 @@ const fn leaves_out(
 ) -> JobOption {
     let default = Default::Value("0");
     JobOption { name, help, default, role: Role::Other, example: "1", bad_example: "2", get, set: Switch(set), ..PLAIN }
-}
-
-/// An option without effect, with its default, its example and its bad example.
-const fn accepted(
-    name: &'static str,
-    help: &'static str,
-    (default, example, bad_example): (&'static str, &'static str, &'static str),
-    set: Value,
-) -> JobOption {
-    JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
 }
 
 /// Leaves these of the three logs of latency out, or no longer.

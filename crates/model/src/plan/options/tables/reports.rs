@@ -1,8 +1,8 @@
 //! Options of fio that change its reports and clocks, and no I/O. They are accepted, and have no effect: iotoll measures latencies always, with
 //! one reading of the time-stamp counter for each I/O, and its reports have their own form.
 
-use super::one_of;
-use crate::plan::options::{Default, JobOption, PLAIN, Role, Value, Value::*};
+use super::{one_of, without_effect};
+use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 
 /// The words that one of these options accepts.
 macro_rules! words {
@@ -20,26 +20,31 @@ pub(super) static OPTIONS: &[JobOption] = &[
     on("disk_util", "Accepted without effect: see --probe for the counters of a device"),
     switch("error_dump", &[], "Accepted without effect: an error is always said"),
     switch("experimental_verify", &[], "Accepted without effect, as in fio 3.33"),
-    row(
+    without_effect(
         "clocksource",
         "Accepted without effect: the clock is the time-stamp counter",
         ("the time-stamp counter", "cpu", "sundial"),
         words!("gettimeofday", "clock_gettime", "cpu"),
     ),
-    row(
+    without_effect(
         "gtod_cpu",
         "Accepted without effect: no thread reads the clock for the others",
         ("none", "1", "x"),
         Number("as a CPU", 0..=1023, |_, _| {}),
     ),
-    row("unit_base", "Accepted without effect: reports are in bytes", ("8", "8", "2"), words!("0", "8", "1")),
-    row(
+    without_effect(
+        "unit_base",
+        "Accepted without effect: reports are in bytes",
+        ("8", "8", "2"),
+        words!("0", "8", "1"),
+    ),
+    without_effect(
         "kb_base",
         "The meaning of k, m, g in values: powers of 1024. 1000, which turns that round, is refused",
         ("1024", "1024", "1000"),
         words!("1024"),
     ),
-    row(
+    without_effect(
         "significant_figures",
         "Accepted without effect: the interval of a figure decides",
         ("by the interval", "6", "0"),
@@ -76,14 +81,4 @@ const fn on(name: &'static str, help: &'static str) -> JobOption {
         set: Switch(|_, _| {}),
         ..PLAIN
     }
-}
-
-/// Another one, with its default, its example and its bad example.
-const fn row(
-    name: &'static str,
-    help: &'static str,
-    (default, example, bad_example): (&'static str, &'static str, &'static str),
-    set: Value,
-) -> JobOption {
-    JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
 }
