@@ -70,9 +70,9 @@ const VALIDATIONS: [Validation; 33] = [
     },
     Validation {
         name: "beside-others",
-        shows: "beside programs that come and go, the cost is that of the load alone; needs root (3 min)",
+        shows: "beside programs that come and go, the cost is that of the load alone; needs root and fio (9 min)",
         seconds: 5.0,
-        rounds: 6,
+        rounds: 5,
         run: beside_others::validate,
     },
     Validation {

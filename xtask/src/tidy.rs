@@ -4,6 +4,7 @@
 //! the lint off for itself.
 
 mod circles;
+mod citations;
 mod files;
 mod imports;
 mod links;
@@ -21,7 +22,7 @@ pub struct Rule {
     find: fn(&Tree) -> Vec<Breach>,
 }
 
-pub const RULES: [Rule; 15] = [
+pub const RULES: [Rule; 16] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
     Rule { name: "architecture", find: imports::against_architecture },
@@ -37,6 +38,7 @@ pub const RULES: [Rule; 15] = [
     Rule { name: "length", find: files::lengths },
     Rule { name: "mod-rs", find: files::mod_rs },
     Rule { name: "link", find: links::resolve },
+    Rule { name: "citation", find: citations::resolve },
 ];
 
 /// A breach of a rule.

@@ -60,6 +60,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let saving = Saving::prepare(&arguments.output, "blast")?;
     let session = lab::session::Settings {
         meters: arguments.meters.meters.clone(),
+        events: arguments.events.asked(),
         probes: [arguments.session.probes.asked(), arguments.session.probes.defaults(DEFAULT_PROBES)].concat(),
         interruption,
         command_line: inputs.command_line(words, limits),

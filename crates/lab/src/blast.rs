@@ -45,8 +45,8 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
 /// Longest time that packets are waited for after the last was sent.
 const LONGEST_DRAIN: Duration = Duration::from_secs(30);
-/// Rounds that keep accounts, within a quarter of the time of the others: at least as many as an interval needs, and at most as many as
-/// their slices are cut for. An interval needs many rounds rather than long ones.
+/// Rounds that keep accounts, and as many for each set of events, within a quarter of the time of the others: at least as many as an interval
+/// needs, and at most as many as their slices are cut for. An interval needs many rounds rather than long ones.
 const EXPLAINING_ROUNDS: RangeInclusive<u32> = 5..=8;
 /// Shortest slice of them.
 const SHORTEST_EXPLAINING: Duration = Duration::from_millis(50);
@@ -108,7 +108,7 @@ fn measure(
 ) -> Result<(BlastRecord, End)> {
     use sys::schedule::{Class, set_class};
     let begun = Instant::now();
-    let meters = session.meters_of_rounds()?;
+    let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
     let receiving = Receiving::open(plan, settings.target)?;
     session.calibration.wait(CALIBRATION);
     let header = Header {
@@ -117,6 +117,7 @@ fn measure(
         host: session.host(Vec::new()),
         meters: meters.statuses().to_vec(),
         probes: meters.probes().descriptors(),
+        events: meters.events().cloned(),
         receiver: receiving.about(),
         allowed_cpus: Some(allowed_cpus),
         services: session.services().to_vec(),
@@ -276,18 +277,25 @@ impl Measurement<'_> {
         (rounds, Ok(()))
     }
 
-    /// Measures shorter rounds whose slices keep accounts, after `rounds` others that took the time `took`. An error ends them early.
+    /// Measures shorter rounds whose slices keep accounts or count events, in turn, after `rounds` others that took the time `took`. An error
+    /// ends them early.
     fn explain(&mut self, rounds: usize, took: Duration, explaining: &mut Vec<RoundRecord>) -> Result<()> {
         const TIME_SHARE: u32 = 4;
-        let (fewest, most) = (*EXPLAINING_ROUNDS.start() as usize, *EXPLAINING_ROUNDS.end());
+        let accounts = self.meters.can_explain(Meter::Accounts).then_some(Mode::Alone(Meter::Accounts));
+        let turns: Vec<Mode> = accounts.into_iter().chain(self.meters.modes_of_events()).collect();
+        let in_all = |each: u32| (each as usize).saturating_mul(turns.len());
+        let (fewest, most) = (in_all(*EXPLAINING_ROUNDS.start()), in_all(*EXPLAINING_ROUNDS.end()));
         let measured = self.plan.slice.duration().mul_f64(rounds as f64) / TIME_SHARE;
-        let slice = (measured / most).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
+        let slice = measured.div_f64(most.max(1) as f64).max(SHORTEST_EXPLAINING).min(self.plan.slice.duration());
         let begun = Instant::now();
         let is_enough = |done: usize| {
             let is_late = done >= fewest && begun.elapsed() > took / TIME_SHARE;
-            rounds < FEWEST_ROUNDS || is_late || done >= most as usize
+            rounds < FEWEST_ROUNDS || is_late || done >= most
         };
-        while !is_enough(explaining.len()) && self.meters.explain(Mode::Alone(Meter::Accounts)) {
+        for turn in turns.iter().cycle() {
+            if is_enough(explaining.len()) || !self.meters.explain(*turn) {
+                break;
+            }
             let round = self.round(rounds, slice);
             self.meters.stop_explaining();
             let Some(Round { slices, .. }) = round? else { break };

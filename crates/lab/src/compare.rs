@@ -231,7 +231,7 @@ impl RoundRunner<'_> {
             interruption: &self.settings.session.interruption,
             warnings: &mut self.warnings,
             cpus: self.session.placing.of(0),
-            tells_parts: false,
+            tells_groups: false,
             processes: &self.processes,
             windows: None,
         }

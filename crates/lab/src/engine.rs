@@ -24,6 +24,7 @@ mod spin;
 mod splice;
 mod sync;
 mod traits;
+mod trims;
 mod vectored;
 mod work;
 pub mod worker;
@@ -171,19 +172,6 @@ fn sync_file(files: &[File], file: u32, what: Sync) -> std::io::Result<bool> {
         Sync::Range { offset, length, flags } => sys::device::sync_range(file, offset, length, flags),
     }?;
     Ok(true)
-}
-
-/// Discards a range: of a device with BLKDISCARD, of a file by punching a hole.
-fn trim(file: &File, offset: u64, length: u32) -> i32 {
-    use rustix::fs::{FallocateFlags, FileType};
-    let device = rustix::fs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_block_device());
-    let outcome = if device {
-        sys::device::discard(file, offset, length.into())
-    } else {
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(file, hole, offset, length.into()).map_err(Into::into)
-    };
-    result_of(outcome.map(|()| length as usize))
 }
 
 /// Bytes as a result: those of a block above 2 GiB are negative numbers below the errors.

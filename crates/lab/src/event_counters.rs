@@ -7,7 +7,7 @@ use sys::bpf::{ArrayMap, Assembler, AssemblyError, Code, Condition, Error, Label
 use sys::bpf::{Helper, Register, Width};
 
 /// System calls have smaller numbers.
-pub(crate) const SYSTEM_CALLS: i32 = 512;
+pub(crate) const NUMBERED_CALLS: i32 = 512;
 /// Place of its number in the arguments of the tracepoint.
 const NUMBER_OF_SYSTEM_CALL: i16 = 8;
 /// Words of a cache line: CPUs share none.
@@ -40,7 +40,7 @@ impl Counters {
         let possible = sys::schedule::possible_cpus().map_err(listing)?;
         let cpus = possible.iter().max().and_then(|highest| usize::try_from(highest + 1).ok()).unwrap_or(1);
         // And one for numbers that no system call has.
-        let of_calls = if system_calls { usize::try_from(SYSTEM_CALLS).unwrap_or(0) + 1 } else { 0 };
+        let of_calls = if system_calls { usize::try_from(NUMBERED_CALLS).unwrap_or(0) + 1 } else { 0 };
         let words = (tracepoints.len() + of_calls).max(1).next_multiple_of(LINE);
         let counts = ArrayMap::create("iotoll_events", words, cpus)?;
         let offset = |index: usize| i16::try_from(8 * index).map_err(|_| AssemblyError::TooFar);
@@ -138,7 +138,7 @@ impl Counts {
     /// System calls that happened, by number; the highest stands for all numbers that no system call has.
     pub(crate) fn system_calls(&self) -> impl Iterator<Item = (u32, u64)> {
         let calls = self.words.get(self.tracepoints..).unwrap_or_default().iter().copied();
-        (0..=SYSTEM_CALLS.unsigned_abs()).zip(calls).filter(|(_, count)| *count > 0)
+        (0..=NUMBERED_CALLS.unsigned_abs()).zip(calls).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -174,7 +174,7 @@ fn calls(counts: &ArrayMap, offset: i16) -> Result<Code<'_>, AssemblyError> {
     let (mut code, end) = at_words_of_cpu(counts);
     let known = code.label();
     code.load(Width::Eight, R1, R6, NUMBER_OF_SYSTEM_CALL);
-    code.jump_if_constant(R1, Condition::Below, SYSTEM_CALLS, known).set(R1, SYSTEM_CALLS).bind(known);
+    code.jump_if_constant(R1, Condition::Below, NUMBERED_CALLS, known).set(R1, NUMBERED_CALLS).bind(known);
     code.compute_constant(Operation::ShiftLeft, R1, 3).compute(Operation::Add, R0, R1);
     finished((code, end), offset)
 }

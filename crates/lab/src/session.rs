@@ -44,7 +44,7 @@ pub struct Settings {
     pub meters: Selection,
     /// Probes that are read at the same time.
     pub probes: Vec<Probe>,
-    /// Events that are counted per I/O (`--events` of `run`, `cost` and `compare`); `None` for the default ones.
+    /// Events that are counted per I/O (`--events` of `run`, `cost`, `compare` and `blast`); `None` for the default ones.
     pub events: Option<Vec<Wanted>>,
     /// How long to measure the machine without the workload, before and again after (`run` and `cost`).
     pub background: Duration,

@@ -23,12 +23,12 @@ const FAVOURED_WINDOWS: usize = 5;
 /// Length of windows of events. They do not grow, because counts are exact, and because what iotoll does meanwhile must be as often as in
 /// the background.
 const EVENT_WINDOW: Duration = Duration::from_millis(100);
-/// Readings of the counts in such a window: their spread gives the interval also of a short run.
-const READINGS: u32 = 4;
+/// Intervals between readings of the counts in such a window: their spread gives the interval also of a short run.
+const INTERVALS: u32 = 4;
+/// Time between two readings of the counts.
+pub const READING_OF_EVENTS: Duration = Duration::from_millis(EVENT_WINDOW.as_millis() as u64 / INTERVALS as u64);
 /// A boundary that comes later than this after the end of its window waited for a CPU.
 const LATE: Duration = Duration::from_millis(250);
-/// Time from one to the next.
-pub const READING_OF_EVENTS: Duration = Duration::from_millis(EVENT_WINDOW.as_millis() as u64 / READINGS as u64);
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
@@ -124,8 +124,8 @@ fn note_starved(stretch: &mut Stretch, late: Duration) {
 /// Waits, and reads the counts of events meanwhile. Returns whether the subject is over.
 fn count_events(meters: &mut MeterSet, subject: &mut dyn Subject, length: Duration) -> bool {
     meters.begin_events(subject);
-    for _ in 0..READINGS {
-        let over = subject.wait(length / READINGS);
+    for _ in 0..INTERVALS {
+        let over = subject.wait(length / INTERVALS);
         meters.note_events(subject);
         if over {
             return true;
@@ -148,7 +148,7 @@ struct Rotation {
 }
 
 impl Rotation {
-    /// Quiet windows, and between them one of each mode that disturbs, with gaps around it. A single such mode without quiet windows to
+    /// Quiet windows, and between them those of each mode that disturbs, with gaps around them. A single such mode without quiet windows to
     /// compare with runs all the time. The first turn has one quiet window, so that short measurements have all modes too.
     fn new(windows: Windows) -> Self {
         let cycle = cycle(&windows, None);

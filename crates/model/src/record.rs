@@ -320,15 +320,15 @@ pub struct Execution {
     /// The page cache for the files of the jobs; `None` for a command, and if no job uses files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<CacheRecord>,
-    /// Jobs of the command that ran one group after the other, if it is known when each group ran; one part if all ran at the same time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    /// Jobs of the command that ran one group after the other, if it is known when each group ran; one group if all ran at the same time.
+    #[serde(rename = "parts", default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<JobGroup>,
 }
 
 /// Jobs of a command that ran at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    /// Number of its entries in the execution's jobs, after those of the parts before it.
+pub struct JobGroup {
+    /// Number of its entries in the execution's jobs, after those of the groups before it.
     pub jobs: usize,
     /// When it did I/O.
     pub io_interval: IoInterval,

@@ -7,9 +7,9 @@ pub(crate) mod caveats;
 pub(crate) mod events;
 pub(crate) mod io_time;
 mod job;
+mod job_groups;
 mod limits;
 pub(crate) mod page_cache;
-mod parts;
 mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
@@ -29,7 +29,7 @@ use background::BackgroundRates;
 
 /// Computes the finding of a record, compared with an earlier one if there is one.
 pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFinding {
-    let record = &*parts::apart(record);
+    let record = &*job_groups::apart(record);
     let mut finding = study(record);
     if let Some(stored) = stored {
         against_stored::stand_beside(&mut finding, record, stored);
@@ -40,7 +40,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
 
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {
-    let record = &*parts::apart(record);
+    let record = &*job_groups::apart(record);
     let context = Context::of(&record.host);
     let rates = BackgroundRates::new(&record.background, &context);
     let mut finding = RunFinding {

@@ -1,6 +1,7 @@
 //! Finding of a blast of packets → document: the answer, the table of points, what became of the packets, the curve.
 
 mod csv_rows;
+mod events;
 mod explained;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -173,6 +174,7 @@ fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
     sections.push(Section::on_page("Where the cycles of a packet go", explained::blocks(finding)));
+    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)));
     sections.extend(limits::section(&finding.limits, "point"));
     sections.extend([
         Section::new("Beside published figures", published::blocks(finding)),

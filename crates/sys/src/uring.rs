@@ -116,14 +116,9 @@ impl BlockRing {
     #[inline]
     pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
-        let mut entry = self.entry(slot, transfer, address).user_data(slot.into());
-        if self.asking.force_async > 0 {
-            self.until_async -= 1;
-            if self.until_async == 0 {
-                self.until_async = self.asking.force_async;
-                entry = entry.flags(squeue::Flags::ASYNC);
-            }
-        }
+        // Before the entry is built, so that it is written once.
+        let flags = if self.asking.force_async > 0 { self.async_flags() } else { squeue::Flags::empty() };
+        let entry = self.entry(slot, transfer, address, flags).user_data(slot.into());
         // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
         // and the files outlive the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -135,14 +130,23 @@ impl BlockRing {
         Ok(())
     }
 
+    /// With `force_async`, each Nth transfer is not tried in this thread.
+    #[cold]
+    fn async_flags(&mut self) -> squeue::Flags {
+        self.until_async -= 1;
+        if self.until_async > 0 {
+            return squeue::Flags::empty();
+        }
+        self.until_async = self.asking.force_async;
+        squeue::Flags::ASYNC
+    }
+
     #[inline]
-    fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8) -> squeue::Entry {
+    fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8, flags: squeue::Flags) -> squeue::Entry {
         // A registered file is identified by its index and a flag, in the descriptor field.
         let (file, flags) = match self.files {
-            Registration::Registered => (types::Fd(transfer.file as RawFd), squeue::Flags::FIXED_FILE),
-            Registration::PerIo => {
-                (types::Fd(self.slots.files[transfer.file as usize].as_raw_fd()), squeue::Flags::empty())
-            }
+            Registration::Registered => (types::Fd(transfer.file as RawFd), flags | squeue::Flags::FIXED_FILE),
+            Registration::PerIo => (types::Fd(self.slots.files[transfer.file as usize].as_raw_fd()), flags),
         };
         let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
         let asked = self.asking.flags;

@@ -17,6 +17,7 @@ const A: &str = "unsafe todo!";
 const PLAN: &str = "//! Plan.
 use crate::job::{Job, size::Size};
 use crate::Plan;
+const DEPTH: u32 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -73,7 +74,10 @@ fn kept() -> Vec<(&'static str, String)> {
         ("ARCHITECTURE.md", format!("# Map\n\n```\n{}```\n", imports::architecture())),
         ("README.md", "# A b\n\n[map](ARCHITECTURE.md#map), [a](#a-b), [site](https://example.org)\n".to_owned()),
         ("docs/SUMMARY.md", "[A](a.md)\n".to_owned()),
-        ("docs/a.md", "# A\n".to_owned()),
+        (
+            "docs/a.md",
+            "# A\n\n(`DEPTH`, `model/src/plan.rs`), (`DEPTH`, same file), `job/size.rs`, `NAME.rs`, `model/plan.rs`, in `UTC`\n".to_owned(),
+        ),
         ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n".to_owned()),
         ("crates/model/Cargo.toml", MANIFEST.to_owned()),
         ("crates/lab/Cargo.toml", format!("{MANIFEST}model.workspace = true\nsys = {{ path = \"../sys\" }}\n")),
@@ -164,6 +168,11 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             ("README.md", 1, "![picture](docs/images/a.svg)\n".to_owned()),
             ("docs/a.md", 1, "[beyond the book](../ARCHITECTURE.md)\n".to_owned()),
             ("docs/left-out.md", 1, "# Left out\n".to_owned()),
+        ],
+        "citation" => vec![
+            ("docs/a.md", 3, "# A\n\nsee `model/src/gone.rs`\n".to_owned()),
+            ("docs/a.md", 4, "# A\n\n`job.rs`,\n(`DEPTH`, same file)\n".to_owned()),
+            ("docs/a.md", 1, "(`DEPTH`, `DEPTHS`, `model/src/plan.rs`)\n".to_owned()),
         ],
         "mod-rs" => vec![("crates/model/src/job/mod.rs", 1, "//! Jobs.\n".to_owned())],
         _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! `iotoll blast`: the command line.
 
-use super::{Earlier, MeterArguments, Output, SessionArguments, value};
+use super::{Earlier, EventArguments, MeterArguments, Output, SessionArguments, value};
 use clap::Args;
 use model::blast::Method;
 use model::blast::notation;
@@ -17,7 +17,7 @@ pub struct BlastArguments {
     pub target: Option<Target>,
     /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
     #[arg(long, help_heading = "Receiving", value_name = "HOST:PORT", value_parser = listening, conflicts_with_all = ["target", "payload", "submitters", "method", "batch",
-        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "meters", "probe", "service", "setup", "prepare", "cleanup", "out", "no_save", "format"])]
+        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "meters", "events", "probe", "service", "setup", "prepare", "cleanup", "out", "no_save", "format"])]
     pub serve: Option<SocketAddr>,
     /// Bytes of payload in each packet, 0 to 65507
     #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
@@ -60,6 +60,8 @@ pub struct BlastArguments {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub meters: MeterArguments,
+    #[command(flatten)]
+    pub events: EventArguments,
     #[command(flatten)]
     pub session: SessionArguments,
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub(crate) struct Surroundings<'a> {
     /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
     /// Whether the groups of its jobs get costs of their own.
-    pub(crate) tells_parts: bool,
+    pub(crate) tells_groups: bool,
     /// Saves its windows while it runs.
     pub(crate) windows: Option<GrowingWindows>,
 }
@@ -98,11 +98,11 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, warning);
         None
     });
-    if !surroundings.tells_parts {
-        report.parts.clear();
+    if !surroundings.tells_groups {
+        report.groups.clear();
     }
-    let parts = std::mem::take(&mut report.parts);
-    let all_counted = parts.len() > 1 && parts.iter().all(|part| !part.uncounted);
+    let groups = std::mem::take(&mut report.groups);
+    let all_counted = groups.len() > 1 && groups.iter().all(|group| !group.uncounted);
     if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program && !all_counted) {
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, why.clone()));
     }
@@ -113,7 +113,7 @@ pub(crate) fn execute(
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
         page_cache: None,
-        parts,
+        groups,
     };
     Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })
 }

@@ -82,8 +82,8 @@ fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, Strin
         // fio's times have a resolution of a millisecond, and it prints within a few of the end.
         report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
-    report.parts = groups::parts(&value, jobs, lives);
-    let sequential = group_millis.len() > 1 && report.parts.len() != 1;
+    report.groups = groups::groups(&value, jobs, lives);
+    let sequential = group_millis.len() > 1 && report.groups.len() != 1;
     match groups::gap(&value, jobs, sequential) {
         None => {}
         Some(Gap::Time(why)) => report.unclear = Some(why.to_owned()),
@@ -94,7 +94,7 @@ fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, Strin
         }
     }
     // The lives of its processes also tell when it did I/O where its run times do not.
-    report.io_interval = match report.parts.as_slice() {
+    report.io_interval = match report.groups.as_slice() {
         [only] if group_millis.len() > 1 || report.unclear.is_some() => Some(only.io_interval),
         [first, .., last] => {
             Some(IoInterval { begin_nanos: first.io_interval.begin_nanos, end_nanos: last.io_interval.end_nanos })

@@ -117,7 +117,7 @@ fn find(command: u32, program: &str) -> Option<u32> {
     None
 }
 
-/// When a task started, on CLOCK_MONOTONIC. The kernel tells it in ticks since boot, and so does this since then.
+/// When a task started, on CLOCK_MONOTONIC. The kernel gives the start in ticks since boot; the boot-time clock converts it.
 fn start(process: u32, thread: bool, id: u32) -> Option<Nanos> {
     let folder = if thread { tasks_of(process).join(id.to_string()) } else { PathBuf::from(format!("/proc/{id}")) };
     let ticks = Stat::read(&folder)?.started?;

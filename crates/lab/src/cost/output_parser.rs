@@ -5,7 +5,7 @@ use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
 use crate::starters::{LookedThrough, look_through};
-use model::record::{IoInterval, JobRecord, Part};
+use model::record::{IoInterval, JobGroup, JobRecord};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) struct ProgramReport {
     /// When it did I/O on our clock, if that is known better.
     pub io_interval: Option<IoInterval>,
     /// Jobs that ran one group after the other.
-    pub parts: Vec<Part>,
+    pub groups: Vec<JobGroup>,
     /// Why the time of its I/O is unknown although the program reports its duration.
     pub unclear: Option<String>,
     /// Why its counts leave out work that the machine paid for.

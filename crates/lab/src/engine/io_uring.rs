@@ -3,8 +3,9 @@
 use super::files_in_loop::opens_in_loop;
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
+use super::trims::Trims;
 use super::vectored::DONTCACHE;
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use model::plan::JobPlan;
@@ -18,6 +19,7 @@ const MOST_BUFFERS: u32 = 16_384;
 
 struct Uring {
     ring: BlockRing,
+    trims: Trims,
     trimmed: Vec<(u32, i32)>,
 }
 
@@ -35,7 +37,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
-    let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
+    let mut engine = Uring { ring, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
@@ -73,7 +75,7 @@ impl Queue for Uring {
             Some(transfer) => self.ring.stage(slot, &transfer),
             None => {
                 let file = self.ring.files().get(request.file as usize);
-                let result = file.map_or(-9, |file| trim(file, request.offset, request.length));
+                let result = file.map_or(-9, |file| self.trims.perform(file, request));
                 self.trimmed.push((slot, result));
                 Ok(())
             }
@@ -116,6 +118,6 @@ impl Queue for Uring {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        self.ring.syscalls()
+        Some(self.ring.syscalls()? + self.trims.calls())
     }
 }

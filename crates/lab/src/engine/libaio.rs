@@ -1,7 +1,8 @@
 //! The kernel's native asynchronous I/O.
 
 use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -11,6 +12,7 @@ use sys::ring_slots::{Transfer, Way};
 
 struct Libaio {
     context: AioContext,
+    trims: Trims,
     trimmed: Vec<(u32, i32)>,
 }
 
@@ -26,7 +28,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         )),
         _ => Error::job(&plan.name, "setting up libaio", error),
     })?;
-    let mut engine = Libaio { context, trimmed: Vec::with_capacity(depth as usize) };
+    let mut engine = Libaio { context, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
@@ -47,7 +49,7 @@ impl Queue for Libaio {
             Some(transfer) => self.context.stage(slot, &transfer),
             None => {
                 let file = self.context.files().get(request.file as usize);
-                let result = file.map_or(-9, |file| trim(file, request.offset, request.length));
+                let result = file.map_or(-9, |file| self.trims.perform(file, request));
                 self.trimmed.push((slot, result));
             }
         }
@@ -89,6 +91,6 @@ impl Queue for Libaio {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.context.syscalls())
+        Some(self.context.syscalls() + self.trims.calls())
     }
 }

@@ -2,7 +2,8 @@
 //! writeback.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -17,6 +18,7 @@ struct Mapped {
     /// `direct=1`: each write is synced, as fio does it.
     through: bool,
     calls: u64,
+    trims: Trims,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -41,7 +43,8 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         };
         files.push((file, mapping.map_err(failed)?));
     }
-    let mut engine = Mapped { files, buffer: noisy_slots(plan, 1)?, through: plan.direct, calls: 0 };
+    let mut engine =
+        Mapped { files, buffer: noisy_slots(plan, 1)?, through: plan.direct, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -51,8 +54,7 @@ impl Perform for Mapped {
         let (offset, length) = (request.offset as usize, request.length as usize);
         let Some((file, mapping)) = self.files.get(request.file as usize) else { return -9 };
         if request.kind == Kind::Trim {
-            self.calls += 1;
-            return trim(file, request.offset, request.length);
+            return self.trims.perform(file, request);
         }
         let Some(memory) = self.buffer.get_mut(..length) else { return -14 };
         if offset.checked_add(length).is_none_or(|end| end > mapping.len()) {
@@ -87,6 +89,6 @@ impl Perform for Mapped {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.calls)
+        Some(self.calls + self.trims.calls())
     }
 }

@@ -1,7 +1,8 @@
 //! pread and pwrite: one system call per I/O, one I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, moved, noisy_slots, open_files, replaced, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, moved, noisy_slots, open_files, replaced, sync_file};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -12,10 +13,12 @@ struct Psync {
     files: Vec<File>,
     buffer: AlignedBuffer,
     calls: u64,
+    trims: Trims,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let mut engine = Psync { files: open_files(setup)?, buffer: noisy_slots(setup.plan, 1)?, calls: 0 };
+    let (files, buffer) = (open_files(setup)?, noisy_slots(setup.plan, 1)?);
+    let mut engine = Psync { files, buffer, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -23,23 +26,17 @@ impl Perform for Psync {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
         let Some(file) = self.files.get(request.file as usize) else { return -9 };
-        let memory = match self.buffer.get_mut(..request.length as usize) {
-            Some(memory) => memory,
-            // A job that only trims has no memory.
-            None if request.kind == Kind::Trim => {
-                self.calls += 1;
-                return trim(file, request.offset, request.length);
-            }
-            None => return -14,
-        };
+        if request.kind == Kind::Trim {
+            return self.trims.perform(file, request);
+        }
+        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         loop {
             self.calls += 1;
             // Raw system calls: the wrappers of the C library are cancellation points, which cost two locked
             // instructions each in a process with several threads.
             let outcome = match request.kind {
                 Kind::Read => rustix::io::pread(file, &mut *memory, request.offset),
-                Kind::Write => rustix::io::pwrite(file, memory, request.offset),
-                Kind::Trim => return trim(file, request.offset, request.length),
+                Kind::Write | Kind::Trim => rustix::io::pwrite(file, memory, request.offset),
             };
             match outcome {
                 Err(rustix::io::Errno::INTR) => {}
@@ -62,6 +59,6 @@ impl Perform for Psync {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.calls)
+        Some(self.calls + self.trims.calls())
     }
 }

@@ -1,7 +1,8 @@
 //! Data through a pipe: splice from and to the file, vmsplice to and from memory. One I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, replaced, result_of, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, noisy_slots, open_files, replaced, result_of, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -13,12 +14,13 @@ struct Splice {
     files: Vec<File>,
     buffer: AlignedBuffer,
     pipe: SplicePipe,
-    trims: u64,
+    trims: Trims,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let pipe = SplicePipe::new().map_err(|error| Error::job(&setup.plan.name, "making a pipe", error))?;
-    let mut engine = Splice { files: open_files(setup)?, buffer: noisy_slots(setup.plan, 1)?, pipe, trims: 0 };
+    let trims = Trims::of(setup);
+    let mut engine = Splice { files: open_files(setup)?, buffer: noisy_slots(setup.plan, 1)?, pipe, trims };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -27,8 +29,7 @@ impl Perform for Splice {
     fn perform(&mut self, request: &Request) -> i32 {
         let Some(file) = self.files.get(request.file as usize) else { return -9 };
         if request.kind == Kind::Trim {
-            self.trims += 1;
-            return trim(file, request.offset, request.length);
+            return self.trims.perform(file, request);
         }
         let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         result_of(match request.kind {
@@ -50,6 +51,6 @@ impl Perform for Splice {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.pipe.syscalls() + self.trims)
+        Some(self.pipe.syscalls() + self.trims.calls())
     }
 }

@@ -2,7 +2,8 @@
 //! pread do. One I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, noisy_slots, open_files, result_of, sync_file};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use rustix::fs::{SeekFrom, seek};
@@ -15,11 +16,12 @@ struct Positioned {
     files: Vec<(File, Option<u64>)>,
     buffer: AlignedBuffer,
     calls: u64,
+    trims: Trims,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let files = open_files(setup)?.into_iter().map(|file| (file, Some(0))).collect();
-    let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0 };
+    let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -28,8 +30,7 @@ impl Perform for Positioned {
     fn perform(&mut self, request: &Request) -> i32 {
         let Some((file, position)) = self.files.get_mut(request.file as usize) else { return -9 };
         if request.kind == Kind::Trim {
-            self.calls += 1;
-            return trim(file, request.offset, request.length);
+            return self.trims.perform(file, request);
         }
         let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         if *position != Some(request.offset) {
@@ -67,6 +68,6 @@ impl Perform for Positioned {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.calls)
+        Some(self.calls + self.trims.calls())
     }
 }

@@ -2,7 +2,8 @@
 //! pwritev2 with their flags. One I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, replaced, result_of, sync_file, trim};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, noisy_slots, open_files, replaced, result_of, sync_file};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::EngineKind;
@@ -27,6 +28,7 @@ struct Vectored {
     buffer: AlignedBuffer,
     how: Calls,
     calls: u64,
+    trims: Trims,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -36,7 +38,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         EngineKind::Pvsync2 => Calls::Flagged(flags(setup)),
         _ => Calls::Plain,
     };
-    let mut engine = Vectored { files, buffer: noisy_slots(setup.plan, 1)?, how, calls: 0 };
+    let mut engine = Vectored { files, buffer: noisy_slots(setup.plan, 1)?, how, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -57,8 +59,7 @@ impl Perform for Vectored {
     fn perform(&mut self, request: &Request) -> i32 {
         let Some(file) = self.files.get(request.file as usize) else { return -9 };
         if request.kind == Kind::Trim {
-            self.calls += 1;
-            return trim(file, request.offset, request.length);
+            return self.trims.perform(file, request);
         }
         let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         let reads = request.kind == Kind::Read;
@@ -113,6 +114,6 @@ impl Perform for Vectored {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.calls)
+        Some(self.calls + self.trims.calls())
     }
 }

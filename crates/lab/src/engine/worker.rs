@@ -63,7 +63,7 @@ pub struct Worker {
     pub burnt_ticks: Option<f64>,
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
-    manners: Pacing,
+    pacing: Pacing,
     /// Files that the loop opens.
     files: Option<Box<FilesInLoop>>,
     /// A pass began, and the loop has not opened its files again.
@@ -95,7 +95,7 @@ pub struct Worker {
     pub first_error: Option<String>,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
-    /// Whether to read the next: a guest counts the instructions of that too.
+    /// Whether to read `usage_begin`. Guests do not: their instructions are counted, and reading would be among them.
     pub reads_usage: bool,
     /// What the kernel had counted for this thread when counting started.
     pub usage_begin: Option<ThreadUsage>,
@@ -115,6 +115,17 @@ struct InFlight {
     stamp: u64,
 }
 
+/// A step of a queue that is being filled.
+enum Staged {
+    Issue(Request),
+    /// Look for the next step.
+    Again,
+    /// The same; everything staged so far is submitted.
+    Submitted,
+    /// This has to wait until nothing is in flight.
+    Interlude(Next),
+}
+
 impl Worker {
     /// A worker for one copy of `plan` that issues all of `source` (unless its time ends first).
     pub fn new(
@@ -124,7 +135,7 @@ impl Worker {
         control: Arc<Control>,
         clock: Hertz,
     ) -> Self {
-        let manners = Pacing::new(plan, clock, source.files());
+        let pacing = Pacing::new(plan, clock, source.files());
         Self {
             job: plan.name.clone(),
             source,
@@ -157,8 +168,8 @@ impl Worker {
             inject_every: clock.ticks(plan.inject_every).0,
             inject_due: 0,
             burnt_ticks: None,
-            paced: manners.is_in_force(),
-            manners,
+            paced: pacing.is_in_force(),
+            pacing,
             files: None,
             pass_began: false,
             fills: plan.files.making.fill,
@@ -192,13 +203,13 @@ impl Worker {
 
     /// Takes part in a flow.
     pub(crate) fn join(&mut self, flow: FlowShare) {
-        self.manners.join(flow);
+        self.pacing.join(flow);
         self.paced = true;
     }
 
     /// Leaves its flow: the other jobs no longer wait for it.
     pub fn leave(&mut self) {
-        self.manners.leave();
+        self.pacing.leave();
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
@@ -235,7 +246,7 @@ impl Worker {
         (self.ios_left, self.sure) = (self.most_ios, 0);
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
-        self.manners.begin(now);
+        self.pacing.begin(now);
         self.inject_due = now.saturating_add(self.inject_every);
         now
     }
@@ -343,24 +354,16 @@ impl Worker {
                 let request = if self.issues_at_once(stamp) {
                     self.draw()
                 } else {
-                    match self.next(stamp) {
-                        Next::Issue(request) => request,
-                        Next::Count => {
-                            engine.count_from(stamp);
-                            self.syscalls_before = self.syscalls_so_far(engine.syscalls());
-                            continue;
-                        }
-                        Next::Open(file)
-                            if self.opens_at_once()
-                                && engine.submit_all().map_err(|error| self.hand_over_failed(error))? =>
-                        {
-                            self.open_file(file, |place, file| engine.replace(place, file))?;
+                    match self.next_staged(engine, stamp)? {
+                        Staged::Issue(request) => request,
+                        Staged::Again => continue,
+                        Staged::Submitted => {
                             staged = 0;
                             stamp = ticks();
                             continue;
                         }
-                        other => {
-                            interlude = Some(other);
+                        Staged::Interlude(next) => {
+                            interlude = Some(next);
                             continue;
                         }
                     }
@@ -412,6 +415,27 @@ impl Worker {
             stamp = ticks();
             looked = stamp;
         }
+    }
+
+    /// The next step of a queue that is being filled, if it is not simply a request. A function of its own, so that the loop of the common case
+    /// stays small: it keeps its values in registers.
+    #[inline(never)]
+    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
+        Ok(match self.next(stamp) {
+            Next::Issue(request) => Staged::Issue(request),
+            Next::Count => {
+                engine.count_from(stamp);
+                self.syscalls_before = self.syscalls_so_far(engine.syscalls());
+                Staged::Again
+            }
+            Next::Open(file)
+                if self.opens_at_once() && engine.submit_all().map_err(|error| self.hand_over_failed(error))? =>
+            {
+                self.open_file(file, |place, file| engine.replace(place, file))?;
+                Staged::Submitted
+            }
+            other => Staged::Interlude(other),
+        })
     }
 
     #[inline(always)]
@@ -519,7 +543,7 @@ impl Worker {
         self.ios_left -= self.sure;
         self.drawn = self.drawn.wrapping_add(self.sure);
         if self.source.passes() != passes {
-            self.manners.begin_pass();
+            self.pacing.begin_pass();
             self.pass_began = true;
         }
         self.sure > 0
@@ -534,7 +558,7 @@ impl Worker {
             return self.finish();
         }
         if self.paced {
-            return self.next_mannered(now);
+            return self.next_paced(now);
         }
         if self.has_more() { Next::Issue(self.draw()) } else { self.complete() }
     }
@@ -548,7 +572,7 @@ impl Worker {
         self.begin_counting(now);
         self.drawn = self.drawn.wrapping_sub(self.sure);
         (self.ios_left, self.sure) = (self.most_ios, 0);
-        self.manners.count_anew();
+        self.pacing.count_anew();
         self.alarm = self.deadline(now);
         Next::Count
     }

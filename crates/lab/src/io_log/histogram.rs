@@ -50,7 +50,7 @@ struct Direction {
 impl Bins {
     /// With room for rows, which does not grow.
     pub fn new(milliseconds: u32, clock: Hertz, rows: Vec<Row>) -> Self {
-        let kinds = [Kind::Read, Kind::Write, Kind::Trim].into_iter();
+        let kinds = Kind::ALL.into_iter();
         let now = kinds.map(|kind| Direction { kind, last_length: 0, ios: 0, bins: vec![0; BINS] }).collect();
         Self { slicing: Slicing::new(milliseconds, clock), clock, now, rows }
     }

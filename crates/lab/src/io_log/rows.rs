@@ -114,10 +114,8 @@ impl Rows<'_> {
     fn of_windows(&self, out: &mut impl Write) -> io::Result<()> {
         let Some(windows) = &self.log.windows else { return Ok(()) };
         let Some(last) = windows.rows.last() else { return Ok(()) };
-        let kinds: Vec<Kind> = [Kind::Read, Kind::Write, Kind::Trim]
-            .into_iter()
-            .filter(|kind| windows.rows.iter().any(|row| row.kind == *kind))
-            .collect();
+        let kinds: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|kind| windows.rows.iter().any(|row| row.kind == *kind)).collect();
         let mut rows = windows.rows.iter().peekable();
         let mut number = 0;
         // After the last window with I/Os, more may have passed.

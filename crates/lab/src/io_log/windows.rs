@@ -74,8 +74,6 @@ pub(super) struct Windows {
     pub rows: Vec<Window>,
 }
 
-const KINDS: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Trim];
-
 impl Windows {
     /// With room for rows, which does not grow.
     pub fn new(milliseconds: u32, clock: Hertz, rows: Vec<Window>) -> Self {
@@ -112,10 +110,10 @@ impl Windows {
     }
 
     fn flush(&mut self) -> bool {
-        if self.rows.capacity() - self.rows.len() < KINDS.len() {
+        if self.rows.capacity() - self.rows.len() < Kind::ALL.len() {
             return false;
         }
-        for (kind, sums) in KINDS.into_iter().zip(&mut self.now) {
+        for (kind, sums) in Kind::ALL.into_iter().zip(&mut self.now) {
             let sums = std::mem::take(sums);
             if sums.ios > 0 {
                 self.rows.push(Window { number: self.slicing.number, kind, sums });

@@ -190,7 +190,7 @@ impl AccountWindows {
         let known = self.loads.entry(load).or_default();
         known.add_wakes(now, before);
         let us = self.accounts.own_process();
-        let mut family = Family { us, parents: &now.parents, owners, peers: BTreeSet::new() };
+        let mut family = Kinship { us, parents: &now.parents, owners, peers: BTreeSet::new() };
         // Without a workload nobody works for it.
         if runs {
             family.find_peers(now, known);
@@ -248,8 +248,8 @@ impl Load {
     }
 }
 
-/// Who belongs to whom.
-struct Family<'a> {
+/// Which processes descend from which, and which work for the load.
+struct Kinship<'a> {
     us: u32,
     parents: &'a HashMap<u32, u32>,
     owners: &'a Owners,
@@ -262,7 +262,7 @@ const WOKEN: f64 = 0.2;
 /// Fewer wake-ups are chance.
 const FEWEST_WAKE_UPS: u64 = 5;
 
-impl Family<'_> {
+impl Kinship<'_> {
     fn owner(&self, process: u32, thread: u32, kernel: bool, name: &str) -> TaskOwner {
         let task = OwnedTask { process, thread, kernel, name };
         self.owners.of(&task, self.us, &self.peers, |process| self.parents.get(&process).copied())
@@ -289,8 +289,8 @@ impl Family<'_> {
             let works = |process: u32, wakers: &[(Waker, u64)]| {
                 let works_for = |waker: Waker| match waker {
                     Waker::Process(waker) => own(waker) || peers.contains(&waker),
-                    // A softirq of a sender over loopback counts as the sender.
-                    Waker::Softirq(_) | Waker::Interrupt => false,
+                    // In net_rx the programs name the current process, which sends over loopback; others work for nobody in particular.
+                    Waker::NoProcess => false,
                 };
                 // ksoftirqd receives for all: its wake-ups say nothing.
                 let says = |waker: &Waker| !matches!(waker, Waker::Process(process) if for_all.contains(process));

@@ -154,13 +154,12 @@ pub struct WakeUps {
     pub count: u64,
 }
 
-/// Who wakes.
+/// What wakes a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waker {
     Process(u32),
-    /// By its name.
-    Softirq(&'static str),
-    Interrupt,
+    /// A softirq or an interrupt.
+    NoProcess,
 }
 
 /// Everything since the accounts were attached.
@@ -404,15 +403,7 @@ impl From<Sum> for Use {
 }
 
 fn waker_of(number: u32) -> Waker {
-    let softirq = |first: Account| {
-        let place = number.checked_sub(layout::NO_PROCESS.unsigned_abs() + u32::from(first.0.unsigned_abs()))?;
-        SOFTIRQS.get(usize::try_from(place).ok()?)
-    };
-    match softirq(layout::SOFTIRQS).or_else(|| softirq(layout::SOFTIRQS_FROM_IDLE)) {
-        Some(name) => Waker::Softirq(name),
-        None if number >= layout::NO_PROCESS.unsigned_abs() => Waker::Interrupt,
-        None => Waker::Process(number),
-    }
+    if number >= layout::NO_PROCESS.unsigned_abs() { Waker::NoProcess } else { Waker::Process(number) }
 }
 
 /// A sum that wrapped below 0 is 0.

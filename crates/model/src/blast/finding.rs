@@ -4,7 +4,7 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
-use crate::explained::{ExplainedFinding, PacketAccount};
+use crate::explained::{ExplainedFinding, PacketAccount, PacketEvent};
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
@@ -54,6 +54,12 @@ pub struct BlastFinding {
     /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
     #[serde(default)]
     pub unexplained: Option<String>,
+    /// Rounds that counted events; of events that were counted in turn, those of each set; 0 without events.
+    #[serde(default)]
+    pub counted_rounds: usize,
+    /// Why no events have been counted; `null` if they have been, or were not to be.
+    #[serde(default)]
+    pub events_reason: Option<String>,
     /// Servers that iotoll started for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub services: Vec<Service>,
@@ -123,6 +129,9 @@ pub struct PointFinding {
     /// The accounts of a packet, the largest first; the last is the sum of small ones.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub accounts: Vec<PacketAccount>,
+    /// What the kernel does for a packet, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub events: Vec<PacketEvent>,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
 }

@@ -2,6 +2,7 @@
 
 use super::plan::BlastPlan;
 use crate::envelope::Envelope;
+use crate::events::Events;
 use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, MeterStatus, Outcome};
@@ -17,7 +18,8 @@ pub struct BlastRecord {
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<Round>,
-    /// Explaining rounds, after all others: their slices keep exact accounts, which disturbs them. Nothing but the accounts uses them.
+    /// Explaining rounds, after all others: their slices keep exact accounts or count events, which disturbs them. No other figure
+    /// uses them.
     pub explaining: Vec<RoundRecord>,
     /// How it ended; `None` if it was cut off.
     pub end: Option<End>,
@@ -37,6 +39,9 @@ pub struct Header {
     pub meters: Vec<MeterStatus>,
     /// The probes.
     pub probes: Vec<Descriptor>,
+    /// The events that explaining rounds count, or why they count none; `None` if none were to be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Events>,
     /// Who receives.
     pub receiver: Receiver,
     /// CPUs that the sending process may use.

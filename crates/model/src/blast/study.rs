@@ -5,7 +5,9 @@ use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
-use crate::explained::{self, ExplainedFinding, Explaining, PacketAccount, Parts};
+use crate::explained::{
+    self, AccountParts, CountedEvents, EventParts, ExplainedFinding, Explaining, PacketAccount, PacketEvent,
+};
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -77,10 +79,15 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         0 => header.allowed_cpus.map_or(host.cpus, |allowed| allowed.min(host.cpus)),
         several => several.min(host.cpus),
     };
-    let mut costs = explain(record, &host, &sums).into_iter();
+    let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
+    let mut costs = explain(&explaining, &host, &sums).into_iter();
+    let Counted { rounds: counted_rounds, reason: events_reason, events } =
+        count(header, &host, points.len(), &explaining);
+    let mut events = events.into_iter();
     let found = points.iter().enumerate().map(|(place, point)| {
         let (explained, accounts) = costs.next().unwrap_or_default();
-        PointFinding { explained, accounts, ..point_finding(record, &sums, (place, point), cpus) }
+        let events = events.next().unwrap_or_default();
+        PointFinding { explained, accounts, events, ..point_finding(record, &sums, (place, point), cpus) }
     });
     let mut finding = BlastFinding {
         schema: SCHEMA.to_owned(),
@@ -98,6 +105,8 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         background_fraction: sums.background_fraction(),
         points: found.collect(),
         unexplained: explained::reason(&header.meters).filter(|_| record.explaining.is_empty()),
+        counted_rounds,
+        events_reason,
         published: header.plan.published.clone(),
         services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
@@ -152,23 +161,47 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
         since_stored: None,
         explained: None,
         accounts: Vec::new(),
+        events: Vec::new(),
         packets,
     }
 }
 
 /// The cost of each point, divided into accounts, and its change against the first; empty without explaining rounds.
-fn explain(record: &BlastRecord, host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<PacketAccount>)> {
-    let rounds: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
+fn explain(rounds: &[RoundRecord], host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<PacketAccount>)> {
     let seen = (0..sums.cases()).all(|point| sums.never_idle(point).is_none());
     let meter = sums.meter.filter(|_| seen);
-    let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, &rounds) else { return Vec::new() };
-    let parts: Vec<Parts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
-    let confidence = confidence_of_each(parts.iter().skip(1).map(Parts::count).sum());
-    let of = |(point, parts): (usize, &Parts)| {
+    let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, rounds) else { return Vec::new() };
+    let parts: Vec<AccountParts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
+    let confidence = confidence_of_each(parts.iter().skip(1).map(AccountParts::count).sum());
+    let of = |(point, parts): (usize, &AccountParts)| {
         let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point).and_then(|rounds| difference(&rounds));
         (parts.whole(undisturbed, explaining.known_by_name()), parts.of_packets(confidence, point == 0))
     };
     parts.iter().enumerate().map(of).collect()
+}
+
+/// The events of all points.
+#[derive(Default)]
+struct Counted {
+    rounds: usize,
+    /// Why there are none.
+    reason: Option<String>,
+    events: Vec<Vec<PacketEvent>>,
+}
+
+/// How often each event happens for a packet of each point, and its change against the first.
+fn count(header: &Header, host: &Host, points: usize, rounds: &[RoundRecord]) -> Counted {
+    let Some(events) = &header.events else { return Counted::default() };
+    let counted = CountedEvents::of(points, host, None, events, rounds);
+    let Some(rounds) = counted.rounds() else {
+        let reason =
+            events.refusal().unwrap_or("too few rounds counted them; use a longer --duration, or more --rounds");
+        return Counted { reason: Some(reason.to_owned()), ..Counted::default() };
+    };
+    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(0, point)).collect();
+    let confidence = confidence_of_each(parts.iter().skip(1).map(EventParts::count).sum());
+    let of = |(point, parts): (usize, &EventParts)| parts.of_packets(confidence, point == 0);
+    Counted { rounds, reason: None, events: parts.iter().enumerate().map(of).collect() }
 }
 
 /// The candidate divided by the baseline.

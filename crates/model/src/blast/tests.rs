@@ -95,6 +95,7 @@ fn record() -> BlastRecord {
         host: Host { cpus: 2, tsc_hertz: CLOCK, ..Host::default() },
         meters: Vec::new(),
         probes: Vec::new(),
+        events: None,
         receiver: Receiver {
             address: "127.0.0.1:5".to_owned(),
             same_machine: true,

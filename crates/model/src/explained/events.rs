@@ -1,14 +1,14 @@
 //! Which events a change of the cost goes along with: exact counts per I/O in rounds of their own.
 //!
-//! What counts takes time for each event, so the cost in these rounds is nobody's; their counts per I/O are those of all rounds. They are net of
-//! the rate in the slices without a load, and of what a slice of a worker has that ends as soon as it begins.
+//! Counting delays the load, so the cost in these rounds is not reported; the counts per I/O hold for all rounds. They are net of the rate in the
+//! slices without a load, and of the counts of a worker's slice that ends as soon as it begins.
 
-use super::{FEWEST_ROUNDS, of_baseline, of_candidate};
+use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
 use crate::events::Events;
 use crate::experiment::WorkCounter;
 use crate::record::{EventCounts, Execution, Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
+use crate::slice::{RoundRecord, SliceReading, SliceRecord};
 use crate::stats::{Estimate, Pair, PairedRound, difference};
 use crate::study::events::counts_in;
 use crate::study::io_time::io_seconds;
@@ -32,6 +32,23 @@ pub struct EventChange {
     pub candidate: Estimate,
     /// Change of this count: candidate − baseline. Its interval holds together with those of all events of all cells (95 %).
     pub change_per_io: Estimate,
+    /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
+    pub detected: bool,
+}
+
+/// An event of a packet, counted in rounds of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacketEvent {
+    /// Its tracepoint, `net:net_dev_xmit`, or system call, `syscalls:sendto`.
+    pub name: String,
+    /// Whether the user named it, and not a group that contains it.
+    pub named: bool,
+    /// How often it happens for a delivered packet, on the whole machine, net of the background.
+    pub count_per_packet: Estimate,
+    /// Change of this count against the first point; `null` at the first point. Its interval holds together with those of all events of all
+    /// points (95 %).
+    pub change_per_packet: Option<Estimate>,
     /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
     pub detected: bool,
 }
@@ -84,10 +101,8 @@ fn seconds(counts: &EventCounts) -> f64 {
 
 /// A round with its slices that counted this set; `None` if none did.
 fn counting(round: &RoundRecord, set: u8) -> Option<RoundRecord> {
-    let counts = |slice: &&SliceRecord| !counted(slice, set).0.is_empty() && !is_uncounted(slice);
-    let only = |slices: &[SliceRecord]| slices.iter().filter(counts).cloned().collect();
-    let slices: Vec<SliceRecord> = only(&round.slices);
-    (!slices.is_empty()).then(|| RoundRecord { slices, starts: only(&round.starts), ..round.clone() })
+    let round = with_slices(round, |slice| !counted(slice, set).0.is_empty());
+    (!round.slices.is_empty()).then_some(round)
 }
 
 /// A round of the slices that end as soon as they begin.
@@ -220,13 +235,8 @@ struct Row {
 }
 
 impl Row {
-    /// A choice by the mean of both arms does not depend on how they differ.
     fn is_tested(&self) -> bool {
-        let ratio = |of: fn(&PairedRound) -> Pair| {
-            let sum = |part: fn(&Pair) -> f64| self.rounds.iter().map(|round| part(&of(round))).sum::<f64>();
-            sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
-        };
-        self.named || (ratio(|round| round.baseline) + ratio(|round| round.candidate)) / 2.0 >= RARE
+        self.named || mean_of_arms(&self.rounds) >= RARE
     }
 
     fn change(&self, confidence: f64) -> Option<EventChange> {
@@ -257,5 +267,19 @@ impl EventParts {
             other.detected.cmp(&one.detected).then(size(other).total_cmp(&size(one)))
         });
         changes
+    }
+
+    /// The events of the second case, the most frequent first, with their changes if the first is another one.
+    pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketEvent> {
+        let event = |change: EventChange| PacketEvent {
+            name: change.name,
+            named: change.named,
+            count_per_packet: change.candidate,
+            change_per_packet: Some(change.change_per_io).filter(|_| !is_first),
+            detected: change.detected && !is_first,
+        };
+        let mut events: Vec<PacketEvent> = self.changes(confidence).into_iter().map(event).collect();
+        events.sort_by(|one, other| other.count_per_packet.value.total_cmp(&one.count_per_packet.value));
+        events
     }
 }

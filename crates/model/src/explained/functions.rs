@@ -3,7 +3,7 @@
 //! A sample stands for one period of CPU time. What other programs and iotoll itself run is left out by its name.
 
 use super::read_times::{ReadTime, read_times, times_read};
-use super::{FEWEST_ROUNDS, of_baseline, of_candidate};
+use super::{FEWEST_ROUNDS, of_baseline, of_candidate, with_slices};
 use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
 use crate::experiment::WorkCounter;
@@ -85,10 +85,7 @@ fn counts(stack: &Stack) -> bool {
 impl Functions {
     /// The rounds in which every case was sampled; `None` if they are too few.
     pub fn of(cases: usize, host: &Host, counter: Option<&WorkCounter>, rounds: &[RoundRecord]) -> Option<Self> {
-        let with_samples = |round: &RoundRecord| {
-            let slices = round.slices.iter().filter(|slice| !sampled(slice).is_empty()).cloned().collect();
-            RoundRecord { slices, ..round.clone() }
-        };
+        let with_samples = |round: &RoundRecord| with_slices(round, |slice| !sampled(slice).is_empty());
         let rounds: Vec<RoundRecord> = rounds.iter().map(with_samples).collect();
         let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
         let of_round = |(place, round): (usize, &RoundRecord)| {

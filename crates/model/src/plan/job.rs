@@ -23,7 +23,7 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{CallPlan, StatCall};
-pub use content::{Content, DedupeMode, LONGEST_PATTERN, Part, Pattern};
+pub use content::{Content, DedupeMode, LONGEST_PATTERN, Pattern, PatternPiece};
 pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};

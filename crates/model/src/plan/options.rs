@@ -76,6 +76,8 @@ pub(crate) enum Role {
     Other,
     /// None: it has no effect.
     Nothing,
+    /// None, and a caveat says so where fio would do something.
+    Said,
 }
 
 /// The kinds of value, each with its limits and the function that applies a valid value.
@@ -347,7 +349,7 @@ pub enum OfFio {
 /// All options of fio 3.33 with their other names, in alphabetical order.
 pub fn of_fio() -> Vec<(&'static str, OfFio)> {
     let ours = all().filter(|option| !fio_names::OWN.contains(&option.name)).flat_map(|option| {
-        let without = option.role == Role::Nothing;
+        let without = matches!(option.role, Role::Nothing | Role::Said);
         let what = if without { OfFio::Accepted(option.name) } else { OfFio::Supported(option.name) };
         option.names().map(move |name| (name, what))
     });
@@ -358,7 +360,7 @@ pub fn of_fio() -> Vec<(&'static str, OfFio)> {
     options
 }
 
-/// The options of `job` that only another engine reads.
+/// Options that the engine of `job` does not read.
 pub(crate) fn of_other_engines(job: &JobPlan) -> impl Iterator<Item = &'static str> {
     let engine = job.engine;
     all()

@@ -1,6 +1,6 @@
 //! A run or a command next to an earlier one: the earlier cost of each phase, and the change since then.
 
-use super::parts::apart;
+use super::job_groups::apart;
 use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
 use crate::record::{PhaseRecord, Record, Source};

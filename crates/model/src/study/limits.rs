@@ -7,7 +7,7 @@
 use super::against_stored::pairs;
 use super::background::BackgroundRates;
 use super::io_time::io_seconds;
-use super::parts::apart;
+use super::job_groups::apart;
 use super::per_work::total;
 use super::{Context, study};
 use crate::experiment::Metric;

@@ -306,7 +306,7 @@ fn names(executions: &[Execution]) -> Vec<String> {
 /// Number of groups of jobs of which it is not known that they ran at the same time.
 fn groups(executions: &[Execution]) -> u32 {
     let of = |execution: &Execution| {
-        if execution.parts.len() == 1 {
+        if execution.groups.len() == 1 {
             return 1;
         }
         // Records of earlier versions have the number of a group of fio as that of a copy.

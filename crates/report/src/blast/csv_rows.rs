@@ -33,6 +33,12 @@ pub(super) fn table(finding: &BlastFinding) -> Table {
                 line("account_change_cycles_per_packet", &account.name, "cycles", Some(change));
             }
         }
+        for event in &point.events {
+            line("event_per_packet", &event.name, "", Some(event.count_per_packet));
+            if let Some(change) = event.change_per_packet {
+                line("event_change_per_packet", &event.name, "", Some(change));
+            }
+        }
         let packets = &point.packets;
         for (metric, count) in [
             ("packets_sent", packets.sent as f64),

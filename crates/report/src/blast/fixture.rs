@@ -4,7 +4,7 @@ use crate::cost::fixture::host;
 use model::blast::finding::*;
 use model::blast::plan::{Method, PublishedPackets};
 use model::blast::record::{Counted, Receiver};
-use model::explained::{ExplainedFinding, PacketAccount};
+use model::explained::{ExplainedFinding, PacketAccount, PacketEvent};
 use model::record::{Host, Outcome};
 use model::scaling::ScalabilityFinding;
 use model::stats::Estimate;
@@ -59,6 +59,7 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
         since_stored: None,
         explained: None,
         accounts: Vec::new(),
+        events: Vec::new(),
         packets: Packets { sent: total + dropped, delivered: total, drops, reordered: Some(0), ..Packets::default() },
     }
 }
@@ -87,6 +88,8 @@ pub fn one() -> BlastFinding {
         background_fraction: Some(0.008),
         points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
         unexplained: None,
+        counted_rounds: 0,
+        events_reason: None,
         published: Vec::new(),
         services: Vec::new(),
         usl: BTreeMap::new(),
@@ -226,6 +229,33 @@ pub fn explained() -> BlastFinding {
             account.detected = change.abs() > 90.0;
         }
     }
+    let event = |name: &str, count: f64, change: Option<f64>| PacketEvent {
+        name: name.to_owned(),
+        named: false,
+        count_per_packet: estimate(count, 0.02),
+        change_per_packet: change.map(|change| estimate(change, 0.02)),
+        detected: change.is_some_and(|change| change != 0.0),
+    };
+    let noise = |change| PacketEvent {
+        count_per_packet: Estimate { value: 0.002, low: Some(-0.001), high: Some(0.005) },
+        ..event("timer:timer_start", 0.002, change)
+    };
+    let events = [
+        vec![
+            event("net:net_dev_xmit", 1.0, None),
+            event("syscalls:sendto", 1.0, None),
+            event("syscalls:sendmmsg", 0.0, None),
+            noise(None),
+        ],
+        vec![
+            event("net:net_dev_xmit", 1.0, Some(0.0)),
+            event("syscalls:sendmmsg", 1.0 / 64.0, Some(1.0 / 64.0)),
+            event("syscalls:sendto", 0.0, Some(-1.0)),
+            noise(Some(0.0)),
+        ],
+    ];
+    finding.points.iter_mut().zip(events).for_each(|(point, events)| point.events = events);
+    finding.counted_rounds = 5;
     finding
 }
 
@@ -247,6 +277,10 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
             account.name = text.to_owned();
             (account.cycles_per_packet, account.change_cycles_per_packet, account.detected) =
                 (wrong, Some(wrong), true);
+        }
+        for event in &mut point.events {
+            event.name = text.to_owned();
+            (event.count_per_packet, event.change_per_packet, event.detected) = (wrong, Some(wrong), true);
         }
         point.probes_per_packet = [(text.to_owned(), Some(wrong))].into();
         point.packets.drops = vec![counted(text, u64::MAX)];

@@ -10,18 +10,13 @@ const VERBS: [&str; 6] = ["run", "cost", "compare", "ftq", "blast", "guest run"]
 const FLAGS: [&str; 10] =
     ["meters", "events", "probe", "service", "place", "setup", "prepare", "cleanup", "stored", "fail-on"];
 /// Which verbs lack which of these flags, and why.
-const WITHOUT: [(&[&str], &[&str], &str); 7] = [
+const WITHOUT: [(&[&str], &[&str], &str); 6] = [
     (
         &["meters", "service", "place", "setup", "prepare", "cleanup"],
         &["guest run"],
         "a guest counts instructions in a machine of its own: nothing that runs on this one is measured",
     ),
     (&["probe"], &["guest run"], "its probes are the counters that prove the path of each [stack](stacks.md)"),
-    (
-        &["events"],
-        &["blast"],
-        "its explaining rounds keep accounts only; `--probe tracepoint.GROUP.NAME` counts one event",
-    ),
     (&["events"], &["ftq", "guest run"], "there is no cost of the machine per I/O that they explain"),
     (&["meters"], &["ftq"], "a recording counts what one worker does, not the cycles of the machine"),
     (

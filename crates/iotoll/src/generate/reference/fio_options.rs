@@ -8,9 +8,9 @@ pub fn page() -> String {
     let count = |which: fn(&OfFio) -> bool| options.iter().filter(|(_, what)| which(what)).count();
     let mut page = Page::new("Options of fio");
     page.paragraph(&format!(
-        "All options of fio 3.33 with their other names and the options of its engines: {} mean the same (see [Job options](job-options.md), \
-         and [Where a job differs from fio's](../guide/fio.md)), {} are accepted because no I/O depends on them, and {} are refused, each with \
-         its reason. A plan with a refused option does not run, unless `--ignore-unknown` leaves it out.",
+        "All options of fio 3.33 with their other names and the options of its engines: {} are *supported* (see [Job options](job-options.md), \
+         and [Where a job differs from fio's](../guide/fio.md)), {} are accepted with *no effect* (what fio would do otherwise is said), and {} are \
+         *refused*, each with its reason. A plan with a refused option does not run, unless `--ignore-unknown` leaves it out.",
         count(|what| matches!(what, OfFio::Supported(_))),
         count(|what| matches!(what, OfFio::Accepted(_))),
         count(|what| matches!(what, OfFio::Refused(_)))

@@ -5,7 +5,7 @@
 
 use super::super::lives::Life;
 use super::{unsigned, wall_millis};
-use model::record::{IoInterval, Part};
+use model::record::{IoInterval, JobGroup};
 use model::unit::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -64,8 +64,8 @@ struct Cluster {
     missed: Nanos,
 }
 
-/// The parts of the jobs that ran one after the other, each with the time of its I/O. Empty if the lives do not tell which job ran when.
-pub(super) fn parts(report: &Value, jobs: &[Value], lives: &[Life]) -> Vec<Part> {
+/// The groups of jobs that ran one after the other, each with the time of its I/O. Empty if the lives do not tell which job ran when.
+pub(super) fn groups(report: &Value, jobs: &[Value], lives: &[Life]) -> Vec<JobGroup> {
     let clusters = clusters(&of_jobs(lives));
     let counts = split(report, jobs, &clusters).unwrap_or_default();
     if counts.len() > 1 && (delays_differ(report, jobs) || values(report, jobs, "wait_for").iter().any(Option::is_some))
@@ -77,16 +77,16 @@ pub(super) fn parts(report: &Value, jobs: &[Value], lives: &[Life]) -> Vec<Part>
     let mut found = Vec::new();
     for (count, cluster) in counts.iter().zip(&clusters) {
         let (own, later) = rest.split_at(*count);
-        let Some(part) = part(report, own, cluster) else { return Vec::new() };
-        found.push(part);
+        let Some(group) = group(report, own, cluster) else { return Vec::new() };
+        found.push(group);
         rest = later;
     }
     found
 }
 
-/// One part. `None` if its jobs cannot have done their I/O within the cluster.
-fn part(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<Part> {
-    /// Of a tick of the kernel, by which a beginning is too early at most, and of fio's milliseconds.
+/// One group. `None` if its jobs cannot have done their I/O within the cluster.
+fn group(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<JobGroup> {
+    /// A begin is up to 10 ms early (a tick of the kernel), and fio rounds to milliseconds.
     const SLACK: Nanos = Nanos(20_000_000);
     let runtime = Nanos::from_millis(jobs.iter().map(wall_millis).max().unwrap_or(0));
     if cluster.missed.since(cluster.begin) + SLACK < runtime {
@@ -102,7 +102,7 @@ fn part(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<Part> {
         let end = earliest + Nanos(cluster.missed.since(earliest).0 / 2);
         (Nanos(end.0.saturating_sub(runtime.0)), end)
     };
-    Some(Part {
+    Some(JobGroup {
         jobs: jobs.len(),
         io_interval: IoInterval { begin_nanos: begin, end_nanos: end },
         uncounted: matches!(gap, Some(Gap::Count(_))),
@@ -195,11 +195,14 @@ mod tests {
         json!({"groupid": group, "job options": options, "read": {"runtime": millis}})
     }
 
-    /// Jobs, begin and end in milliseconds of each part.
-    fn parts_of(jobs: &[Value], lives: &[Life]) -> Vec<(usize, u64, u64)> {
-        let parts = parts(&json!({}), jobs, lives);
+    /// Jobs, begin and end in milliseconds of each group.
+    fn groups_of(jobs: &[Value], lives: &[Life]) -> Vec<(usize, u64, u64)> {
+        let groups = groups(&json!({}), jobs, lives);
         let millis = |nanos: Nanos| nanos.0 / 1_000_000;
-        parts.iter().map(|it| (it.jobs, millis(it.io_interval.begin_nanos), millis(it.io_interval.end_nanos))).collect()
+        groups
+            .iter()
+            .map(|it| (it.jobs, millis(it.io_interval.begin_nanos), millis(it.io_interval.end_nanos)))
+            .collect()
     }
 
     #[test]
@@ -221,15 +224,15 @@ mod tests {
         ]);
         // The run time ends halfway between the earliest and the latest end that is possible.
         let expected = [(1, 10_050, 11_050), (2, 11_150, 13_150), (2, 13_250, 14_250)];
-        assert_eq!(parts_of(&jobs, &ran), expected);
+        assert_eq!(groups_of(&jobs, &ran), expected);
         // Threads, beside one that is none of the jobs.
         let threads: Vec<Life> = ran.iter().map(|life| Life { thread: true, ..*life }).collect();
         let helper = lives(&[(true, 9.9, 9.95), (true, 10.0, 14.3)]);
-        assert_eq!(parts_of(&jobs, &[helper, threads].concat()), expected);
+        assert_eq!(groups_of(&jobs, &[helper, threads].concat()), expected);
         // The entry of a group stands for its copies.
         let reported =
             [job(0, 1000, none()), job(1, 2000, json!({"numjobs": "2"})), job(2, 990, none()), job(3, 1000, none())];
-        assert_eq!(parts_of(&reported, &ran), [(1, 10_050, 11_050), (1, 11_150, 13_150), (2, 13_250, 14_250)]);
+        assert_eq!(groups_of(&reported, &ran), [(1, 10_050, 11_050), (1, 11_150, 13_150), (2, 13_250, 14_250)]);
     }
 
     #[test]
@@ -238,13 +241,13 @@ mod tests {
         let jobs = [job(0, 1000, none()), job(0, 1000, none()), job(1, 1000, none())];
         // A job too short to be seen; jobs of one group that ran one after the other; a group that is longer than its tasks lived.
         let missed = lives(&[(false, 10.0, 11.0), (false, 11.2, 12.2), (false, 12.5, 13.5)]);
-        assert_eq!(parts_of(&jobs, &missed), []);
-        assert_eq!(parts_of(&jobs, &missed[..1]), []);
-        assert_eq!(parts_of(&jobs, &[]), []);
+        assert_eq!(groups_of(&jobs, &missed), []);
+        assert_eq!(groups_of(&jobs, &missed[..1]), []);
+        assert_eq!(groups_of(&jobs, &[]), []);
         let short = lives(&[(false, 10.0, 11.0), (false, 10.0, 11.0), (false, 11.2, 11.5)]);
-        assert_eq!(parts_of(&jobs, &short), []);
+        assert_eq!(groups_of(&jobs, &short), []);
         let delayed = [job(0, 1000, json!({"startdelay": "3"})), job(1, 1000, none())];
-        assert_eq!(parts_of(&delayed, &lives(&[(false, 10.0, 11.0), (false, 13.0, 14.0)])), [], "not in their order");
+        assert_eq!(groups_of(&delayed, &lives(&[(false, 10.0, 11.0), (false, 13.0, 14.0)])), [], "not in their order");
     }
 
     #[test]
@@ -253,13 +256,13 @@ mod tests {
         let ran = lives(&[(false, 10.0, 12.0), (false, 12.2, 14.2), (false, 12.2, 14.2)]);
         let found = |options: [Value; 3]| {
             let [a, b, c] = options;
-            parts(&json!({}), &[job(0, 1000, a), job(1, 1000, b), job(1, 1000, c)], &ran)
+            groups(&json!({}), &[job(0, 1000, a), job(1, 1000, b), job(1, 1000, c)], &ran)
         };
-        let uncounted = |parts: &[Part]| parts.iter().map(|part| part.uncounted).collect::<Vec<_>>();
+        let uncounted = |groups: &[JobGroup]| groups.iter().map(|group| group.uncounted).collect::<Vec<_>>();
         assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("1")])), [false, false]);
         assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("2")])), [false, true]);
         let verified = found([json!({"verify": "crc32c"}), json!({}), json!({})]);
-        let whole = verified.first().map(|part| part.io_interval.end_nanos.since(part.io_interval.begin_nanos));
+        let whole = verified.first().map(|group| group.io_interval.end_nanos.since(group.io_interval.begin_nanos));
         assert_eq!(whole, Some(Nanos::from_millis(2050)), "reading back is I/O too");
     }
 }

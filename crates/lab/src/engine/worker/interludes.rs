@@ -30,7 +30,7 @@ impl Worker {
     /// Syncs the files that are due, and counts each call.
     #[cold]
     pub(super) fn sync(&mut self, mut call: impl FnMut(u32, Sync) -> io::Result<bool>) -> Result<()> {
-        while let Some((file, what)) = self.manners.next_to_sync() {
+        while let Some((file, what)) = self.pacing.next_to_sync() {
             let place = self.files.as_ref().map_or(Some(file), |files| files.place_of(file));
             // One that is closed was synced, if the job wants that.
             let Some(place) = place else { continue };
@@ -46,7 +46,7 @@ impl Worker {
     pub(super) fn open_file(&mut self, file: u32, replace: impl FnOnce(u32, File) -> io::Result<File>) -> Result<()> {
         let Some(files) = &mut self.files else { return Ok(()) };
         if let Some(closed) = files.open(file, |file| self.source.serves(file), replace)? {
-            self.manners.note_closed(closed);
+            self.pacing.note_closed(closed);
             self.ledger.count_sync(ticks());
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Worker {
 
     #[cold]
     pub(super) fn finish(&mut self) -> Next {
-        if self.manners.last_sync() || self.manners.close_sync() { Next::Sync } else { Next::Done }
+        if self.pacing.last_sync() || self.pacing.close_sync() { Next::Sync } else { Next::Done }
     }
 
     /// A pause, or until the job's time is over, as in fio.
@@ -99,7 +99,7 @@ impl Worker {
 
     /// Goes through this trace instead of drawing requests.
     pub(crate) fn replay(&mut self, plan: &JobPlan, replay: Arc<Replay>) {
-        self.manners.replaying = Some(Replaying::new(replay, &plan.replay, self.clock));
+        self.pacing.replaying = Some(Replaying::new(replay, &plan.replay, self.clock));
         self.paced = true;
     }
 
@@ -107,30 +107,30 @@ impl Worker {
         match due {
             Due::Wait(end) => return self.pause(Pause { busy_until: 0, end }, now),
             Due::Issue(request) => return Next::Issue(request),
-            Due::Sync(file) => self.manners.sync_one(file, What::All),
-            Due::DataSync(file) => self.manners.sync_one(file, What::Data),
+            Due::Sync(file) => self.pacing.sync_one(file, What::All),
+            Due::DataSync(file) => self.pacing.sync_one(file, What::Data),
             Due::Done => return self.complete(),
         }
         Next::Sync
     }
 
-    pub(super) fn next_mannered(&mut self, now: u64) -> Next {
-        if let Some(replaying) = &mut self.manners.replaying {
+    pub(super) fn next_paced(&mut self, now: u64) -> Next {
+        if let Some(replaying) = &mut self.pacing.replaying {
             let due = replaying.step(now);
             return self.next_replayed(due, now);
         }
         if self.feed.is_some() {
             return self.fed(now);
         }
-        if self.manners.held.is_none() {
-            match self.manners.backlog.as_mut().and_then(Backlog::step) {
+        if self.pacing.held.is_none() {
+            match self.pacing.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,
                 Some(Step::Read(request)) => return self.place(request),
                 None => {}
             }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
-            if within && self.manners.due_sync() {
+            if within && self.pacing.due_sync() {
                 return Next::Sync;
             }
             if !self.has_more() {
@@ -141,22 +141,22 @@ impl Worker {
             {
                 return Next::Fail(Box::new(error));
             }
-            if self.manners.due_sync() {
+            if self.pacing.due_sync() {
                 return Next::Sync;
             }
-            if let Some(pause) = self.manners.pause(now) {
+            if let Some(pause) = self.pacing.pause(now) {
                 return self.pause(pause, now);
             }
         }
-        if let Some(why) = self.manners.too_slow(now) {
+        if let Some(why) = self.pacing.too_slow(now) {
             return Next::Fail(Box::new(self.too_slow(why)));
         }
-        if let Some(end) = self.manners.flow_wait(now) {
+        if let Some(end) = self.pacing.flow_wait(now) {
             return self.pause(Pause { busy_until: 0, end }, now);
         }
-        let manners = &mut self.manners;
-        let due = manners.due();
-        let request = match manners.held.take() {
+        let pacing = &mut self.pacing;
+        let due = pacing.due();
+        let request = match pacing.held.take() {
             Some(request) => request,
             None => {
                 // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
@@ -165,15 +165,15 @@ impl Worker {
         };
         let end = due[request.kind as usize];
         if end > now {
-            manners.held = Some(request);
+            pacing.held = Some(request);
             return self.pause(Pause { busy_until: 0, end }, now);
         }
         let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
         let Some(place) = place else {
-            manners.held = Some(request);
+            pacing.held = Some(request);
             return Next::Open(request.file);
         };
-        manners.note_issued(&request);
+        pacing.note_issued(&request);
         if self.sure > 0 {
             self.sure -= 1;
         } else {

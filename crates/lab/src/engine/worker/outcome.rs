@@ -26,7 +26,7 @@ pub struct Written {
 impl Worker {
     /// Sets what the job writes, and how it checks what it reads.
     pub fn carry(&mut self, plan: &JobPlan, payload: Payload) {
-        if let Some(backlog) = &mut self.manners.backlog {
+        if let Some(backlog) = &mut self.pacing.backlog {
             backlog.tell(payload.due());
         } else if plan.verify.method.is_some() && plan.verify.after && plan.access.writes() {
             self.first = Some(Box::new(self.source.clone()));
@@ -61,7 +61,7 @@ impl Worker {
 
     /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.
     pub fn written(&mut self) -> Option<Written> {
-        let (source, rest) = (self.first.take(), self.manners.backlog.as_mut().map(Backlog::rest));
+        let (source, rest) = (self.first.take(), self.pacing.backlog.as_mut().map(Backlog::rest));
         if !self.complete || source.is_none() && rest.as_ref().is_none_or(Vec::is_empty) {
             return None;
         }

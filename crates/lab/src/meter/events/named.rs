@@ -59,9 +59,10 @@ impl Calls {
     }
 }
 
-/// The name of a system call on this architecture; numbers above all that are counted by themselves are one. Calls of programs for another one (32 bits) have other numbers.
+/// The name of a system call of this architecture. Numbers from `NUMBERED_CALLS` on share the name `others`. A 32-bit program has other numbers, so
+/// its names are wrong.
 pub(super) fn call_name(number: u32) -> String {
-    if number >= event_counters::SYSTEM_CALLS.unsigned_abs() {
+    if number >= event_counters::NUMBERED_CALLS.unsigned_abs() {
         return "others".to_owned();
     }
     let known = usize::try_from(number).ok().and_then(Sysno::new);

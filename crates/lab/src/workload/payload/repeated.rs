@@ -1,7 +1,7 @@
 //! Patterns in memory.
 
 use crate::error::{Error, Result};
-use model::plan::{LONGEST_PATTERN, Part, Pattern};
+use model::plan::{LONGEST_PATTERN, Pattern, PatternPiece};
 use std::io::Read;
 
 /// The bytes of a pattern, and where the offset of the block is in them.
@@ -18,14 +18,14 @@ impl Repeated {
             Error::Refused(format!("job '{job}': {option}: {name}: {why}; name a file that can be read"))
         };
         let mut found = Self::default();
-        for part in pattern.parts() {
+        for part in pattern.pieces() {
             match part {
-                Part::Bytes(bytes) => found.bytes.extend_from_slice(bytes),
-                Part::Offset => {
+                PatternPiece::Bytes(bytes) => found.bytes.extend_from_slice(bytes),
+                PatternPiece::Offset => {
                     found.offsets.push(found.bytes.len());
                     found.bytes.extend_from_slice(&[0; 8]);
                 }
-                Part::File(name) => {
+                PatternPiece::File(name) => {
                     let file = std::fs::File::open(name).map_err(|error| refused(name, &error))?;
                     // As in fio, as much of it as there is room for.
                     let room = LONGEST_PATTERN.saturating_sub(found.bytes.len()) as u64;

@@ -6,8 +6,8 @@ use crate::comparison::record::{RoundRecord, Schedule, SliceReading};
 use crate::events::Events;
 use crate::experiment::Metric;
 use crate::explained::{
-    self, AccountChange, CountedEvents, EventChange, EventParts, ExplainedFinding, Explaining, FEWEST_ROUNDS,
-    FunctionParts, Functions, Parts, StackChange, SymbolChange,
+    self, AccountChange, AccountParts, CountedEvents, EventChange, EventParts, ExplainedFinding, Explaining,
+    FEWEST_ROUNDS, FunctionParts, Functions, StackChange, SymbolChange,
 };
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
@@ -65,8 +65,8 @@ fn by_account(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: 
     let counter = header.work_counter.as_ref();
     let Some(explaining) = Explaining::of(cases, &header.host, counter, meter, record.explaining) else { return };
     let parts = |(baseline, candidate): &(usize, usize)| explaining.parts(*baseline, *candidate);
-    let parts: Vec<Parts> = pairs.iter().map(parts).collect();
-    let family = family(parts.iter().map(Parts::count).sum());
+    let parts: Vec<AccountParts> = pairs.iter().map(parts).collect();
+    let family = family(parts.iter().map(AccountParts::count).sum());
     for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
         let undisturbed = sums.paired(Metric::CyclesPerIo, baseline, candidate);
         let undisturbed = undisturbed.and_then(|rounds| difference(&rounds));

@@ -221,7 +221,7 @@ fn fallback_targets_are_used_everywhere() {
             command_cpu_nanos: None,
             exit: None,
             page_cache: None,
-            parts: Vec::new(),
+            groups: Vec::new(),
         });
     }
     let found = study(&record);

@@ -75,12 +75,12 @@ pub enum DedupeMode {
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Pattern {
     text: String,
-    parts: Vec<Part>,
+    pieces: Vec<PatternPiece>,
 }
 
 /// A part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PatternPiece {
     /// These bytes.
     Bytes(Vec<u8>),
     /// The content of this file.
@@ -102,21 +102,21 @@ impl Pattern {
     /// # Errors
     /// What is wrong, without the form.
     pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
-        let mut parts = Vec::new();
+        let mut pieces = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
             let (part, behind) = part(rest).map_err(|is| Wrong::because(text, is))?;
-            parts.push(part);
+            pieces.push(part);
             rest = behind;
         }
-        let length: usize = parts.iter().map(Part::least).sum();
+        let length: usize = pieces.iter().map(PatternPiece::least).sum();
         if length == 0 {
             return Err(Wrong::because(text, "has no bytes"));
         }
         if length > LONGEST_PATTERN {
             return Err(Wrong::because(text, format_args!("has {length} bytes")));
         }
-        Ok(Self { text: text.to_owned(), parts })
+        Ok(Self { text: text.to_owned(), pieces })
     }
 
     /// As it was typed.
@@ -124,18 +124,18 @@ impl Pattern {
         &self.text
     }
 
-    /// Its parts, in order.
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
+    /// Its pieces, in order.
+    pub fn pieces(&self) -> &[PatternPiece] {
+        &self.pieces
     }
 
     /// Whether it differs from block to block.
     pub fn has_offset(&self) -> bool {
-        self.parts.contains(&Part::Offset)
+        self.pieces.contains(&PatternPiece::Offset)
     }
 }
 
-impl Part {
+impl PatternPiece {
     /// The least number of bytes.
     fn least(&self) -> usize {
         match self {
@@ -160,28 +160,28 @@ impl From<Pattern> for String {
 }
 
 /// The first part of a text that is not empty, and what follows it.
-fn part(text: &str) -> Result<(Part, &str), String> {
+fn part(text: &str) -> Result<(PatternPiece, &str), String> {
     let quoted = |mark: char| {
         let (inside, behind) = text.get(1..)?.split_once(mark)?;
         Some((inside, behind))
     };
     if let Some(rest) = text.strip_prefix("%o") {
-        return Ok((Part::Offset, rest));
+        return Ok((PatternPiece::Offset, rest));
     }
     if text.starts_with('"') {
         let (inside, behind) = quoted('"').ok_or("lacks the second '\"' of a text")?;
-        return Ok((Part::Bytes(inside.as_bytes().to_vec()), behind));
+        return Ok((PatternPiece::Bytes(inside.as_bytes().to_vec()), behind));
     }
     if text.starts_with('\'') {
         let (inside, behind) =
             quoted('\'').filter(|(name, _)| !name.is_empty()).ok_or("names no file between ' and '")?;
-        return Ok((Part::File(inside.to_owned()), behind));
+        return Ok((PatternPiece::File(inside.to_owned()), behind));
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = digits.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(digits.len());
         let (digits, behind) = digits.split_at(end);
         return match hexadecimal(digits) {
-            Some(bytes) if !bytes.is_empty() => Ok((Part::Bytes(bytes), behind)),
+            Some(bytes) if !bytes.is_empty() => Ok((PatternPiece::Bytes(bytes), behind)),
             _ => Err("has no digits behind 0x".to_owned()),
         };
     }
@@ -195,7 +195,7 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// A decimal number, the lowest byte first: a negative one has four bytes, others as many as they need.
-fn decimal(text: &str) -> Option<(Part, &str)> {
+fn decimal(text: &str) -> Option<(PatternPiece, &str)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let sign = text.len() - digits.len();
     let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
@@ -211,7 +211,7 @@ fn decimal(text: &str) -> Option<(Part, &str)> {
         let used = all.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
         all.get(..used)?.to_vec()
     };
-    Some((Part::Bytes(bytes), behind))
+    Some((PatternPiece::Bytes(bytes), behind))
 }
 
 #[cfg(test)]
@@ -223,10 +223,10 @@ mod tests {
     fn a_pattern_has_the_bytes_of_fio() {
         let bytes = |text: &str| {
             let pattern = Pattern::parse(text).unwrap();
-            let each = pattern.parts().iter().map(|part| match part {
-                Part::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-                Part::File(name) => format!("<{name}>"),
-                Part::Offset => "<offset>".to_owned(),
+            let each = pattern.pieces().iter().map(|part| match part {
+                PatternPiece::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                PatternPiece::File(name) => format!("<{name}>"),
+                PatternPiece::Offset => "<offset>".to_owned(),
             });
             each.collect::<String>()
         };

@@ -93,7 +93,12 @@ pub(super) static REFUSED: &[Refused] = &[
     Refused {
         effect: Effect::Work,
         why: "all I/Os of a job have one priority; use prioclass and prio",
-        names: &["cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage", "hipri_percentage"],
+        names: &["cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage"],
+    },
+    Refused {
+        effect: Effect::Work,
+        why: "all I/Os of a job are polled, or none; use hipri",
+        names: &["hipri_percentage"],
     },
     Refused {
         effect: Effect::Work,

@@ -104,3 +104,24 @@ fn work_that_is_only_counted_in_total_is_divided_over_the_measured_time() {
         assert!((cost.unwrap().value / truth - 1.0).abs() < 0.01, "{cost:?} {truth}");
     }
 }
+
+/// Two switches for each I/O, beside a program that uses a third of the machine.
+#[test]
+fn what_accounts_add_to_a_cost_by_name_is_told_where_it_is_much() {
+    let daemon = (AccountKind::Task, Some(TaskOwner::Other), "daemon", 60);
+    let of = |ios: u64| {
+        let own = (AccountKind::Task, Some(TaskOwner::Workload), "fio", 80);
+        let load = Happening { busy: 140_000_000, thread: 80_000_000, ios, steal: 0 };
+        let execution =
+            Execution { jobs: vec![job(30 * ios)], stretch: stretch(load, &[own, daemon]), ..Execution::default() };
+        let background = stretch(Happening { busy: 60_000_000, ..NOTHING }, &[daemon]);
+        let found = study(&record(vec![background.clone(), background], vec![execution]));
+        assert!(found.phases[0].known_by_name);
+        let told = found.warnings.iter().find(|warning| warning.code == Code::BusyBackground);
+        told.map(|warning| warning.message.clone()).unwrap()
+    };
+    // 0.49 µs of 13.3 µs, and of 80 µs.
+    let much = of(6000);
+    assert!(much.contains("Of the cost, some 4 % are what keeping accounts adds to its context switches"), "{much}");
+    assert!(!of(1000).contains("Of the cost"));
+}

@@ -51,7 +51,7 @@ fn executions() -> CompareRecord {
             command_cpu_nanos: Some(work.thread_nanos),
             exit: None,
             page_cache: None,
-            parts: Vec::new(),
+            groups: Vec::new(),
         });
     }
     record

@@ -1,6 +1,6 @@
 //! A command whose jobs ran one group after the other: each group becomes a phase with a cost of its own.
 
-use crate::record::{Execution, IoInterval, JobRecord, Part, PhaseRecord, Record, Snapshot, Stretch};
+use crate::record::{Execution, IoInterval, JobGroup, JobRecord, PhaseRecord, Record, Snapshot, Stretch};
 use std::borrow::Cow;
 
 /// The record with a phase for each group of jobs. It is the record itself if no phase has groups that all of its executions tell apart.
@@ -26,8 +26,8 @@ pub(super) fn apart(record: &Record) -> Cow<'_, Record> {
 /// Number of groups that each execution of a phase has; 0 if executions differ, or if a group is too short for a window.
 fn groups(phase: &PhaseRecord) -> usize {
     let of = |execution: &Execution| {
-        let has_window = |part: &Part| snapshots(execution, part).nth(1).is_some();
-        if execution.parts.iter().all(has_window) { execution.parts.len() } else { 0 }
+        let has_window = |group: &JobGroup| snapshots(execution, group).nth(1).is_some();
+        if execution.groups.iter().all(has_window) { execution.groups.len() } else { 0 }
     };
     let mut counts = phase.executions.iter().map(of);
     let first = counts.next().unwrap_or(0);
@@ -35,18 +35,18 @@ fn groups(phase: &PhaseRecord) -> usize {
 }
 
 /// The snapshots while a group did I/O.
-fn snapshots<'a>(whole: &'a Execution, part: &Part) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
-    let IoInterval { begin_nanos, end_nanos } = part.io_interval;
+fn snapshots<'a>(whole: &'a Execution, group: &JobGroup) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
+    let IoInterval { begin_nanos, end_nanos } = group.io_interval;
     whole.stretch.snapshots.iter().filter(move |snapshot| (begin_nanos..=end_nanos).contains(&snapshot.at_nanos))
 }
 
 /// What an execution contains of the group at `place`.
 fn of_group(whole: &Execution, place: usize) -> Option<Execution> {
-    let before = whole.parts.iter().take(place).map(|part| part.jobs).sum();
-    let part = whole.parts.get(place)?;
-    let &Part { jobs, io_interval, uncounted } = part;
+    let before = whole.groups.iter().take(place).map(|group| group.jobs).sum();
+    let group = whole.groups.get(place)?;
+    let &JobGroup { jobs, io_interval, uncounted } = group;
     let jobs = whole.jobs.iter().skip(before).take(jobs);
-    let mut snapshots: Vec<Snapshot> = snapshots(whole, part).cloned().collect();
+    let mut snapshots: Vec<Snapshot> = snapshots(whole, group).cloned().collect();
     // What the first one counts since the snapshot before it is not of this group.
     if let Some(first) = snapshots.first_mut() {
         (first.whereabouts, first.accounts, first.profile) = (None, None, None);
@@ -58,7 +58,7 @@ fn of_group(whole: &Execution, place: usize) -> Option<Execution> {
         io_interval: Some(io_interval),
         // The CPU time of the command is known only as a whole; that of its jobs is what they report.
         command_cpu_nanos: None,
-        parts: vec![*part],
+        groups: vec![*group],
         ..whole.clone()
     })
 }
@@ -75,15 +75,15 @@ mod tests {
             ..Snapshot::default()
         };
         let mut begin = 0;
-        let parts = ends.iter().map(|&end| {
+        let groups = ends.iter().map(|&end| {
             let io_interval = IoInterval { begin_nanos: Nanos::from_secs(begin), end_nanos: Nanos::from_secs(end) };
             begin = end;
-            Part { jobs: 1, io_interval, uncounted: end == 7 }
+            JobGroup { jobs: 1, io_interval, uncounted: end == 7 }
         });
         let job = |name: &str| JobRecord { name: name.to_owned(), uncounted: true, ..JobRecord::default() };
         Execution {
             jobs: ["a", "b"].map(job).to_vec(),
-            parts: parts.collect(),
+            groups: groups.collect(),
             stretch: Stretch { snapshots: (0..10).map(snapshot).collect(), ..Stretch::default() },
             command_cpu_nanos: Some(Nanos(5)),
             ..Execution::default()
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(groups(&phase(&[&[3, 7], &[4]])), 0);
         assert_eq!(groups(&phase(&[])), 0);
         let mut short = phase(&[&[3, 7]]);
-        short.executions[0].parts[1].io_interval.begin_nanos = Nanos::from_millis(6500);
+        short.executions[0].groups[1].io_interval.begin_nanos = Nanos::from_millis(6500);
         assert_eq!(groups(&short), 0, "one snapshot is no window");
     }
 }

@@ -1,0 +1,361 @@
+//! Whose a cost is: exact accounts of rounds of their own.
+//!
+//! The programs that keep accounts add time to each switch and interrupt. In these rounds an account's cost is its CPU time, net of its rate in the
+//! slices without a load.
+
+use super::read_times::{ReadTime, read_times, times_read};
+use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
+use crate::account::named::{
+    AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
+};
+use crate::account::{AccountKind, Accounts, BUSY_OTHERS, TaskOwner};
+use crate::experiment::WorkCounter;
+use crate::meter::{Meter, MeterStatus};
+use crate::record::{Host, Mode};
+use crate::slice::rounds::{Choice, MeasuredSlices};
+use crate::slice::{RoundRecord, SliceRecord};
+use crate::stats::estimate::CONFIDENCE;
+use crate::stats::{Difference, Estimate, Pair, PairedRound, difference};
+use crate::study::{Context, windows};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Accounts with such a part of the cost are told, whether they changed or not.
+const LARGE_SHARE: f64 = 0.1;
+
+/// What explaining rounds show of the whole cost. Of a blast, an I/O is a delivered packet, the baseline is the first point, and the arm is this
+/// point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExplainedFinding {
+    /// Number of explaining rounds.
+    pub rounds: usize,
+    /// Cycles of the whole machine per I/O of the baseline in these rounds: the sum of its accounts.
+    pub baseline: Estimate,
+    /// The same of the arm.
+    pub candidate: Estimate,
+    /// Change of cycles per I/O in these rounds: the sum of the changes of all accounts.
+    pub change_cycles_per_io: Estimate,
+    /// Change of cycles per I/O in the rounds of the answer, which keep no accounts; `null` if unknown.
+    pub undisturbed_change_cycles_per_io: Option<Estimate>,
+    /// Whether the two changes differ by more than their errors explain: the accounts then explain another change than that of the answer.
+    pub differs: bool,
+    /// Whether other programs were left out by their names, because they used much of the machine.
+    pub known_by_name: bool,
+}
+
+/// An account in both arms. Sums of these are the whole cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AccountChange {
+    /// Name of the account.
+    pub name: String,
+    /// What the CPUs did; `null` for the sum of small accounts.
+    pub kind: Option<AccountKind>,
+    /// The owner of a task; `null` for other kinds.
+    pub owner: Option<TaskOwner>,
+    /// Cycles per I/O of the baseline, net of the background, in the explaining rounds.
+    pub baseline: Estimate,
+    /// Cycles per I/O of the arm.
+    pub candidate: Estimate,
+    /// Change of cycles per I/O: candidate − baseline. Its interval holds together with those of all accounts of all cells (95 %).
+    pub change_cycles_per_io: Estimate,
+    /// Whether this interval excludes 0.
+    pub detected: bool,
+    /// Whether it is at least a tenth of the cost of both arms.
+    pub large: bool,
+}
+
+/// An account of a packet. Sums of these are the whole cost in the explaining rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacketAccount {
+    /// Name of the account.
+    pub name: String,
+    /// What the CPUs did; `null` for the sum of small accounts.
+    pub kind: Option<AccountKind>,
+    /// The owner of a task; `null` for other kinds.
+    pub owner: Option<TaskOwner>,
+    /// Cycles per delivered packet, net of the background.
+    pub cycles_per_packet: Estimate,
+    /// Its part of the cost in these rounds.
+    pub share: f64,
+    /// Change of cycles per packet against the first point; `null` at the first point. Its interval holds together with those of all accounts
+    /// of all points (95 %).
+    pub change_cycles_per_packet: Option<Estimate>,
+    /// Whether this interval excludes 0.
+    pub detected: bool,
+}
+
+/// Why accounts cannot be kept although nobody chose other meters, and what would mend it; `None` if they can.
+pub(crate) fn reason(meters: &[MeterStatus]) -> Option<String> {
+    let meter = meters.iter().find(|status| status.meter == Meter::Accounts)?;
+    meter.status.reason().filter(|reason| !reason.starts_with("not chosen")).map(str::to_owned)
+}
+
+/// Cycles of each account and I/Os of every case, round by round.
+pub(crate) struct Explaining {
+    rounds: Vec<Vec<OfCase>>,
+    /// Whether processes that do not work for the load are left out.
+    by_name: bool,
+}
+
+/// One case in one round.
+struct OfCase {
+    /// Net of the background.
+    cycles: BTreeMap<AccountKey, f64>,
+    /// Their sum.
+    total: f64,
+    ios: f64,
+}
+
+/// What slices of one kind in a round were charged to.
+#[derive(Default)]
+struct Charged {
+    /// In nanoseconds.
+    accounts: ByAccount,
+    /// The time that passed, summed over CPUs, in nanoseconds.
+    passed: f64,
+    /// Of other processes, in nanoseconds.
+    others: f64,
+    /// Busy cycles by the meter of the cost, and the capacity in which it read them; `None` if it did not read a slice.
+    metered: Option<(f64, f64)>,
+    slices: usize,
+}
+
+/// What the accounts of all rounds sum to.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// The cost of the load by its name: processes that do not work for it are left out.
+    by_name: bool,
+    /// Otherwise the busy time by the meter of the cost, if it read all slices.
+    by_meter: bool,
+}
+
+/// The times of a slice that kept accounts.
+fn kept(slice: &SliceRecord) -> Vec<ReadTime<'_, Accounts>> {
+    read_times(slice, |before, after| {
+        let read = after.accounts.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Accounts))?;
+        Some(ReadTime { before, after, begin: before.at_nanos, read })
+    })
+}
+
+impl Explaining {
+    /// `meter` is that of the cost; `None` if it is unknown. The rounds in which every case has accounts; `None` if they are too few.
+    pub fn of(
+        cases: usize,
+        host: &Host,
+        counter: Option<&WorkCounter>,
+        meter: Option<Meter>,
+        rounds: &[RoundRecord],
+    ) -> Option<Self> {
+        let context = Context::of(host);
+        // A slice in which the programs missed something has none.
+        let with_accounts = |round: &RoundRecord| with_slices(round, |slice| !kept(slice).is_empty());
+        let rounds: Vec<RoundRecord> = rounds.iter().map(with_accounts).collect();
+        let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
+        let of_the_load = || rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
+        let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.read)).collect();
+        // Idle clocks and accounts disagree on idle entry; cycles of cores are not a time.
+        let meter = meter.filter(|meter| !meter.disturbs() && meter.counts_time());
+        let charged = |round: &RoundRecord| -> Option<(Vec<Charged>, Charged)> {
+            let of = |case: Option<usize>| {
+                let slices = round.slices.iter().filter(|slice| slice.case == case);
+                Some(Charged::sum(slices, meter, &peers, &context)).filter(|charged| charged.slices > 0)
+            };
+            Some(((0..cases).map(|case| of(Some(case))).collect::<Option<Vec<_>>>()?, of(None)?))
+        };
+        let charged: Vec<Option<(Vec<Charged>, Charged)>> = rounds.iter().map(charged).collect();
+        let sum = |of: fn(&Charged) -> f64| charged.iter().flatten().flat_map(|(cases, _)| cases).map(of).sum::<f64>();
+        let by_name = sum(|case| case.others) > BUSY_OTHERS * sum(|case| case.passed);
+        // By the meter in all rounds, or in none.
+        let is_metered = |charged: &Charged| charged.metered.is_some_and(|(_, capacity)| capacity > 0.0);
+        let mut all = charged.iter().flatten();
+        let by_meter = !by_name && all.all(|(cases, alone)| cases.iter().all(is_metered) && is_metered(alone));
+        let scope = Scope { by_name, by_meter };
+        let whole = |(place, charged): (usize, &Option<(Vec<Charged>, Charged)>)| {
+            let (each, alone) = charged.as_ref()?;
+            let ios = |case: usize| sums.rounds.get(place)?.cases.get(case)?.ios.filter(|ios| *ios > 0.0);
+            let found =
+                each.iter().enumerate().map(|(case, charged)| Some(charged.net_of(alone, scope, ios(case)?, &context)));
+            found.collect::<Option<Vec<OfCase>>>()
+        };
+        let rounds: Vec<Vec<OfCase>> = charged.iter().enumerate().filter_map(whole).collect();
+        (rounds.len() >= FEWEST_ROUNDS).then_some(Self { rounds, by_name })
+    }
+
+    /// Whether processes that do not work for the load are left out.
+    pub fn known_by_name(&self) -> bool {
+        self.by_name
+    }
+
+    /// Divides the costs of two cases into accounts: a row for each that is not small, and one for the rest.
+    pub fn parts(&self, baseline: usize, candidate: usize) -> AccountParts {
+        let rounds: Vec<(&OfCase, &OfCase)> =
+            self.rounds.iter().filter_map(|round| round.get(baseline).zip(round.get(candidate))).collect();
+        let paired = |of: &dyn Fn(&OfCase) -> f64| -> Vec<PairedRound> {
+            let pair = |case: &OfCase| Pair { numerator: of(case), denominator: case.ios };
+            rounds.iter().map(|(one, other)| PairedRound { baseline: pair(one), candidate: pair(other) }).collect()
+        };
+        let total = paired(&|case| case.total);
+        let least = LEAST_SHARE / 2.0 * mean_of_arms(&total).abs();
+        let cases = || rounds.iter().flat_map(|(one, other)| [*one, *other]);
+        let keys: BTreeSet<&AccountKey> = cases().flat_map(|case| case.cycles.keys()).collect();
+        let of = |key: &AccountKey| paired(&|case| case.cycles.get(key).copied().unwrap_or(0.0));
+        let (rows, small): (Vec<_>, Vec<_>) =
+            keys.into_iter().map(|key| (key, of(key))).partition(|(_, rounds)| mean_of_arms(rounds).abs() >= least);
+        let mut rows: Vec<Row> = rows.into_iter().map(|(key, rounds)| Row { key: Some(key.clone()), rounds }).collect();
+        if !small.is_empty() {
+            let small: BTreeSet<&AccountKey> = small.into_iter().map(|(key, _)| key).collect();
+            let rest = |case: &OfCase| {
+                let parts = case.cycles.iter().filter(|(key, _)| small.contains(key));
+                parts.map(|(_, cycles)| cycles).sum()
+            };
+            rows.push(Row { key: None, rounds: paired(&rest) });
+        }
+        AccountParts { rows, total }
+    }
+}
+
+impl Charged {
+    fn sum<'a>(
+        slices: impl Iterator<Item = &'a SliceRecord>,
+        meter: Option<Meter>,
+        peers: &BTreeSet<String>,
+        context: &Context,
+    ) -> Self {
+        let mut sum = Self { metered: meter.map(|_| (0.0, 0.0)), ..Self::default() };
+        for slice in slices {
+            let kept = kept(slice);
+            let times = times_read(slice, &kept);
+            if kept.is_empty() || !times.is_finite() {
+                continue;
+            }
+            for ReadTime { before, after, read: accounts, .. } in kept {
+                for (key, spent) in by_account(accounts) {
+                    let key = as_peer(&key, peers).unwrap_or(key);
+                    if key.1 == Some(TaskOwner::Other) {
+                        sum.others += spent.time * times;
+                    }
+                    sum.accounts.entry(key).or_default().time += spent.time * times;
+                }
+                sum.passed += accounts.passed_nanos.as_f64() * times;
+                let read = meter.and_then(|meter| windows::window(before, after, meter, context));
+                let read = read.map(|window| (window.cycles * times, window.capacity_seconds * times));
+                sum.metered = sum.metered.zip(read).map(|(sum, read)| (sum.0 + read.0, sum.1 + read.1));
+            }
+            sum.slices += 1;
+        }
+        sum
+    }
+
+    /// Cycles of a case, net of what the machine does without it.
+    ///
+    /// Idle clocks count a part of idle entry and exit as idle. So that the accounts sum to a cost by such a clock, that account is what
+    /// remains of the clock's busy time without the others, as in `run`.
+    fn net_of(&self, alone: &Self, scope: Scope, ios: f64, context: &Context) -> OfCase {
+        let rate = |key: &AccountKey| alone.accounts.get(key).map_or(0.0, |spent| spent.time) / alone.passed;
+        let net = |key: &AccountKey| {
+            let nanos = self.accounts.get(key).map_or(0.0, |spent| spent.time) - rate(key) * self.passed;
+            nanos / 1e9 * context.clock.0
+        };
+        let keys =
+            self.accounts.keys().chain(alone.accounts.keys()).filter(|key| !scope.by_name || is_of_the_load(key));
+        let mut cycles: BTreeMap<AccountKey, f64> = keys.map(|key| (key.clone(), net(key))).collect();
+        if let Some((own, alone)) = self.metered.zip(alone.metered).filter(|_| scope.by_meter) {
+            let busy = own.0 - alone.0 / alone.1 * own.1;
+            cycles.remove(&IDLE_ENTRY);
+            let others: f64 = cycles.values().sum();
+            cycles.insert(IDLE_ENTRY, busy - others);
+        }
+        OfCase { total: cycles.values().sum(), cycles, ios }
+    }
+}
+
+/// The costs of two cases, divided into accounts.
+pub(crate) struct AccountParts {
+    rows: Vec<Row>,
+    total: Vec<PairedRound>,
+}
+
+/// An account in both cases, round by round.
+struct Row {
+    /// `None` for the sum of small accounts.
+    key: Option<AccountKey>,
+    rounds: Vec<PairedRound>,
+}
+
+impl AccountParts {
+    /// Number of accounts whose changes are tested.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The changes of all accounts, each with an interval of this confidence; first those that are detected, the largest first. The last is
+    /// the sum of small accounts.
+    pub fn changes(&self, confidence: f64) -> Vec<AccountChange> {
+        let sum = |rounds: &[PairedRound]| Some((of_baseline(rounds)?, of_candidate(rounds)?));
+        let whole = sum(&self.total).map_or(f64::INFINITY, |(one, other)| one.value + other.value);
+        let change = |row: &Row| {
+            let found = difference(&row.rounds)?;
+            let (baseline, candidate) = sum(&row.rounds)?;
+            let (name, kind, owner) = match &row.key {
+                Some(key) => (in_words(key), Some(key.0), key.1),
+                None => (SMALL.to_owned(), None, None),
+            };
+            Some(AccountChange {
+                name,
+                kind,
+                owner,
+                baseline,
+                candidate,
+                change_cycles_per_io: found.estimate(confidence),
+                detected: found.excludes_zero(confidence),
+                large: baseline.value + candidate.value >= LARGE_SHARE * whole,
+            })
+        };
+        let mut changes: Vec<AccountChange> = self.rows.iter().filter_map(change).collect();
+        let order = |change: &AccountChange| (change.kind.is_none(), !change.detected);
+        changes.sort_by(|one, other| {
+            let size = |change: &AccountChange| change.change_cycles_per_io.value.abs();
+            order(one).cmp(&order(other)).then(size(other).total_cmp(&size(one)))
+        });
+        changes
+    }
+
+    /// The accounts of the second case, the largest first, with their changes if the first is another one. The last is the sum of small accounts.
+    pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketAccount> {
+        let whole = of_candidate(&self.total).map_or(f64::NAN, |whole| whole.value);
+        let account = |change: AccountChange| PacketAccount {
+            name: change.name,
+            kind: change.kind,
+            owner: change.owner,
+            cycles_per_packet: change.candidate,
+            share: change.candidate.value / whole,
+            change_cycles_per_packet: Some(change.change_cycles_per_io).filter(|_| !is_first),
+            detected: change.detected && !is_first,
+        };
+        let mut accounts: Vec<PacketAccount> = self.changes(confidence).into_iter().map(account).collect();
+        accounts.sort_by(|one, other| {
+            let size = |account: &PacketAccount| account.cycles_per_packet.value;
+            one.kind.is_none().cmp(&other.kind.is_none()).then(size(other).total_cmp(&size(one)))
+        });
+        accounts
+    }
+
+    /// The whole cost and its change, beside its change without accounts.
+    pub fn whole(&self, undisturbed: Option<Difference>, known_by_name: bool) -> Option<ExplainedFinding> {
+        let change = difference(&self.total)?;
+        Some(ExplainedFinding {
+            rounds: self.total.len(),
+            baseline: of_baseline(&self.total)?,
+            candidate: of_candidate(&self.total)?,
+            change_cycles_per_io: change.estimate(CONFIDENCE),
+            undisturbed_change_cycles_per_io: undisturbed.map(|undisturbed| undisturbed.estimate(CONFIDENCE)),
+            // A cost by level and one by name differ anyway.
+            differs: !known_by_name
+                && undisturbed.and_then(|undisturbed| change.contradicts(&undisturbed, CONFIDENCE)) == Some(true),
+            known_by_name,
+        })
+    }
+}
