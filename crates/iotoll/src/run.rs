@@ -58,7 +58,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     // Otherwise they are checked when setup has run.
     if around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
-        lab::run::check_logs(&plan, &job_files.iter().map(Path::new).collect::<Vec<_>>())?;
+        let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
+        lab::run::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let results = Results::prepare(arguments)?;

@@ -144,7 +144,8 @@ fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mu
         if let Some(caveat) = network_namespace::caveat(&ours, &plan.command, elsewhere) {
             add_once(&mut sheet.record.warnings, caveat);
         }
-        if let Some(failure) = failure {
+        // An interrupted command often ends with a failure of its own.
+        if let Some(failure) = failure.filter(|_| !session.interrupted()) {
             sheet.note_outcome(Outcome::Failed(failure));
         }
         sheet.keep_execution(0, &execution);

@@ -16,6 +16,7 @@ mod elf;
 pub mod engine;
 pub mod error;
 mod event_counters;
+mod file_roles;
 pub(crate) mod freezer;
 pub mod ftq;
 pub(crate) mod gate;

@@ -3,6 +3,7 @@
 use crate::demand;
 use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
+use crate::file_roles;
 use crate::interruption::Interruption;
 use crate::io_log::{self, IoLog};
 use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
@@ -50,7 +51,7 @@ pub fn run(
 
 fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
     // Setup may have mounted or made their folders.
-    io_log::files::check(plan, &[], opens_in_loop)?;
+    file_roles::check(plan, &[], None, opens_in_loop)?;
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
     sheet.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = lay_out(plan, replays, session, created, observer)?;
@@ -161,12 +162,12 @@ fn measure_phase(
     Ok(Measured { execution, failure, complaint, ends_run, logs })
 }
 
-/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use.
+/// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.
 ///
 /// # Errors
 /// The first of them.
-pub fn check_logs(plan: &Plan, others: &[&Path]) -> Result<()> {
-    io_log::files::check(plan, others, opens_in_loop)
+pub fn check_files(plan: &Plan, job_files: &[&Path], output: Option<&Path>) -> Result<()> {
+    file_roles::check(plan, job_files, output, opens_in_loop)
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;

@@ -119,7 +119,15 @@ fn latest_in(runs: &Path) -> Result<PathBuf> {
 pub fn records_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {
-        let about = fs::metadata(path).map_err(|error| Error::file(path, "looking for records", error))?;
+        let about = fs::metadata(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                let path = path.display();
+                Error::Refused(format!(
+                    "{path}: is not there; give the folder of saved measurements (--out of run, cost, …)"
+                ))
+            }
+            _ => Error::file(path, "looking for records", error),
+        })?;
         if about.is_dir() { add_records(path, &mut found)? } else { found.push(path.clone()) }
     }
     if found.is_empty() {

@@ -1,51 +1,16 @@
-//! The files of logs: refused before the first I/O if they cannot be written, written when the run has ended.
+//! The files of logs, written when the run has ended.
 
 use super::{IoLog, rows};
 use crate::error::{Error, Result};
 use crate::workload::target;
-use model::plan::{JobPlan, Medium, Plan};
+use model::plan::{JobPlan, Plan};
 use model::unit::Ticks;
 use model::warning::{Code, Warning};
-use rustix::fs::Access;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use sys::clock::ticks;
-
-/// Refuses logs whose files cannot be written, or are `others`: job files, and files that jobs use. `opens_in_loop` says whether a job with this
-/// number of files opens them while it runs.
-///
-/// # Errors
-/// The first of them.
-pub(crate) fn check(plan: &Plan, others: &[&Path], opens_in_loop: fn(&JobPlan, usize) -> bool) -> Result<()> {
-    if plan.copies().all(|(_, job)| job.logs.first_option().is_none()) {
-        return Ok(());
-    }
-    let mut in_use: Vec<PathBuf> = others.iter().map(|path| resolved(path)).collect();
-    for job in plan.phases.iter().flat_map(|phase| &phase.jobs).filter(|job| job.engine.medium() == Medium::Files) {
-        in_use.extend(job.replay.traces.iter().map(|trace| resolved(Path::new(trace))));
-        for copy in 0..job.copies.max(1) {
-            in_use.extend(target::paths(job, copy)?.iter().map(|path| resolved(path)));
-        }
-    }
-    let mut traces = BTreeSet::new();
-    for (number, job) in plan.copies() {
-        for (_, file) in job.log_files(number) {
-            check_one(job, Path::new(&file), &in_use)?;
-        }
-        if let Some(trace) = &job.logs.trace {
-            check_trace(job, opens_in_loop)?;
-            if !traces.insert(resolved(Path::new(trace))) {
-                let name = &job.name;
-                return Err(Error::Refused(format!(
-                    "job '{name}': write_iolog: {trace}: another thread writes the same trace; give each job one of its own, and numjobs=1"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
 
 /// The files of a job in its trace.
 fn traced(job: &JobPlan) -> Result<Vec<PathBuf>> {
@@ -54,65 +19,6 @@ fn traced(job: &JobPlan) -> Result<Vec<PathBuf>> {
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     Ok(target::paths(job, 0)?.into_iter().map(absolute).collect())
-}
-
-/// A trace names each file in each line, by words with blanks between them, and numbers that do not change.
-fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan, usize) -> bool) -> Result<()> {
-    let (name, files) = (&job.name, traced(job)?);
-    if let Some(file) = files.iter().find(|file| file.to_str().is_none_or(|file| file.contains(char::is_whitespace))) {
-        let file = file.display();
-        return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the name {file} has a blank, which a trace cannot hold; use a file without"
-        )));
-    }
-    if opens_in_loop(job, files.len()) {
-        return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the job opens files while it runs; leave openfiles, create_on_open and unlink_each_loop out"
-        )));
-    }
-    Ok(())
-}
-
-fn check_one(job: &JobPlan, path: &Path, in_use: &[PathBuf]) -> Result<()> {
-    let refused = |why: String| {
-        let (name, option) = (&job.name, job.logs.first_option().unwrap_or("logs"));
-        Err(Error::Refused(format!("job '{name}': {option}: {}: {why}", path.display())))
-    };
-    if in_use.contains(&resolved(path)) {
-        return refused(
-            "a job uses or replays this file, or it is a job file; choose another name of the log".to_owned(),
-        );
-    }
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return refused(format!(
-            "{} is not a folder that exists; make it first, or choose another name",
-            folder.display()
-        ));
-    }
-    if path.exists() && !path.is_file() {
-        return refused("is there, and no file; choose another name".to_owned());
-    }
-    let written = if path.exists() { path } else { folder };
-    match rustix::fs::access(written, Access::WRITE_OK) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let error = std::io::Error::from(error);
-            refused(format!("cannot be written: {error}; check the permissions, or choose another name"))
-        }
-    }
-}
-
-/// The path without links, as far as it is there.
-fn resolved(path: &Path) -> PathBuf {
-    let through_folder = || {
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        Some(folder.canonicalize().ok()?.join(path.file_name()?))
-    };
-    path.canonicalize().ok().or_else(through_folder).unwrap_or_else(|| path.to_owned())
 }
 
 /// Writes the logs of copies by their number among those of the run, in place of what an earlier run left. Returns caveats.
@@ -196,25 +102,5 @@ mod tests {
         std::fs::remove_dir_all(folder.path()).unwrap();
         let (_, written) = write(&plan, &[(1, log(1))]);
         assert!(written.unwrap_err().to_string().contains("writing the log"));
-    }
-
-    #[test]
-    fn logs_that_cannot_be_written_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::create_dir(at("is_bw.1.log")).unwrap();
-        for (options, expected) in [
-            (format!("write_bw_log={}", at("new/x")), "is not a folder that exists"),
-            (format!("write_bw_log={}", at("is")), "is there, and no file"),
-            (format!("filename={}\nwrite_bw_log={}", at("f_bw.1.log"), at("f")), "a job uses or replays this file"),
-        ] {
-            let error = check(&plan(&options), &[], |_, _| false).unwrap_err().to_string();
-            assert!(error.starts_with("job 'a': write_bw_log: ") && error.contains(expected), "{error}");
-        }
-        let mine = at("mine_bw.1.log");
-        let good = plan(&format!("filename={}\nwrite_bw_log={}", at("f"), at("mine")));
-        check(&good, &[], |_, _| false).unwrap();
-        let error = check(&good, &[Path::new(&mine)], |_, _| false).unwrap_err();
-        assert!(error.to_string().contains("it is a job file"), "{error}");
     }
 }

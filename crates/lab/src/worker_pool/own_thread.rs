@@ -40,7 +40,13 @@ fn cpus(plan: &JobPlan) -> Result<Vec<u32>> {
     let mut cpus: BTreeSet<u32> = BTreeSet::new();
     for node in &plan.thread.nodes {
         let of_node = schedule::cpus_of_node(*node);
-        cpus.extend(of_node.map_err(|error| Error::job(&plan.name, format!("numa_cpu_nodes: node {node}"), error))?);
+        cpus.extend(of_node.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::Refused(format!(
+                "job '{}': numa_cpu_nodes: this machine has no node {node}; see /sys/devices/system/node/online",
+                plan.name
+            )),
+            _ => Error::job(&plan.name, format!("numa_cpu_nodes: node {node}"), error),
+        })?);
     }
     let given = &plan.cpus_allowed;
     match (given.is_empty(), cpus.is_empty()) {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub use created::Created;
 pub use layout::fill_with_noise;
-pub(crate) use names::paths;
+pub(crate) use names::{file_system_of_the_kernel, paths};
 pub use opening::{has_holes, open, open_anew};
 pub(crate) use region::{Share, span};
 

@@ -344,8 +344,13 @@ fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Opti
     (ios > 0.0).then(|| cycles / ios)
 }
 
+/// The jobs of a phase; of a command that reported none, the command.
+fn jobs_of(phase: &PhaseFinding) -> String {
+    if phase.jobs.is_empty() { "the command".to_owned() } else { phase.jobs.join(", ") }
+}
+
 fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Warning>) {
-    let jobs = phase.jobs.join(", ");
+    let jobs = jobs_of(phase);
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
         let message = format!("{jobs}: too short for an interval; run longer");
         found.push(Warning::new(Code::NoInterval, message));
@@ -411,7 +416,7 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
                 let message = format!(
                     "{}: meter {} gives {:.0} cycles per I/O and {} {net:.0} for a load that does not sleep; neither is more \
                      accurate than their difference",
-                    phase.jobs.join(", "),
+                    jobs_of(phase),
                     reading.name,
                     other.value,
                     phase.headline_meter.as_deref().unwrap_or("the headline meter"),

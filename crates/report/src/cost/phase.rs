@@ -36,7 +36,8 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     if [per_io, phase.context_switches_per_io].into_iter().flatten().any(number::is_about_0) {
         notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
     }
-    let counted_by = finding.counted_by.iter();
+    // A program whose report of its I/Os is missing has no count by it.
+    let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
     notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
     notes
 }

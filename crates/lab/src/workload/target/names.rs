@@ -4,6 +4,7 @@ use super::absolute;
 use crate::error::{Error, Result};
 use model::plan::JobPlan;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The name of a job is that of its file if it has no `filename`. It may be in a folder, but not lead out of the current one.
@@ -28,6 +29,20 @@ pub(super) fn refuse_ascent(plan: &JobPlan) -> Result<()> {
 
 /// Refuses files that the kernel makes up: they are no storage, and a write to one changes a setting.
 pub(super) fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<()> {
+    let refused = |why: String| Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
+    match file_system_of_the_kernel(path) {
+        Some(kind) => refused(format!(
+            "is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs"
+        )),
+        None if is_among_devices(path) => refused(
+            "is no device; a file under that name would be in memory, and hide a device that comes later".to_owned(),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The kind of a file system whose files the kernel makes up; `None` on any other.
+pub(crate) fn file_system_of_the_kernel(path: &Path) -> Option<&'static str> {
     // From linux/magic.h.
     const MADE_UP: [(u64, &str); 8] = [
         (0x9fa0, "proc"),
@@ -39,22 +54,26 @@ pub(super) fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<
         (0xcafe_4a11, "bpf"),
         (0x7363_6673, "securityfs"),
     ];
-    let absolute = absolute(path)?;
-    let Some(there) = absolute.ancestors().find(|path| path.exists()) else { return Ok(()) };
+    let absolute = absolute(path).ok()?;
+    let there = absolute.ancestors().find(|path| path.exists())?;
     // A device or a pipe that such a file leads to is judged by itself.
     if there == absolute && !there.is_file() {
-        return Ok(());
+        return None;
     }
-    let Ok(held) = rustix::fs::statfs(there) else { return Ok(()) };
-    match MADE_UP.iter().find(|(magic, _)| u64::try_from(held.f_type).is_ok_and(|found| found == *magic)) {
-        Some((_, kind)) => Err(Error::Refused(format!(
-            "job '{}': {} is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs",
-            plan.name,
-            path.display()
-        ))),
-        None => Ok(()),
-    }
+    let held = u64::try_from(rustix::fs::statfs(there).ok()?.f_type).ok()?;
+    MADE_UP.iter().find(|(magic, _)| held == *magic).map(|(_, kind)| *kind)
 }
+
+/// Whether a file would be made among the device nodes of /dev. What is mounted below it (/dev/shm) is something else.
+fn is_among_devices(path: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    let Ok(absolute) = absolute(path) else { return false };
+    let folder = absolute.ancestors().skip(1).find(|folder| folder.exists());
+    let nodes = device(Path::new("/dev"));
+    let is_a_mount = nodes != device(Path::new("/"));
+    is_a_mount && !absolute.exists() && folder.is_some_and(|folder| device(folder) == nodes)
+}
+
 /// The files of one copy of a job: those of `opendir`, then those of `filename`, or else its own.
 ///
 /// # Errors
