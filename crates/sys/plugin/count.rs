@@ -1,7 +1,8 @@
 //! A QEMU TCG plugin that counts every instruction a guest executes, by address, between two marks of the guest.
 //!
-//! `build.rs` compiles this file alone into a shared library, which the program carries and hands to QEMU. It uses version 1
-//! of QEMU's plugin interface, declared below from its documentation.
+//! `build.rs` compiles this file alone into two shared libraries, which the program carries and hands to QEMU: one (cfg `old_interface`) for
+//! version 1 of QEMU's plugin interface (QEMU 6 to 8), one for versions from 2 on (QEMU 9 and later), which keep a counter for each CPU in memory of
+//! QEMU. Both are declared below from the interface's documentation.
 //!
 //! Arguments: `out=FILE`. At each end mark it appends a region to the file: a line `region TOTAL`, then a line
 //! `ADDRESS COUNT FLAGS` (hexadecimal, decimal, `s` for a string instruction, `l` for one that locks memory) for each address that was executed. Counters
@@ -17,7 +18,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The version of the interface that this file declares.
 #[unsafe(no_mangle)]
-pub static qemu_plugin_version: c_int = 1;
+pub static qemu_plugin_version: c_int = if cfg!(old_interface) { 1 } else { 2 };
+/// From this version of QEMU's interface on, the bytes of an instruction are copied; before, they lie in QEMU.
+const COPIES_BYTES: c_int = 3;
 
 type Id = u64;
 /// A block of translated code; only QEMU knows its contents.
@@ -27,19 +30,54 @@ pub struct Block(c_void);
 #[repr(C)]
 pub struct Instruction(c_void);
 
+/// Memory of QEMU for each CPU.
+#[cfg(not(old_interface))]
+#[repr(C)]
+pub struct Scoreboard(c_void);
+/// A counter in it: QEMU's `qemu_plugin_u64`.
+#[cfg(not(old_interface))]
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Place {
+    scoreboard: *mut Scoreboard,
+    offset: usize,
+}
+
+/// The beginning of QEMU's `qemu_info_t`.
+#[repr(C)]
+pub struct Info {
+    target_name: *const c_char,
+    least_version: c_int,
+    version: c_int,
+}
+
 type OnExecute = extern "C" fn(c_uint, *mut c_void);
 type OnAccess = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
 // SAFETY: the declarations are those of version 1 of the interface, whose functions QEMU exports.
+#[cfg(old_interface)]
+unsafe extern "C" {
+    fn qemu_plugin_register_vcpu_insn_exec_inline(at: *mut Instruction, op: c_int, counter: *mut c_void, add: u64);
+}
+
+// SAFETY: the declarations are those of version 2 of the interface, whose functions QEMU exports.
+#[cfg(not(old_interface))]
+unsafe extern "C" {
+    fn qemu_plugin_scoreboard_new(element: usize) -> *mut Scoreboard;
+    fn qemu_plugin_scoreboard_find(scoreboard: *mut Scoreboard, cpu: c_uint) -> *mut c_void;
+    fn qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(at: *mut Instruction, op: c_int, counter: Place, add: u64);
+}
+
+// SAFETY: the declarations hold for all versions of the interface. Before version 3, `qemu_plugin_insn_data` returns a pointer and reads no other
+// argument than the first.
 unsafe extern "C" {
     fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: extern "C" fn(Id, *mut Block));
     fn qemu_plugin_register_vcpu_insn_exec_cb(at: *mut Instruction, callback: OnExecute, flags: c_int, data: *mut c_void);
-    fn qemu_plugin_register_vcpu_insn_exec_inline(at: *mut Instruction, op: c_int, counter: *mut c_void, add: u64);
     fn qemu_plugin_register_vcpu_mem_cb(at: *mut Instruction, callback: OnAccess, flags: c_int, rw: c_int, data: *mut c_void);
     fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
     fn qemu_plugin_tb_get_insn(block: *const Block, number: usize) -> *mut Instruction;
     fn qemu_plugin_insn_vaddr(at: *const Instruction) -> u64;
-    fn qemu_plugin_insn_data(at: *const Instruction) -> *const u8;
+    fn qemu_plugin_insn_data(at: *const Instruction, copy: *mut u8, length: usize) -> usize;
     fn qemu_plugin_insn_size(at: *const Instruction) -> usize;
 }
 
@@ -56,11 +94,61 @@ const MARK: [u8; 7] = [0x0f, 0x1f, 0x84, 0x00, 0x49, 0x4f, 0x54];
 const BEGIN: u8 = 1;
 const END: u8 = 2;
 
-/// How often the instruction at an address was executed. A block that is translated again gets new counters.
+/// An instruction of a block, whose executions are counted.
 struct Counter {
     address: u64,
     kind: Kind,
-    count: u64,
+}
+
+/// The counters of a block. One that is translated again gets new ones.
+struct Counters {
+    of: Box<[Counter]>,
+    /// How often each was executed: of this process, or of QEMU, which gives its address.
+    #[cfg(old_interface)]
+    counts: Box<[u64]>,
+    #[cfg(not(old_interface))]
+    counts: *mut Scoreboard,
+}
+
+// SAFETY: QEMU's one CPU thread alone uses what the pointer leads to.
+unsafe impl Send for Counters {}
+
+impl Counters {
+    fn new(of: Box<[Counter]>) -> Self {
+        #[cfg(old_interface)]
+        let counts = vec![0; of.len()].into_boxed_slice();
+        // SAFETY: QEMU gives memory for each CPU, which it keeps until it ends.
+        #[cfg(not(old_interface))]
+        let counts = unsafe { qemu_plugin_scoreboard_new(of.len().max(1) * size_of::<u64>()) };
+        Self { of, counts }
+    }
+
+    /// QEMU counts the executions of an instruction of this block.
+    fn count(&mut self, instruction: *mut Instruction, number: usize) {
+        // SAFETY: the slice is kept until QEMU ends, and only QEMU's one CPU thread writes it.
+        #[cfg(old_interface)]
+        unsafe {
+            if let Some(count) = self.counts.get_mut(number) {
+                qemu_plugin_register_vcpu_insn_exec_inline(instruction, ADD, (&raw mut *count).cast(), 1);
+            }
+        }
+        // SAFETY: the place lies within an element of the scoreboard.
+        #[cfg(not(old_interface))]
+        unsafe {
+            let place = Place { scoreboard: self.counts, offset: number * size_of::<u64>() };
+            qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(instruction, ADD, place, 1);
+        }
+    }
+
+    fn counts(&mut self) -> &mut [u64] {
+        #[cfg(old_interface)]
+        return &mut self.counts;
+        // SAFETY: the guest has one CPU, whose element holds a number for each instruction; nothing runs meanwhile.
+        #[cfg(not(old_interface))]
+        unsafe {
+            std::slice::from_raw_parts_mut(qemu_plugin_scoreboard_find(self.counts, 0).cast(), self.of.len())
+        }
+    }
 }
 
 /// What is told apart.
@@ -101,18 +189,22 @@ struct Chains {
 
 struct State {
     out: String,
-    /// Boxed slices never move: QEMU adds to their counters.
-    counters: Vec<Box<[Counter]>>,
+    /// What they count never moves: QEMU adds to it.
+    counters: Vec<Counters>,
+    /// The version of QEMU's interface.
+    version: c_int,
     counting: bool,
     chains: Option<Chains>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { out: String::new(), counters: Vec::new(), counting: false, chains: None });
+static STATE: Mutex<State> = Mutex::new(State { out: String::new(), counters: Vec::new(), version: 1, counting: false, chains: None });
 
 /// The entry point: reads the arguments and asks to see every translation.
 #[unsafe(no_mangle)]
-pub extern "C" fn qemu_plugin_install(id: Id, _info: *const c_void, count: c_int, arguments: *const *const c_char) -> c_int {
+pub extern "C" fn qemu_plugin_install(id: Id, info: *const Info, count: c_int, arguments: *const *const c_char) -> c_int {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: QEMU passes what it is, valid during this call.
+    state.version = unsafe { (*info).version };
     for number in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: QEMU passes `count` strings that end with a zero, valid during this call.
         let argument = unsafe { CStr::from_ptr(*arguments.add(number)) }.to_string_lossy();
@@ -136,20 +228,18 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
     // SAFETY: `number` is below the block's length.
     let instructions = (0..length).map(|number| unsafe { qemu_plugin_tb_get_insn(block, number) });
     let instructions: Vec<_> = instructions.collect();
-    let counters = instructions.iter().map(|&instruction| {
+    let codes: Vec<Code> = instructions.iter().map(|&instruction| Code::of(instruction, state.version)).collect();
+    let counters = instructions.iter().zip(&codes).map(|(&instruction, code)| {
         // SAFETY: the instruction is valid during this call.
         let address = unsafe { qemu_plugin_insn_vaddr(instruction) };
-        Counter { address, kind: kind(bytes(instruction)), count: 0 }
+        Counter { address, kind: kind(code.bytes()) }
     });
-    let mut counters: Box<[Counter]> = counters.collect();
+    let mut counters = Counters::new(counters.collect());
     let chains = state.chains.is_some();
-    for (place, (&instruction, counter)) in instructions.iter().zip(&mut counters).enumerate() {
-        let code = bytes(instruction);
-        let address = counter.address as usize as *mut c_void;
-        // SAFETY: the counter is in a boxed slice that is kept until QEMU ends, and only QEMU's one CPU thread writes it.
-        unsafe {
-            qemu_plugin_register_vcpu_insn_exec_inline(instruction, ADD, (&raw mut counter.count).cast(), 1);
-        }
+    for (place, (&instruction, code)) in instructions.iter().zip(&codes).enumerate() {
+        let code = code.bytes();
+        let address = counters.of.get(place).map_or(0, |counter| counter.address) as usize as *mut c_void;
+        counters.count(instruction, place);
         // SAFETY: the callbacks have the declared types and live as long as the plugin.
         unsafe {
             if let [front @ .., number] = code
@@ -173,9 +263,33 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
     state.counters.push(counters);
 }
 
-fn bytes<'a>(instruction: *const Instruction) -> &'a [u8] {
-    // SAFETY: QEMU keeps the bytes of an instruction during the translation callback, which is the only caller.
-    unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction)) }
+/// The bytes of an instruction.
+struct Code {
+    /// An instruction of x86 has at most 15.
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl Code {
+    fn of(instruction: *const Instruction, version: c_int) -> Self {
+        let mut code = Self { bytes: [0; 16], length: 0 };
+        // SAFETY: QEMU keeps the bytes of an instruction during the translation callback, which is the only caller. It copies no more of them
+        // than fit, or returns where they lie.
+        unsafe {
+            let length = qemu_plugin_insn_size(instruction).min(code.bytes.len());
+            let got = qemu_plugin_insn_data(instruction, code.bytes.as_mut_ptr(), length);
+            if version < COPIES_BYTES {
+                let there = std::ptr::with_exposed_provenance::<u8>(got);
+                std::ptr::copy_nonoverlapping(there, code.bytes.as_mut_ptr(), length);
+            }
+            code.length = length;
+        }
+        code
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
 }
 
 fn kind(code: &[u8]) -> Kind {
@@ -314,9 +428,7 @@ impl Chains {
 impl State {
     fn begin(&mut self) {
         self.counting = true;
-        for counter in self.counters.iter_mut().flat_map(|block| block.iter_mut()) {
-            counter.count = 0;
-        }
+        self.counters.iter_mut().for_each(|block| block.counts().fill(0));
         if let Some(chains) = &mut self.chains {
             chains.nodes.iter_mut().for_each(|node| node.count = 0);
         }
@@ -327,9 +439,12 @@ impl State {
             return;
         }
         let mut sums: HashMap<u64, (u64, Kind)> = HashMap::new();
-        for counter in self.counters.iter().flat_map(|block| block.iter()).filter(|counter| counter.count > 0) {
-            let sum = sums.entry(counter.address).or_default();
-            *sum = (sum.0 + counter.count, counter.kind);
+        for block in &mut self.counters {
+            let counts = block.counts().to_vec();
+            for (counter, count) in block.of.iter().zip(counts).filter(|(_, count)| *count > 0) {
+                let sum = sums.entry(counter.address).or_default();
+                *sum = (sum.0 + count, counter.kind);
+            }
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable();

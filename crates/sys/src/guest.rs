@@ -121,5 +121,12 @@ pub fn mark_end() {
     unsafe { asm!(".byte 0x0f, 0x1f, 0x84, 0x00, 0x49, 0x4f, 0x54, 0x02", options(nostack)) };
 }
 
-/// The QEMU plugin that counts instructions between the marks, a shared library.
-pub const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count.so"));
+/// The QEMU plugin that counts instructions between the marks, a shared library for QEMU of this major version; `None` if it cannot load one.
+pub fn plugin(major: u32) -> Option<&'static [u8]> {
+    match major {
+        // Version 1 of the plugin interface, which QEMU 9 dropped.
+        6..=8 => Some(include_bytes!(concat!(env!("OUT_DIR"), "/count-of-old.so"))),
+        9..=10 => Some(include_bytes!(concat!(env!("OUT_DIR"), "/count.so"))),
+        _ => None,
+    }
+}

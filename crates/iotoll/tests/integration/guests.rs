@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// The cache of these tests. Below `target`: a repeated check downloads nothing, and the user's cache is not touched.
@@ -157,13 +158,13 @@ fn what_is_missing_is_told_in_one_line() {
     let path = |name: &str| format!("PATH={}", folder.path(name).display());
     let version = "echo QEMU emulator version 7.2.22";
     fs::create_dir_all(folder.path("empty")).unwrap();
-    program(&format!("nine/{QEMU}"), "echo QEMU emulator version 9.2.1");
+    program(&format!("twelve/{QEMU}"), "echo QEMU emulator version 12.0.1");
     program(&format!("other/{QEMU}"), "echo hello");
     program(&format!("seven/{QEMU}"), version);
     let job = "--rw=read --no-save";
     let cases: [(&str, &str, &[&str]); 8] = [
         ("empty", "run --kernel debian:6.1", &[QEMU, "not found", "apt install qemu-system-x86"]),
-        ("nine", "run --kernel debian:6.1", &[QEMU, "9.2.1", "QEMU 6, 7 or 8"]),
+        ("twelve", "run --kernel debian:6.1", &[QEMU, "12.0.1", "QEMU 6 to 10"]),
         ("other", "run --kernel debian:6.1", &[QEMU, "prints no version"]),
         ("seven", "run --kernel debian:99.1", &["linux-image-99.1", "`apt-cache` is not found", "give a .deb"]),
         ("seven", "run --kernel new", &["kernel 'new'", "no such file", "debian:6.1"]),
@@ -205,6 +206,46 @@ mod long {
         }
         assert_eq!(first["points"], measured(&folder, JOB)["points"]);
         gates(&folder);
+    }
+
+    /// QEMU of Debian 13, whose plugins have another interface, unpacked with all its libraries: the same program executes the same instructions, and
+    /// the kernel nearly the same, whatever the version.
+    #[test]
+    fn another_qemu_counts_the_same() {
+        const TEST: &str = "another_qemu_counts_the_same";
+        const UNPACK: &str = r#"set -e; cd "$1"; mkdir -p lists/partial archives/partial root bin; : > status
+            echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" > sources
+            apt="apt-get -qq -o Dir::Etc::sourcelist=$1/sources -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists=$1/lists
+                -o Dir::State::status=$1/status -o Dir::Cache=$1 -o APT::Sandbox::User=root -o Debug::NoLocking=1"
+            $apt update; $apt install -y --no-install-recommends -d qemu-system-x86
+            for deb in archives/*.deb; do dpkg-deb -x "$deb" root; done
+            lib="$1/root/usr/lib/x86_64-linux-gnu"
+            printf '#!/bin/sh\nexec %s --library-path %s %s -L %s -L %s "$@"\n' "$lib/ld-linux-x86-64.so.2" "$lib" \
+                "$1/root/usr/bin/qemu-system-x86_64" "$1/root/usr/share/qemu" "$1/root/usr/share/seabios" > bin/qemu-system-x86_64
+            chmod +x bin/qemu-system-x86_64
+            mkdir -p cache/iotoll; cp -a "$2/iotoll/kernels" cache/iotoll/"#;
+        let folder = Folder::new();
+        if !ready(TEST) {
+            return;
+        }
+        let place = folder.path("");
+        let unpacked = Command::new("/bin/sh").args(["-c", UNPACK, "sh"]).arg(&place).arg(CACHE).output().unwrap();
+        if !unpacked.status.success() {
+            return skip(TEST, &format!("Debian 13's QEMU: {}", String::from_utf8_lossy(&unpacked.stderr)));
+        }
+        let here = measured(&folder, JOB);
+        let path = format!("PATH={}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap());
+        let words = format!("run {KERNEL} --no-save --format json {JOB}");
+        // The cache of the other tests has room for few guests.
+        let cache = format!("XDG_CACHE_HOME={}", folder.path("cache").display());
+        let there = guest(&folder, &words, &[&path, &cache]).run();
+        assert_eq!((there.code, there.stderr.as_str()), (Some(0), ""), "{there:?}");
+        let there = there.json();
+        assert!(there["emulator"].as_str().unwrap().starts_with("QEMU 10."), "{}", there["emulator"]);
+        let of = |finding: &Value, key: &str| number(&finding["points"][0][key]);
+        assert_eq!(of(&here, "program_instructions_per_io"), of(&there, "program_instructions_per_io"));
+        let [here, there] = [&here, &there].map(|finding| of(finding, "kernel_instructions_per_io"));
+        assert!((here / there - 1.0).abs() < 0.01, "{here} {there}");
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(E
 /// The version of the emulator: "QEMU 7.2.22".
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or guests do not run in it.
 pub fn emulator(care: &Care) -> Result<String> {
     let mut command = Command::new(QEMU);
     command.arg("--version");
@@ -144,14 +144,20 @@ pub fn emulator(care: &Care) -> Result<String> {
     let Some(version) = text.split_whitespace().skip_while(|word| *word != "version").nth(1) else {
         return Err(Error::Refused(format!("`{QEMU} --version` prints no version: is it QEMU?")));
     };
-    let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
-    // Version 1 of the plugin interface, which QEMU 9 dropped.
-    if !(6..=8).contains(&major) {
-        return Err(Error::Refused(format!(
-            "{QEMU} {version} does not load plugins of interface version 1; guests need QEMU 6, 7 or 8 (Debian 12 has 7.2)"
-        )));
-    }
-    Ok(format!("QEMU {version}"))
+    let named = format!("QEMU {version}");
+    library(&named)?;
+    Ok(named)
+}
+
+/// The plugin for an emulator.
+fn library(emulator: &str) -> Result<&'static [u8]> {
+    let version = emulator.strip_prefix("QEMU ").unwrap_or(emulator);
+    let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    sys::guest::plugin(major).ok_or_else(|| {
+        Error::Refused(format!(
+            "{QEMU} {version}: guests need QEMU 6 to 10, whose plugins iotoll has; install one of these (Debian 12 has 7.2, Debian 13 has 10.0)"
+        ))
+    })
 }
 
 /// What a thread that measures guests tells.
@@ -177,7 +183,7 @@ impl Prepared {
         let emulator = emulator(&care)?;
         let cache = Cache::open(care)?;
         enough_space(&cache)?;
-        let plugin = plugin(&cache)?;
+        let plugin = plugin(&cache, library(&emulator)?)?;
         let mut observe = |text: String| observer(Event::Preparing(text));
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
@@ -550,8 +556,7 @@ fn own_program() -> Result<PathBuf> {
 }
 
 /// The plugin as a file.
-fn plugin(cache: &Cache) -> Result<PathBuf> {
-    let library = sys::guest::PLUGIN;
+fn plugin(cache: &Cache, library: &'static [u8]) -> Result<PathBuf> {
     let name = format!("plugin-{:016x}.so", xxhash_rust::xxh3::xxh3_64(library));
     let path = cache.entry(Part::Guests, &name);
     if fs::read(&path).is_ok_and(|found| found == library) {
