@@ -2,6 +2,7 @@
 
 use super::cache::{Cache, Part};
 use super::debian::{self, Offer};
+use super::modules::replaced::Replaced;
 use super::tool::unreadable;
 use crate::error::{Error, Result};
 use std::fs::{self, File};
@@ -27,6 +28,8 @@ pub struct Kernel {
     /// The folder below which its modules are: `lib/modules/RELEASE`, or its build. `None` if the image was named alone
     /// and no modules were found for it.
     pub modules: Option<PathBuf>,
+    /// Modules of the user's own, in place of those of the same names.
+    pub replaced: Vec<Replaced>,
 }
 
 /// The images of the kernels that are installed below `root`, by name.
@@ -62,7 +65,7 @@ pub fn locate(text: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Res
         }
     };
     let Found { image, release, modules } = found;
-    Ok(Kernel { label: text.to_owned(), release, image, modules })
+    Ok(Kernel { label: text.to_owned(), release, image, modules, replaced: Vec::new() })
 }
 
 /// A kernel without its name.
