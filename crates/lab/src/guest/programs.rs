@@ -2,6 +2,7 @@
 //! what the host does not have comes from its Debian package, which is unpacked in the cache and not installed.
 
 use super::cache::{Cache, Part};
+use super::debian::suite::Source;
 use super::debian::{self, Offer};
 use super::tool::unreadable;
 use crate::elf::{self, Linking};
@@ -249,7 +250,7 @@ impl<'a> Gathering<'a> {
         if let Some(stem) = own.max_by(|left, right| debian::compare(left, right)) {
             return Ok(self.cache.entry(Part::Programs, &stem));
         }
-        Offer::of(package, self.cache.care())?.unpacked(self.cache, Part::Programs, self.observe)
+        Offer::of(package, &Source::System, self.cache.care())?.unpacked(self.cache, Part::Programs, self.observe)
     }
 }
 

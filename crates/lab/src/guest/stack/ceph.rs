@@ -58,6 +58,7 @@ osd_class_load_list = rbd lock
 osd_erasure_code_plugins =
 osd_objectstore = memstore
 memstore_device_bytes = 268435456
+memstore_page_set = true
 osd_op_queue = wpq
 osd_op_num_shards = 1
 osd_op_num_threads_per_shard = 1
