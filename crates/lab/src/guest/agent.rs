@@ -62,6 +62,7 @@ fn work() -> Result<()> {
     if !size.is_empty() {
         stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
         send(&ports()?, &ready);
+        services::tell_the_user();
         return shell::run(stack, release.trim(), size);
     }
     std::thread::sleep(SETTLE);

@@ -6,6 +6,7 @@ use crate::guest::protocol::Reply;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Where their complaints go.
@@ -13,6 +14,14 @@ const FOLDER: &str = "/run/iotoll";
 
 /// The name of each, and its file of complaints.
 static STARTED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Whether a user looks around, who may end programs and must not lose the guest by it.
+static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+
+/// From now on the end of a program is told on the console, and does not end the guest.
+pub(super) fn tell_the_user() {
+    LOOKED_AT.store(true, Ordering::Relaxed);
+}
 
 /// Starts a program that stays. A thread waits for its end, and executes nothing until then.
 pub(super) fn start(line: &str, mut command: Command) -> Result<()> {
@@ -36,6 +45,10 @@ fn watch(line: &str, mut child: Child, said: &PathBuf) {
     };
     let words = complaint(said).map_or_else(String::new, |words| format!(": {words}"));
     let why = format!("`{}` has ended ({how}){words}", program(line));
+    if LOOKED_AT.load(Ordering::Relaxed) {
+        let _ = fs::write("/dev/console", format!("{why}\r\n"));
+        return;
+    }
     if let Ok(ports) = ports() {
         send(&ports, &Reply::Failed(why));
         ports.exit(0);
