@@ -23,10 +23,10 @@ mod long {
         let words = format!(
             "run {RBD} --no-save --format json --stack rbd-v2 --sweep rw=write,read --sweep mount=,queue_depth=16 --by-function"
         );
+        let Some(()) = prepared(&folder, "rbd_is_counted_exactly_and_proven_by_messages", &["rbd", "rbd-v2"]) else {
+            return;
+        };
         let ended = guest(&folder, &words, &[]).run();
-        if ended.stderr.contains("downloading") || ended.stderr.contains("looking up") {
-            return skip("rbd_is_counted_exactly_and_proven_by_messages", ended.stderr.trim());
-        }
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         let first = ended.json();
         assert_eq!(first["points"], guest(&folder, &words, &[]).run().json()["points"]);
@@ -55,10 +55,7 @@ mod long {
         if !ready(TEST) || !has("cc") {
             return;
         }
-        let ended = guest(&folder, &format!("prepare {RBD} --rw=read"), &[]).run();
-        if ended.code != Some(0) {
-            return skip(TEST, ended.stderr.trim());
-        }
+        let Some(()) = prepared(&folder, TEST, &["rbd"]) else { return };
         let failing = |name: &str, text: &str| with_osd(&folder, name, text);
         let dies = "fputs(\"osd: nothing works\\n\", stderr); return 28;";
         let waits = "fputs(\"osd: waiting\\n\", stderr); pause();";
@@ -72,15 +69,34 @@ mod long {
                 guest(&folder, &format!("run {RBD} --rw=read --no-save --mount no_such"), &[]),
                 &["no_such", "the kernel says: "],
             ),
-            // The image's data does not fit: the kernel ends the OSD.
+            // Memory becomes short while it measures: the kernel ends the OSD.
             (
-                guest(&folder, &format!("run {RBD} --rw=write --size=64m --no-save --cmdline mem=330M"), &[]),
+                guest(
+                    &folder,
+                    &format!("run {RBD} --rw=write --size=64m --no-save --sysctl vm.min_free_kbytes=300000"),
+                    &[],
+                ),
                 &["`ceph-osd` has ended (signal: 9"],
             ),
         ];
         at_once(cases, |(command, named)| command.run().refused(1, named));
         without_package(&folder);
         folder.assert_no_processes();
+    }
+
+    /// Boots the guests of these stacks, one at a time: it takes half a minute each. `None` if the machine cannot have them.
+    fn prepared(folder: &Folder, test: &str, stacks: &[&str]) -> Option<()> {
+        for stack in stacks {
+            let words = RBD.replace("--stack rbd", &format!("--stack {stack}"));
+            let ended = guest(folder, &format!("prepare {words} --rw=read"), &[]).run();
+            if ended.code != Some(0) && ["looking up", "downloading"].iter().any(|reason| ended.stderr.contains(reason))
+            {
+                skip(test, ended.stderr.trim());
+                return None;
+            }
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        }
+        Some(())
     }
 
     /// A run whose cache has another program as OSD: after `--mkfs` it does what `text` says.
@@ -122,8 +138,6 @@ mod long {
         let cache = format!("XDG_CACHE_HOME={}", cache.display());
         let command =
             folder.iotoll(&format!("guest run {RBD} --rw=read --no-save")).under(&["/usr/bin/env", &cache, &path]);
-        command
-            .run()
-            .refused(2, &["a guest needs libraries", "librados2", "Unable to locate package", "run `apt-get update`"]);
+        command.run().refused(2, &["a guest needs", "Unable to locate package", "run `apt-get update`"]);
     }
 }
