@@ -18,7 +18,9 @@ use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
 use lab::store::Saver;
+use model::experiment::Axis;
 use model::guest::draft::{Draft, JobDraft, JobText};
+use model::guest::plan::MODULE;
 use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
 use model::kind::Recorded;
 use model::origin::CommandLine;
@@ -194,7 +196,10 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
         draft.jobs.iter_mut().for_each(|job| job.mount_options = Some(mount.clone()));
     }
     draft.sysctls.extend(arguments.sysctl.iter().cloned());
-    for axis in &arguments.sweep {
+    // The kernel's own module is the first arm.
+    let modules = [String::new()].into_iter().chain(arguments.module.iter().filter(|text| !text.is_empty()).cloned());
+    let modules = Axis { name: MODULE.to_owned(), values: modules.collect() };
+    for axis in arguments.sweep.iter().chain((!arguments.module.is_empty()).then_some(&modules)) {
         let own = draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut());
         for sweeps in own.chain([&mut draft.sweeps]) {
             sweeps.retain(|(name, _)| *name != axis.name);
@@ -220,7 +225,7 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
         saver: Saver::default(),
     };
     let line = ProgressLine::new(arguments.quiet);
-    let look = Look { kernel, stack: &arguments.stack, parameters: &arguments.cmdline };
+    let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =
         shell::run(&look, &settings, &mut |text| line.show_guests(&Event::Preparing(text)), &mut || line.clear());
     line.clear();

@@ -37,6 +37,8 @@ mod integration {
     mod generated;
     mod guardian;
     mod guests;
+    mod guests_ceph;
+    mod guests_modules;
     mod history;
     mod injected;
     mod json_contract;

@@ -34,13 +34,21 @@ pub(crate) fn kind(text: &str) -> Option<&str> {
 /// The experiment files of the repository: their paths, names and texts.
 #[cfg(test)]
 pub(crate) fn experiments() -> Vec<(String, String, String)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let read = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().display().to_string();
-        (path.display().to_string(), name, std::fs::read_to_string(&path).unwrap())
-    };
-    std::fs::read_dir(folder).unwrap().map(read).collect()
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut folders = vec![root.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                found.push((path.display().to_string(), name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

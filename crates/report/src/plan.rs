@@ -146,6 +146,7 @@ mod tests {
             phase: phase.clone(),
             sysctls: Vec::new(),
             mount_options: None,
+            module: String::new(),
             warm_up_ios: 0,
             ios: 400,
         };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 const KERNEL: &str = "debian:6.1";
 /// Each stack, and what a program needs to reach it.
-const STACKS: [(&str, &[&str]); 9] = [
+const STACKS: [(&str, &[&str]); 11] = [
     ("tmpfs", &[]),
     ("ext4-brd", &[]),
     ("ext4-dax", &[]),
@@ -19,6 +19,8 @@ const STACKS: [(&str, &[&str]); 9] = [
     ("nvme-rdma", &["--direct=1"]),
     ("nfs-tcp", &["--direct=1"]),
     ("nfs-rdma", &["--direct=1"]),
+    ("rbd", &["--direct=1"]),
+    ("rbd-v2", &["--direct=1"]),
 ];
 /// How often a guest is booted afresh.
 const BOOTS: usize = 3;

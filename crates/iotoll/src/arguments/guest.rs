@@ -35,10 +35,14 @@ pub struct GuestRunArguments {
         allow_hyphen_values = true
     )]
     pub job: Vec<String>,
-    /// Boot this kernel: debian:6.1, debian:6.12, a .deb, a vmlinuz, VMLINUZ,MODULES_FOLDER, or the folder of a build; give it
+    /// Boot this kernel: debian:5.10, debian:6.1, debian:6.12, a .deb, a vmlinuz, VMLINUZ,MODULES_FOLDER, or the folder of a build; give it
     /// again to compare kernels, the first is the baseline
     #[arg(long, help_heading = "Guests", value_name = "KERNEL")]
     pub kernel: Vec<String>,
+    /// Replace a module of the kernel by this file, and compare with the kernel's own; {release} in FILE is the kernel's release.
+    /// Several for one arm with blanks between; give it again for another arm
+    #[arg(long, help_heading = "Guests", value_name = "NAME=FILE")]
+    pub module: Vec<String>,
     /// Send the I/O through this stack, see `iotoll guest list`; give it again for more [default: tmpfs]
     #[arg(long, help_heading = "Guests", value_name = "STACK")]
     pub stack: Vec<String>,
@@ -48,10 +52,10 @@ pub struct GuestRunArguments {
     /// Set this sysctl in the guest before the stack mounts; give it again for more
     #[arg(long, help_heading = "Guests", value_name = "NAME=VALUE")]
     pub sysctl: Vec<String>,
-    /// Add these options to those that the stack mounts with
+    /// Add these options to those that the stack mounts or maps with
     #[arg(long, help_heading = "Guests", value_name = "OPTIONS")]
     pub mount: Option<String>,
-    /// Measure every combination of these values of a job option, of sysctl:NAME, or of mount
+    /// Measure every combination of these values of a job option, of sysctl:NAME, of mount, or of module
     #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = value::axis)]
     pub sweep: Vec<model::experiment::Axis>,
     /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
@@ -115,6 +119,9 @@ pub struct GuestShellArguments {
     /// Set up this stack, see `iotoll guest list`
     #[arg(long, value_name = "STACK", default_value = "tmpfs")]
     pub stack: String,
+    /// Replace modules of the kernel, as in `iotoll guest run`
+    #[arg(long, value_name = "NAME=FILE", default_value = "", hide_default_value = true)]
+    pub module: String,
     /// Add these parameters to the kernel's command line
     #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
     pub cmdline: String,

@@ -12,12 +12,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The cache of these tests. Below `target`: a repeated check downloads nothing, and the user's cache is not touched.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guests");
-const KERNEL: &str = "--kernel debian:6.1 --replicates 1 --quiet --cache-limit 200m";
-const JOB: &str = "--rw=randread --bs=4k --number_ios=100 --by-function";
-const QEMU: &str = "qemu-system-x86_64";
+pub(super) const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guests");
+pub(super) const KERNEL: &str = "--kernel debian:6.1 --replicates 1 --quiet --cache-limit 200m";
+pub(super) const JOB: &str = "--rw=randread --bs=4k --number_ios=100 --by-function";
+pub(super) const QEMU: &str = "qemu-system-x86_64";
 
-fn guest(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
+pub(super) fn guest(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
     let cache = format!("XDG_CACHE_HOME={CACHE}");
     let environment: Vec<&str> = ["/usr/bin/env", &cache].into_iter().chain(variables.iter().copied()).collect();
     folder.iotoll(&format!("guest {words}")).under(&environment)
@@ -25,7 +25,7 @@ fn guest(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
 
 /// Whether this machine can run guests; otherwise the test is skipped. One guest is ready then.
 #[track_caller]
-fn ready(test: &str) -> bool {
+pub(super) fn ready(test: &str) -> bool {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
         if !has(QEMU) {
@@ -46,7 +46,7 @@ fn ready(test: &str) -> bool {
 
 /// The finding of a run that is not saved.
 #[track_caller]
-fn measured(folder: &Folder, words: &str) -> Value {
+pub(super) fn measured(folder: &Folder, words: &str) -> Value {
     let ended = guest(folder, &format!("run {KERNEL} --no-save --format json {words}"), &[]).run();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     ended.json()
@@ -54,12 +54,12 @@ fn measured(folder: &Folder, words: &str) -> Value {
 
 /// A figure per I/O as a number of instructions.
 #[track_caller]
-fn instructions(point: &Value, per_io: &Value) -> u64 {
+pub(super) fn instructions(point: &Value, per_io: &Value) -> u64 {
     (number(per_io) * whole(&point["ios"]) as f64).round() as u64
 }
 
 /// Whether a function is of a program, not of the kernel.
-fn of_program(function: &Value) -> bool {
+pub(super) fn of_program(function: &Value) -> bool {
     !function["program"].is_null() || function["name"] == "[programs]"
 }
 

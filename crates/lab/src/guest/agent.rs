@@ -3,7 +3,10 @@
 //! The kernel starts this program as /init. It never returns: the guest ends with it.
 
 mod counters;
+mod kernel_log;
 mod measure;
+mod osdmap;
+mod services;
 mod setup;
 mod shell;
 
@@ -13,6 +16,7 @@ use super::protocol::{
 use super::stack::{self, Stack};
 use super::symbols;
 use crate::error::{Error, Result};
+use setup::Setup;
 use std::fs;
 use std::io::Write;
 use std::time::Duration;
@@ -50,14 +54,15 @@ fn work() -> Result<()> {
     let stack = stack::named(name).ok_or_else(|| Error::Refused(format!("no stack is called '{name}'")))?;
     let perturbation = setup::perturb(parameter(REPLICATE_PARAMETER).parse().unwrap_or(0));
     setup::load_modules()?;
-    let steps = stack.boot.iter().flat_map(|group| group.iter());
-    steps.copied().try_for_each(|step| setup::perform(step, ""))?;
+    let setup = Setup { environment: stack.environment, options: "" };
+    stack.boot.iter().flat_map(|group| group.iter()).try_for_each(|step| setup.perform(*step))?;
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let ready = Reply::Ready { release: release.trim().to_owned() };
     let size = parameter(SHELL_PARAMETER);
     if !size.is_empty() {
-        stack.attach.iter().try_for_each(|step| setup::perform(*step, ""))?;
+        stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
         send(&ports()?, &ready);
+        services::tell_the_user();
         return shell::run(stack, release.trim(), size);
     }
     std::thread::sleep(SETTLE);
@@ -121,7 +126,8 @@ fn assigned(stack: &Stack, assignment: &Assignment) -> Result<super::protocol::D
         setup::set_sysctl(name, value)?;
     }
     let options = assignment.mount_options.as_deref().unwrap_or_default();
-    stack.attach.iter().try_for_each(|step| setup::perform(*step, options))?;
+    let setup = Setup { environment: stack.environment, options };
+    stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
     measure::measure(stack, assignment)
 }
 

@@ -7,7 +7,7 @@ use super::kept::{self, Note};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};
 use super::modules;
-use super::programs::{self, Placed, Program};
+use super::programs::{self, Placed, Program, Wanted};
 use super::protocol::{MODULE_LIST, REPLICATE_PARAMETER, STACK_PARAMETER};
 use super::stack::Stack;
 use crate::error::{Error, Result};
@@ -42,7 +42,8 @@ pub(super) fn make(
     observe: &mut dyn FnMut(String),
 ) -> Result<Image> {
     let programs: Vec<Program> = stack.programs.iter().chain(more).copied().collect();
-    let mut placed = programs::gather(&programs, cache, observe)?;
+    let Stack { opened, library_packages, .. } = *stack;
+    let mut placed = programs::gather(Wanted { programs: &programs, opened, library_packages }, cache, observe)?;
     let own = std::env::current_exe().map_err(|error| Error::instrument("finding this program", error))?;
     placed.extend(programs::closure_of(&own, "/init", cache)?);
     placed.sort();
@@ -80,6 +81,7 @@ fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &[Placed]) -> 
     // A build changes its modules and not the folder that they are below.
     let mut files = kernel.modules.iter().flat_map(|folder| modules::files(folder));
     files.try_for_each(|file| add(&file))?;
+    kernel.replaced.iter().try_for_each(|replaced| add(&replaced.file))?;
     placed.iter().try_for_each(|file| add(&file.host_path))?;
     Ok(text)
 }
@@ -105,6 +107,14 @@ fn compose(kernel: &Kernel, stack: &Stack, placed: &[Placed]) -> Result<Initramf
         found.extend(modules::closure(kernel, &[name]).unwrap_or_default());
     }
     found.extend(modules::closure(kernel, &names)?);
+    for replaced in &kernel.replaced {
+        if !found.iter().any(|module| module.name == replaced.name) {
+            return Err(Error::Refused(format!(
+                "module '{replaced}': stack '{}' does not load '{}', so nothing would differ; give a stack that does",
+                stack.name, replaced.name
+            )));
+        }
+    }
     let mut seen = std::collections::BTreeSet::new();
     for module in found.into_iter().filter(|module| seen.insert(module.name.clone())) {
         let path = format!("{MODULES}/{}.ko", module.name);

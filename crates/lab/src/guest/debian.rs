@@ -1,5 +1,8 @@
 //! Debian's packages, found and unpacked by the system's own tools. Nothing is installed.
 
+pub(super) mod suite;
+
+use self::suite::Source;
 use super::cache::{Cache, Part};
 use super::tool::{self, Care};
 use crate::error::{Error, Result};
@@ -20,6 +23,7 @@ pub(super) struct Offer {
     pub file: String,
     /// Size of the file.
     bytes: u64,
+    source: Source,
 }
 
 impl Offer {
@@ -27,27 +31,27 @@ impl Offer {
     ///
     /// # Errors
     /// When there is no such package, or no apt.
-    pub fn of(package: &str, care: &Care) -> Result<Self> {
+    pub fn of(package: &str, source: &Source, care: &Care) -> Result<Self> {
         let what = format!("looking up the Debian package {package}");
-        let mut command = Command::new("apt-get");
+        let mut command = source.command("apt-get");
         command.args(["download", "--print-uris", package]);
         let printed = tool::output(&mut command, &what, WITHOUT_APT, care).map_err(|error| match error {
             Error::Failed(why) => Error::Refused(format!("{why}; run `apt-get update`, or check the name")),
             error => error,
         })?;
         let printed = String::from_utf8_lossy(&printed);
-        printed.lines().find_map(|line| Self::parse(package, line)).ok_or_else(|| {
+        printed.lines().find_map(|line| Self::parse(package, source, line)).ok_or_else(|| {
             Error::Failed(format!("{what}: `apt-get download --print-uris` printed no address; run `apt-get update`"))
         })
     }
 
     /// A line such as `'http://…/pool/….deb' NAME_VERSION_amd64.deb 44952 SHA256:…`.
-    fn parse(package: &str, line: &str) -> Option<Self> {
+    fn parse(package: &str, source: &Source, line: &str) -> Option<Self> {
         let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split_whitespace();
         let file = words.next()?.to_owned();
         let bytes = words.next()?.parse().ok()?;
         let plain = file.ends_with(".deb") && !file.contains('/');
-        plain.then(|| Self { package: package.to_owned(), file, bytes })
+        plain.then(|| Self { package: package.to_owned(), file, bytes, source: source.clone() })
     }
 
     /// The package's folder in the cache, unpacked; downloaded if it is absent.
@@ -71,11 +75,11 @@ impl Offer {
     }
 
     fn downloaded(&self, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
-        let Self { package, file, bytes } = self;
+        let Self { package, file, bytes, source } = self;
         cache.make(Part::Packages, file, |path| {
             observe(format!("downloading {file} ({:.1} MB)", *bytes as f64 / 1e6));
             let what = format!("downloading the Debian package {package}");
-            let mut command = Command::new("apt-get");
+            let mut command = source.command("apt-get");
             command.args(["download", "-q", package]);
             command.current_dir(path.parent().unwrap_or(path));
             tool::output(&mut command, &what, WITHOUT_APT, cache.care()).map_err(|error| match error {
@@ -105,8 +109,8 @@ pub(super) fn unpack(archive: &Path, folder: &Path, care: &Care) -> Result<()> {
 ///
 /// # Errors
 /// When the host has no apt.
-pub(super) fn names(prefix: &str, mend: &str, care: &Care) -> Result<Vec<String>> {
-    let mut command = Command::new("apt-cache");
+pub(super) fn names(prefix: &str, source: &Source, mend: &str, care: &Care) -> Result<Vec<String>> {
+    let mut command = source.command("apt-cache");
     command.args(["pkgnames", prefix]);
     let printed = tool::output(&mut command, &format!("looking up the Debian packages {prefix}…"), mend, care)?;
     Ok(String::from_utf8_lossy(&printed).lines().map(|line| line.trim().to_owned()).collect())
@@ -213,11 +217,11 @@ mod tests {
     fn an_offer_is_read_from_apts_line() {
         let line = "'http://deb.debian.org/debian/pool/main/n/nbd/nbd-client_3.24-1.1_amd64.deb' \
                     nbd-client_1%3a3.24-1.1_amd64.deb 44952 SHA256:8432";
-        let offer = Offer::parse("nbd-client", line).unwrap();
+        let offer = Offer::parse("nbd-client", &Source::System, line).unwrap();
         assert_eq!(offer.file, "nbd-client_1%3a3.24-1.1_amd64.deb");
         assert_eq!(offer.stem(), "nbd-client_1%3a3.24-1.1_amd64");
         assert_eq!(offer.bytes, 44_952);
-        assert_eq!(Offer::parse("x", "'http://x/x.deb' ../x.deb 44952"), None);
-        assert_eq!(Offer::parse("x", "Reading package lists..."), None);
+        assert_eq!(Offer::parse("x", &Source::System, "'http://x/x.deb' ../x.deb 44952"), None);
+        assert_eq!(Offer::parse("x", &Source::System, "Reading package lists..."), None);
     }
 }

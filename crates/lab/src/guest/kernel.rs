@@ -1,7 +1,9 @@
 //! A guest's kernel: from what the user names it by to its image and its modules.
 
 use super::cache::{Cache, Part};
+use super::debian::suite::Source;
 use super::debian::{self, Offer};
+use super::modules::replaced::Replaced;
 use super::tool::unreadable;
 use crate::error::{Error, Result};
 use std::fs::{self, File};
@@ -27,6 +29,8 @@ pub struct Kernel {
     /// The folder below which its modules are: `lib/modules/RELEASE`, or its build. `None` if the image was named alone
     /// and no modules were found for it.
     pub modules: Option<PathBuf>,
+    /// Modules of the user's own, in place of those of the same names.
+    pub replaced: Vec<Replaced>,
 }
 
 /// The images of the kernels that are installed below `root`, by name.
@@ -62,7 +66,7 @@ pub fn locate(text: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Res
         }
     };
     let Found { image, release, modules } = found;
-    Ok(Kernel { label: text.to_owned(), release, image, modules })
+    Ok(Kernel { label: text.to_owned(), release, image, modules, replaced: Vec::new() })
 }
 
 /// A kernel without its name.
@@ -80,12 +84,14 @@ fn absolute(text: &str) -> Result<PathBuf> {
 /// Begins the name of a kernel's package.
 const PACKAGE: &str = "linux-image-";
 
-/// The unpacked package of Debian's newest kernel of a version: of those that apt offers; if it offers none, of those in
-/// the cache. Apt, which takes a second, is not asked again until its lists change.
+/// The unpacked package of Debian's newest kernel of a version: of those that apt offers; if it offers none, of those of another
+/// suite of Debian; if there are none, of those in the cache. Apt, which takes a second, is not asked again until its lists change.
 fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".+-~".contains(c);
     if !version.starts_with(|c: char| c.is_ascii_digit()) || !version.contains('.') || !version.chars().all(plain) {
-        return Err(Error::Refused(format!("kernel '{text}': not a version; write debian:6.1 or debian:6.12")));
+        return Err(Error::Refused(format!(
+            "kernel '{text}': not a version; write debian:5.10, debian:6.1 or debian:6.12"
+        )));
     }
     let answers = format!(".newest-{version}-");
     let answer = debian::lists_changed().map(|changed| format!("{answers}{changed}"));
@@ -93,13 +99,14 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
     if let Some(folder) = answered.map(|name| cache.entry(Part::Kernels, &name)).filter(|folder| folder.is_dir()) {
         return Ok(folder);
     }
-    let offered = debian::names(
-        &format!("{PACKAGE}{version}"),
-        "give a .deb, a kernel build, or VMLINUZ,MODULES_FOLDER instead of a Debian version",
-        cache.care(),
-    );
-    if let Some(name) = newest(offered.as_deref().unwrap_or_default(), version) {
-        let offer = Offer::of(&name, cache.care())?;
+    let offered = match offered(version, &Source::System, cache) {
+        Ok(None) => match Source::of_kernels(version, cache, observe) {
+            Ok(Some(suite)) => offered(version, &suite, cache),
+            other => other.map(|_| None),
+        },
+        other => other,
+    };
+    if let Ok(Some(offer)) = &offered {
         let folder = offer.unpacked(cache, Part::Kernels, observe)?;
         for earlier in names(&cache.folder().join(Part::Kernels.name())) {
             if earlier.starts_with(&answers) {
@@ -120,6 +127,13 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
     Err(Error::Refused(format!(
         "kernel '{text}': apt knows no package {PACKAGE}{version}…-amd64; run `apt-get update`, or name another version"
     )))
+}
+
+/// The package of the newest kernel of a version in a source.
+fn offered(version: &str, source: &Source, cache: &Cache) -> Result<Option<Offer>> {
+    let mend = "give a .deb, a kernel build, or VMLINUZ,MODULES_FOLDER instead of a Debian version";
+    let names = debian::names(&format!("{PACKAGE}{version}"), source, mend, cache.care())?;
+    newest(&names, version).map(|name| Offer::of(&name, source, cache.care())).transpose()
 }
 
 /// The newest stock kernel of a version, of packages or of unpacked packages.

@@ -1,6 +1,8 @@
 //! Kernel modules and those that they need, in the order in which they must be inserted. A package of a kernel has no
 //! index of its modules, so they describe themselves.
 
+pub(super) mod replaced;
+
 use super::kernel::Kernel;
 use super::tool::{self, unreadable};
 use crate::elf;
@@ -38,14 +40,10 @@ pub fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>> {
             kernel.label, kernel.release
         )));
     };
-    let mut closure = Closure {
-        kernel,
-        folder,
-        files: index(folder),
-        built_in: built_in(folder),
-        seen: BTreeSet::new(),
-        modules: vec![],
-    };
+    let mut files = index(folder);
+    files.extend(kernel.replaced.iter().map(|replaced| (replaced.name.clone(), replaced.file.clone())));
+    let mut closure =
+        Closure { kernel, folder, files, built_in: built_in(folder), seen: BTreeSet::new(), modules: vec![] };
     for name in names {
         closure.add(&plain(name), None)?;
     }

@@ -2,6 +2,7 @@
 //! what the host does not have comes from its Debian package, which is unpacked in the cache and not installed.
 
 use super::cache::{Cache, Part};
+use super::debian::suite::Source;
 use super::debian::{self, Offer};
 use super::tool::unreadable;
 use crate::elf::{self, Linking};
@@ -31,6 +32,24 @@ pub struct Program {
     pub package: &'static str,
 }
 
+/// A file that a program opens while it runs: a plugin, which no program names as a library that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Where the program looks for it.
+    pub path: &'static str,
+    /// The Debian package that contains it.
+    pub package: &'static str,
+}
+
+/// What a guest needs beside its kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub programs: &'a [Program],
+    pub opened: &'a [Opened],
+    /// Packages that are searched for libraries before those that apt names.
+    pub library_packages: &'a [&'a str],
+}
+
 /// A file of the host and its place in the guest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placed {
@@ -38,15 +57,22 @@ pub struct Placed {
     pub host_path: PathBuf,
 }
 
-/// Finds programs and all that they need to run. In the guest they are in `/usr/sbin` or `/usr/bin`, as on the host. Of
+/// Finds programs, the files that they open, and all that these need to run. In the guest they are in `/usr/sbin` or `/usr/bin`, as on the host. Of
 /// a package that was unpacked before, that version is used.
 ///
 /// # Errors
 /// When the host has neither a program nor its package, or a library of it is found nowhere.
-pub fn gather(programs: &[Program], cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<Vec<Placed>> {
+pub fn gather(wanted: Wanted, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<Vec<Placed>> {
     let mut gathering = Gathering::new(Path::new("/"), cache, observe);
-    for program in programs {
+    for package in wanted.library_packages.iter().filter(|package| !debian::is_installed(package)) {
+        let root = gathering.unpacked(package).map_err(|error| needed("a guest needs libraries", error))?;
+        gathering.search(root);
+    }
+    for program in wanted.programs {
         gathering.program(program)?;
+    }
+    for opened in wanted.opened {
+        gathering.opened(opened)?;
     }
     Ok(gathering.placed.into_iter().collect())
 }
@@ -100,6 +126,25 @@ impl<'a> Gathering<'a> {
         let (folder, host_path) = found;
         let folder = if folder.ends_with("sbin") { "/usr/sbin" } else { "/usr/bin" };
         self.file(&format!("{folder}/{name}"), &host_path, Some(package))
+    }
+
+    /// Adds a file that a program opens, and its libraries.
+    fn opened(&mut self, opened: &Opened) -> Result<()> {
+        let Opened { path, package } = *opened;
+        let found = match self.roots.iter().find_map(|root| below(root, path)) {
+            Some(found) => found,
+            None => {
+                let root = self.unpacked(package).map_err(|error| needed(&format!("a guest needs {path}"), error))?;
+                let found = below(&root, path).ok_or_else(|| {
+                    Error::Refused(format!(
+                        "a guest needs {path}, but the Debian package {package} does not contain it; install it on this system"
+                    ))
+                })?;
+                self.search(root);
+                found
+            }
+        };
+        self.file(path, &found, Some(package))
     }
 
     /// Adds a program or a library, and the libraries that it needs. `package` is whose dependencies may contain them.
@@ -205,7 +250,7 @@ impl<'a> Gathering<'a> {
         if let Some(stem) = own.max_by(|left, right| debian::compare(left, right)) {
             return Ok(self.cache.entry(Part::Programs, &stem));
         }
-        Offer::of(package, self.cache.care())?.unpacked(self.cache, Part::Programs, self.observe)
+        Offer::of(package, &Source::System, self.cache.care())?.unpacked(self.cache, Part::Programs, self.observe)
     }
 }
 
@@ -219,12 +264,14 @@ fn needed(who: &str, error: Error) -> Error {
 }
 
 /// Whether the package is named after the library, by Debian's convention: `libnl-3.so.200` is in `libnl-3-200`, and
-/// `libtirpc.so.3` in `libtirpc3` or, since the change of `time_t`, in `libtirpc3t64`.
+/// `libtirpc.so.3` in `libtirpc3` or, since the change of `time_t`, in `libtirpc3t64`; since one of C++, `libsnappy.so.1` is in
+/// `libsnappy1v5`.
 fn alike(package: &str, library: &str) -> bool {
     let Some((base, version)) = library.split_once(".so.") else { return false };
     let base = base.to_lowercase().replace('_', "-");
     let joint = if base.ends_with(|c: char| c.is_ascii_digit()) { "-" } else { "" };
-    package.strip_suffix("t64").unwrap_or(package) == format!("{base}{joint}{version}")
+    let plain = package.strip_suffix("t64").or_else(|| package.strip_suffix("v5")).unwrap_or(package);
+    plain == format!("{base}{joint}{version}")
 }
 
 /// A folder of a library's own list, with the place of its user for `$ORIGIN`.

@@ -6,6 +6,7 @@ use super::counts;
 use super::kept;
 use super::kernel::{self, Kernel};
 use super::machine::{Boot, CPU, Common, MEMORY_MIB, Machine, QEMU, Restored, Waiting};
+use super::modules::replaced;
 use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS, NO_SYMBOLS};
 use super::room::{at_once, enough_space};
 use super::stack::{self, Expected, Stack};
@@ -172,6 +173,8 @@ struct Prepared {
     emulator: String,
     plugin: PathBuf,
     kernels: BTreeMap<String, Kernel>,
+    /// Hashes of the modules that replace those of the kernels.
+    modules: BTreeMap<String, String>,
     guests: Vec<Guest>,
     /// What must stay in the cache.
     needed: Mutex<BTreeSet<String>>,
@@ -191,7 +194,8 @@ impl Prepared {
                 kernels.insert(point.kernel.clone(), kernel::locate(&point.kernel, &cache, &mut observe)?);
             }
         }
-        let mut images: BTreeMap<(String, String), Image> = BTreeMap::new();
+        let mut images: BTreeMap<(String, String, String), Image> = BTreeMap::new();
+        let mut modules = BTreeMap::new();
         let mut guests: Vec<Guest> = Vec::new();
         // By replicate, so that a measurement that is interrupted has the first of each point.
         for replicate in 0..plan.replicates {
@@ -207,10 +211,15 @@ impl Prepared {
                         stack.name
                     )));
                 }
-                let key = (point.kernel.clone(), point.stack.clone());
+                let key = (point.kernel.clone(), point.module.clone(), point.stack.clone());
                 let image = match images.get(&key) {
                     Some(image) => image.clone(),
                     None => {
+                        let replaced = replaced::read_all(&point.module, kernel)?;
+                        for module in &replaced {
+                            modules.insert(module.to_string(), module.hash()?);
+                        }
+                        let kernel = &Kernel { replaced, ..kernel.clone() };
                         let image = boot_files::make(kernel, stack, &emulator, &[], &cache, &mut observe)?;
                         images.insert(key, image.clone());
                         image
@@ -225,9 +234,10 @@ impl Prepared {
                     Some(guest) => guest.points.push(number),
                     None => guests.push(Guest {
                         what: format!(
-                            "the guest of {} on {}, replicate {}",
+                            "the guest of {} on {}{}, replicate {}",
                             point.stack,
                             kernel.release,
+                            if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) },
                             replicate + 1
                         ),
                         image,
@@ -240,7 +250,7 @@ impl Prepared {
         }
         let names = guests.iter().flat_map(|guest| [guest.name(), guest.image.stem()]);
         let needed = Mutex::new(names.collect());
-        Ok(Self { cache, emulator, plugin, kernels, guests, needed })
+        Ok(Self { cache, emulator, plugin, kernels, modules, guests, needed })
     }
 
     fn header(&self, plan: &GuestPlan, settings: &Settings) -> Header {
@@ -259,6 +269,7 @@ impl Prepared {
             memory_mib: MEMORY_MIB,
             host: Some(host::read(Path::new("/"), 0.0, "not measured")),
             kernels: self.kernels.iter().map(|(name, kernel)| (name.clone(), identity(kernel))).collect(),
+            modules: self.modules.clone(),
         }
     }
 
@@ -494,6 +505,7 @@ fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<()> {
         let value = done.counters.get(counter.name).copied();
         let least = match counter.expected {
             Expected::EachDirectIo if direct => i64::try_from(done.ios).unwrap_or(i64::MAX),
+            Expected::EachDirectByte if direct => i64::try_from(done.bytes).unwrap_or(i64::MAX),
             Expected::Some => 1,
             Expected::None if value.is_some_and(|value| value != 0) => {
                 return Err(Error::Failed(format!(
@@ -503,7 +515,7 @@ fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<()> {
                     value.unwrap_or(0)
                 )));
             }
-            Expected::EachDirectIo | Expected::None | Expected::Any => continue,
+            Expected::EachDirectIo | Expected::EachDirectByte | Expected::None | Expected::Any => continue,
         };
         if value.is_none_or(|value| value < least) {
             let value = value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());

@@ -2,8 +2,9 @@
 
 use super::boot_files;
 use super::cache::Cache;
-use super::kernel;
+use super::kernel::{self, Kernel};
 use super::machine::{Boot, Common, Machine};
+use super::modules::replaced;
 use super::protocol::SHELL_PARAMETER;
 use super::room::{at_once, enough_space};
 use super::run::{Settings, emulator, known_stack};
@@ -21,6 +22,8 @@ use std::process::{Command, Stdio};
 pub struct Look<'a> {
     /// The kernel, as the user names it.
     pub kernel: &'a str,
+    /// Modules that replace those of the kernel.
+    pub module: &'a str,
     pub stack: &'a str,
     /// More kernel parameters.
     pub parameters: &'a str,
@@ -44,6 +47,7 @@ pub fn run(look: &Look, settings: &Settings, observe: &mut dyn FnMut(String), be
     enough_space(&cache)?;
     at_once()?;
     let kernel = kernel::locate(look.kernel, &cache, observe)?;
+    let kernel = Kernel { replaced: replaced::read_all(look.module, &kernel)?, ..kernel };
     let image = boot_files::make(&kernel, stack, &emulator, &[BUSYBOX], &cache, observe)?;
     let size = tcgetwinsize(stdout()).map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
     let boot = Boot {

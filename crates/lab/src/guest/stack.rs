@@ -1,6 +1,8 @@
 //! What a guest sets up for the I/O: modules, programs and steps. One row of [`STACKS`] each.
 
-use super::programs::Program;
+mod ceph;
+
+use super::programs::{Opened, Program};
 
 #[derive(Debug)]
 pub struct Stack {
@@ -14,6 +16,12 @@ pub struct Stack {
     pub optional_modules: &'static [&'static str],
     /// Programs of the host that it needs.
     pub programs: &'static [Program],
+    /// Files that its programs open while they run, and do not name as needed.
+    pub opened: &'static [Opened],
+    /// Packages with libraries whose names do not say it: they are searched before others.
+    pub library_packages: &'static [&'static str],
+    /// Environment of its programs, beside that of every program.
+    pub environment: &'static [(&'static str, &'static str)],
     pub kernel_parameters: &'static str,
     /// Steps at boot, before the guest is saved, in groups.
     pub boot: &'static [&'static [Step]],
@@ -26,14 +34,31 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// What a row leaves out.
+    const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        modules: &[],
+        optional_modules: &[],
+        programs: &[],
+        opened: &[],
+        library_packages: &[],
+        environment: &[],
+        kernel_parameters: "",
+        boot: &[],
+        attach: &[],
+        target: Target::Folder("/stack"),
+        proof: &[],
+    };
+
     /// The counters of all groups.
     pub fn counters(&self) -> impl Iterator<Item = &'static Counter> {
         self.proof.iter().copied().flatten()
     }
 
-    /// Whether a measurement can mount it with options of its own.
+    /// Whether a measurement can mount or map it with options of its own.
     pub fn takes_mount_options(&self) -> bool {
-        self.attach.iter().any(|step| matches!(step, Step::MountWithOptions(..)))
+        self.attach.iter().any(|step| matches!(step, Step::MountWithOptions(..) | Step::WriteWithOptions { .. }))
     }
 }
 
@@ -43,6 +68,17 @@ pub enum Target {
     /// To files of the job in this folder.
     Folder(&'static str),
     Device(&'static str),
+    /// To a device that has a block only once it was written: its blocks are written first.
+    Sparse(&'static str),
+}
+
+impl Target {
+    /// Its folder or device.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Folder(path) | Self::Device(path) | Self::Sparse(path) => path,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +91,20 @@ pub enum Step {
     MountWithOptions(&'static str, &'static str, &'static str, &'static str),
     /// Writes text to a file.
     Write(&'static str, &'static str),
+    /// Writes text to a file, with the assignment's mount options, after a comma, in the middle.
+    WriteWithOptions { path: &'static str, before: &'static str, after: &'static str },
     /// Makes a symbolic link: to, at.
     Link(&'static str, &'static str),
     /// Runs a program to its end.
     Run(&'static str),
-    /// Starts a program that stays.
+    /// Runs a program to its end, which comes within these seconds unless something else is wrong: what.
+    RunWithin(&'static str, u64, &'static str),
+    /// Starts a program that stays: if it ends, the guest fails.
     Start(&'static str),
+    /// Marks the pool of this map of a Ceph cluster as being created.
+    CreatePool(&'static str),
+    /// Waits these seconds, for what programs do after their start.
+    Settle(u64),
     /// Waits until this path exists.
     Await(&'static str),
     /// Waits until a TCP server of the guest listens at this port.
@@ -91,6 +135,10 @@ pub enum Source {
     Operation(&'static str, usize),
     /// A file with one number.
     File(&'static str),
+    /// Bytes that a network interface has sent.
+    BytesSent(&'static str),
+    /// A counter of a program of Ceph: the socket of its administration, sections that begin so (their sum), the name.
+    Ceph(&'static str, &'static str, &'static str),
     /// Whether a file of the job has the DAX attribute: 1 or 0. A state, not an increase.
     Dax,
     /// Whether the job's files are on a file system of this type: 1 or 0. A state, not an increase.
@@ -102,6 +150,8 @@ pub enum Source {
 pub enum Expected {
     /// At least one for each I/O that is not served from the page cache.
     EachDirectIo,
+    /// At least one for each byte that is not served from the page cache.
+    EachDirectByte,
     /// More than nothing.
     Some,
     /// Nothing.
@@ -228,18 +278,14 @@ const NVME_COMMANDS: Counter =
 const TARGET_IOS: Counter =
     Counter { name: "target_block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo };
 
-pub static STACKS: [Stack; 9] = [
+pub static STACKS: [Stack; 11] = [
     Stack {
         name: "tmpfs",
         about: "files in memory: system call, VFS and page cache",
-        modules: &[],
-        optional_modules: &[],
-        programs: &[],
-        kernel_parameters: "",
         boot: &[&[Step::Folder("/stack"), Step::Mount("tmpfs", "tmpfs", "/stack", "size=128m")]],
-        attach: &[],
         target: Target::Folder("/stack"),
         proof: &[&[Counter { name: "on_tmpfs", source: Source::FileSystem(TMPFS_MAGIC), expected: Expected::Some }]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "ext4-brd",
@@ -247,7 +293,6 @@ pub static STACKS: [Stack; 9] = [
         modules: &[("ext4", ""), ("brd", "rd_nr=1 rd_size=98304")],
         optional_modules: &["crc32c_intel", "crc32c_generic"],
         programs: &[MKFS_EXT4],
-        kernel_parameters: "",
         boot: &[&[Step::Folder("/stack"), FORMAT_RAM]],
         attach: &[Step::MountWithOptions("ext4", "/dev/ram0", "/stack", "noatime")],
         target: Target::Folder("/stack"),
@@ -258,6 +303,7 @@ pub static STACKS: [Stack; 9] = [
             Counter { name: "on_ext4", source: Source::FileSystem(EXT4_MAGIC), expected: Expected::Some },
             Counter { name: "dax", source: Source::Dax, expected: Expected::None },
         ]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "ext4-dax",
@@ -278,16 +324,13 @@ pub static STACKS: [Stack; 9] = [
             Counter { name: "block_reads", source: Source::Block("pmem0", READS), expected: Expected::Any },
             Counter { name: "block_writes", source: Source::Block("pmem0", WRITES), expected: Expected::Any },
         ]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "null_blk",
         about: "a block device that completes at once: the block layer alone",
         modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1")],
-        optional_modules: &[],
-        programs: &[],
-        kernel_parameters: "",
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
-        attach: &[],
         target: Target::Device("/dev/nullb0"),
         proof: &[&[
             Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
@@ -298,27 +341,26 @@ pub static STACKS: [Stack; 9] = [
                 expected: Expected::EachDirectIo,
             },
         ]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "nbd",
         about: "the kernel's NBD client to `iotoll serve` over loopback TCP",
         modules: &[("nbd", "nbds_max=1")],
-        optional_modules: &[],
         programs: &[IP, NBD_CLIENT],
-        kernel_parameters: "",
         boot: &[&[
             LO_UP,
             Step::Start("/init serve --backend memory:64m --listen 127.0.0.1:10809"),
             Step::AwaitPort(10809),
             Step::Run("nbd-client 127.0.0.1 10809 /dev/nbd0 -b 512"),
         ]],
-        attach: &[],
         target: Target::Device("/dev/nbd0"),
         proof: &[&[
             Counter { name: "block_reads", source: Source::Block("nbd0", READS), expected: Expected::Any },
             Counter { name: "block_writes", source: Source::Block("nbd0", WRITES), expected: Expected::Any },
             Counter { name: "block_ios", source: Source::Block("nbd0", usize::MAX), expected: Expected::EachDirectIo },
         ]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "nvme-tcp",
@@ -331,11 +373,10 @@ pub static STACKS: [Stack; 9] = [
         ],
         optional_modules: &["configfs", "crc32c_intel", "crc32c_generic"],
         programs: &[IP],
-        kernel_parameters: "",
         boot: &[&[LO_UP], &nvme_target!("tcp", "127.0.0.1")],
-        attach: &[],
         target: Target::Device("/dev/nvme0n1"),
         proof: &[&[NVME_COMMANDS, TARGET_IOS]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "nvme-rdma",
@@ -350,9 +391,7 @@ pub static STACKS: [Stack; 9] = [
         ],
         optional_modules: &["configfs", "crc32_generic", "crc32_pclmul", "crc32c_intel", "crc32c_generic"],
         programs: &[IP, RDMA],
-        kernel_parameters: "",
         boot: &[&[LO_UP], &DEVICE, &[RXE], &nvme_target!("rdma", "10.9.0.1")],
-        attach: &[],
         target: Target::Device("/dev/nvme0n1"),
         proof: &[&[
             NVME_COMMANDS,
@@ -363,6 +402,7 @@ pub static STACKS: [Stack; 9] = [
                 expected: Expected::EachDirectIo,
             },
         ]],
+        ..Stack::PLAIN
     },
     Stack {
         name: "nfs-tcp",
@@ -370,7 +410,6 @@ pub static STACKS: [Stack; 9] = [
         modules: &[("dummy", "numdummies=0"), ("nfsd", ""), ("nfs", ""), ("nfsv3", "")],
         optional_modules: &["auth_rpcgss"],
         programs: &[IP, RPCBIND, EXPORTFS, MOUNTD],
-        kernel_parameters: "",
         boot: &[&[LO_UP], &DEVICE, &NFS_SERVER, &NFS_OVER_TCP],
         attach: &[Step::MountWithOptions(
             "nfs",
@@ -383,6 +422,7 @@ pub static STACKS: [Stack; 9] = [
             &[Counter { name: "rpc_sends", source: Source::Transport("tcp", 5), expected: Expected::EachDirectIo }],
             &NFS_OPERATIONS,
         ],
+        ..Stack::PLAIN
     },
     Stack {
         name: "nfs-rdma",
@@ -397,7 +437,6 @@ pub static STACKS: [Stack; 9] = [
         ],
         optional_modules: &["rdma_ucm", "auth_rpcgss", "crc32_generic", "crc32_pclmul"],
         programs: &[IP, RDMA, RPCBIND, EXPORTFS, MOUNTD],
-        kernel_parameters: "",
         boot: &[&[LO_UP], &DEVICE, &[RXE], &NFS_SERVER, &NFS_OVER_TCP, &NFS_OVER_RDMA],
         attach: &[Step::MountWithOptions(
             "nfs",
@@ -418,7 +457,10 @@ pub static STACKS: [Stack; 9] = [
                 Counter { name: "registrations", source: Source::Transport("rdma", 17), expected: Expected::Any },
             ],
         ],
+        ..Stack::PLAIN
     },
+    ceph::RBD,
+    ceph::RBD_V2,
 ];
 
 pub fn named(name: &str) -> Option<&'static Stack> {

@@ -1,6 +1,8 @@
 //! A plan as the user writes it, and its points.
 
-use super::plan::{GuestPlan, IOS, MOST_POINTS, MOST_REPLICATES, Point, Published, REPLICATES, SIZE};
+use super::plan::{
+    GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Point, Published, REPLICATES, SIZE,
+};
 use crate::plan::{DeviceWrites, JobPlan, Medium, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
 
 /// Bounds of the warm-up: all caches of the kernel are warm after the first, and a pass over a large file takes too long.
@@ -18,7 +20,7 @@ pub struct Draft {
     /// Alternatives of kernel parameters.
     pub parameters: Vec<String>,
     pub jobs: Vec<JobDraft>,
-    /// What is swept: a job option, `sysctl:NAME` or `mount`, and its values.
+    /// What is swept: a job option, `sysctl:NAME`, `mount` or `module`, and its values.
     pub sweeps: Vec<(String, Vec<String>)>,
     /// Sysctls that are the same everywhere: `NAME=VALUE`.
     pub sysctls: Vec<String>,
@@ -245,6 +247,7 @@ impl Draft {
         let mut sysctls = self.sysctls.iter().map(|text| sysctl(text)).collect::<Result<Vec<_>, _>>()?;
         let mut mount_options = job.mount_options.clone();
         let mut overrides = Vec::new();
+        let mut module = String::new();
         for (name, value) in &at.swept {
             match name.split_once(':') {
                 Some(("sysctl", name)) => sysctls.push((name.to_owned(), (*value).to_owned())),
@@ -252,6 +255,7 @@ impl Draft {
                     let all = [mount_options.as_deref().unwrap_or_default(), *value];
                     mount_options = Some(all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(","));
                 }
+                _ if *name == MODULE => module = (*value).to_owned(),
                 _ => overrides.push(format!("{name}={value}")),
             }
         }
@@ -293,6 +297,7 @@ impl Draft {
             phase,
             sysctls,
             mount_options,
+            module,
         })
     }
 }
@@ -310,6 +315,8 @@ impl Combination<'_> {
             Some("stack") => self.stack.to_owned(),
             // Its values are named themselves: "wsize=32768".
             Some("mount") => self.swept("mount").to_owned(),
+            Some(MODULE) if self.swept(MODULE).is_empty() => OWN_MODULES.to_owned(),
+            Some(MODULE) => self.swept(MODULE).to_owned(),
             Some(name) => {
                 let value = self.swept(name);
                 format!("{}={value}", name.rsplit([':', '.']).next().unwrap_or(name))

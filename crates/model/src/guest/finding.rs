@@ -44,6 +44,9 @@ pub struct GuestFinding {
     pub memory_mib: u32,
     /// The kernels, by the names on the command line.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// Hashes of the modules that replaced those of the kernels, by `NAME=FILE`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub modules: BTreeMap<String, String>,
     /// What is compared: `kernel`, `parameters`, `stack` or the name of a sweep; `null` with one arm.
     pub compared: Option<String>,
     /// The arms; the first is the baseline.

@@ -15,6 +15,11 @@ pub const SIZE: &str = "256k";
 /// Most points of one plan.
 pub const MOST_POINTS: usize = 1000;
 
+/// The axis of modules that replace those of the kernel.
+pub const MODULE: &str = "module";
+/// The arm of the kernel's own modules.
+pub const OWN_MODULES: &str = "stock module";
+
 /// A plan for `iotoll guest run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GuestPlan {
@@ -60,6 +65,9 @@ pub struct Point {
     pub sysctls: Vec<(String, String)>,
     /// More mount options.
     pub mount_options: Option<String>,
+    /// Modules that replace those of the kernel: `NAME=FILE`, with blanks between; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub module: String,
     /// I/Os of each job copy before the measured part.
     pub warm_up_ios: u64,
     /// Measured I/Os of each job copy.

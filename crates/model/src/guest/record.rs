@@ -34,6 +34,9 @@ pub struct Header {
     pub memory_mib: u32,
     /// The kernels, by the names in the plan.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// Hashes of the modules that replace those of the kernels, by `NAME=FILE`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub modules: BTreeMap<String, String>,
     /// The machine that emulates, which no count depends on. Older records do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,

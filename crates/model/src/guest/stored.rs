@@ -1,7 +1,7 @@
 //! A measurement of guests beside an earlier one. Both are exact and depend on no host, so nothing but what the guests were made
 //! of differs: kernels, emulator, iotoll's own program in the guest.
 
-use super::plan::{GuestPlan, Point};
+use super::plan::{GuestPlan, MODULE, Point};
 use super::record::{GuestRecord, Header, Measured};
 use super::study::{change, of_point, study};
 use super::{GuestFinding, limits};
@@ -20,16 +20,20 @@ pub fn fits(record: &GuestRecord, plan: &GuestPlan) -> Result<(), String> {
     Err("the two have no job in common with the same stack, parameters and values of a sweep; name the jobs alike (--name)".to_owned())
 }
 
-/// The point of an earlier plan to compare this one with: the same job on the same stack, of the kernel with the same name, or
-/// else of the first arm.
+/// The point of an earlier plan to compare this one with: the same job on the same stack, of the kernel with the same name and the
+/// same module in it, or else of that kernel, or else of the first arm.
 fn counterpart(then: &GuestPlan, point: &Point) -> Option<usize> {
+    // A module under development is compared with the kernel's own, too.
+    let cell = |of: &Point| of.cell.clone().into_iter().filter(|(name, _)| name != MODULE).collect::<Vec<_>>();
     let alike = |other: &Point| {
-        (&other.job, &other.stack, &other.parameters, &other.cell)
-            == (&point.job, &point.stack, &point.parameters, &point.cell)
+        (&other.job, &other.stack, &other.parameters, cell(other))
+            == (&point.job, &point.stack, &point.parameters, cell(point))
     };
     let found = || then.points.iter().enumerate().filter(|(_, other)| alike(other));
-    let same = found().find(|(_, other)| other.kernel == point.kernel);
-    same.or_else(|| found().min_by_key(|(_, other)| other.arm)).map(|(number, _)| number)
+    let same = |module: bool| {
+        found().find(|(_, other)| other.kernel == point.kernel && (!module || other.module == point.module))
+    };
+    same(true).or_else(|| same(false)).or_else(|| found().min_by_key(|(_, other)| other.arm)).map(|(number, _)| number)
 }
 
 /// The replicates of the earlier point that a point is compared with.
@@ -62,8 +66,14 @@ fn differences(then: &Header, now: &Header) -> Vec<String> {
         let releases: Vec<&str> = header.kernels.values().map(|kernel| kernel.release.as_str()).collect();
         releases.join(", ")
     };
+    let modules = |header: &Header| {
+        let each = header.modules.iter().map(|(module, hash)| format!("{module} ({hash})"));
+        let all = each.collect::<Vec<_>>().join(", ");
+        if all.is_empty() { "the kernels' own".to_owned() } else { all }
+    };
     let found = [
         work::differs("kernels", kernels(then), kernels(now)),
+        work::differs("modules", modules(then), modules(now)),
         work::differs("emulator", &then.emulator, &now.emulator),
         work::differs("CPU", &then.cpu, &now.cpu),
         work::differs("memory", format!("{} MiB", then.memory_mib), format!("{} MiB", now.memory_mib)),

@@ -70,6 +70,7 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
         cpu: record.header.cpu.clone(),
         memory_mib: record.header.memory_mib,
         kernels: record.header.kernels.clone(),
+        modules: record.header.modules.clone(),
         compared: plan.compared.clone(),
         arms: plan.arms.clone(),
         margin: plan.margin,

@@ -315,6 +315,7 @@ fn header(plan: GuestPlan) -> Header {
         cpu: "max,-erms,-fsrm".to_owned(),
         memory_mib: 640,
         kernels: kernels.collect(),
+        modules: BTreeMap::new(),
         host: Some(crate::cost::fixture::host()),
         plan,
     }

@@ -5,6 +5,7 @@ use crate::document::Tone;
 use crate::number::MISSING;
 use model::guest::GuestFinding;
 use model::guest::finding::PointFinding;
+use model::guest::plan::{MODULE, OWN_MODULES};
 use model::stats::{Estimate, Verdict};
 use model::thousands::separated;
 
@@ -189,6 +190,8 @@ fn parts(finding: &GuestFinding, point: &PointFinding, with_job: bool) -> Vec<St
     // A mount option is named itself.
     let named = |(name, value): (&String, &String)| match name.as_str() {
         "mount" => value.clone(),
+        MODULE if value.is_empty() => OWN_MODULES.to_owned(),
+        MODULE => arm(finding, value),
         name => format!("{}={value}", axis(name)),
     };
     parts.extend(swept.map(named));

@@ -29,6 +29,7 @@ pub fn page() -> String {
 fn meaning(expected: Expected) -> &'static str {
     match expected {
         Expected::EachDirectIo => "at least 1 for each I/O, if the job has `direct=1`",
+        Expected::EachDirectByte => "at least 1 for each byte, if the job has `direct=1`",
         Expected::Some => "at least 1",
         Expected::None => "0",
         Expected::Any => "anything: it is reported",

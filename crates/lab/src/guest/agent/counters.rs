@@ -4,7 +4,10 @@ use super::super::stack::{Counter, Source};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// Reads each counter; those that cannot be read are absent. `file` is one of the job's.
 pub(super) fn read(counters: &[Counter], file: Option<&Path>) -> BTreeMap<&'static str, i64> {
@@ -24,6 +27,26 @@ pub(super) fn increases(
         Some((counter.name.to_owned(), value))
     };
     counters.iter().filter_map(increase).collect()
+}
+
+/// All counters of a program of Ceph, from the socket of its administration: a command ends with a zero, an answer begins with
+/// its length.
+fn administration(socket: &str) -> Option<serde_json::Value> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(b"{\"prefix\": \"perf dump\"}\0").ok()?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut answer = Vec::new();
+    stream.take(u64::from(u32::from_be_bytes(length))).read_to_end(&mut answer).ok()?;
+    serde_json::from_slice(&answer).ok()
+}
+
+/// A counter's sum over the sections that begin so; `None` if none has it.
+fn ceph(all: &serde_json::Value, section: &str, name: &str) -> Option<i64> {
+    let sections = all.as_object()?.iter().filter(|(key, _)| key.starts_with(section));
+    let values: Vec<i64> = sections.filter_map(|(_, counters)| counters.get(name)?.as_i64()).collect();
+    (!values.is_empty()).then(|| values.into_iter().sum())
 }
 
 fn value(source: Source, file: Option<&Path>) -> Option<i64> {
@@ -55,6 +78,13 @@ fn value(source: Source, file: Option<&Path>) -> Option<i64> {
             line.split_whitespace().nth(field)?.parse().ok()
         }
         Source::File(path) => fs::read_to_string(path).ok()?.trim().parse().ok(),
+        Source::BytesSent(interface) => {
+            let text = fs::read_to_string("/proc/net/dev").ok()?;
+            let own = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
+            // Behind eight fields of what was received.
+            own.split_whitespace().nth(8)?.parse().ok()
+        }
+        Source::Ceph(socket, section, name) => ceph(&administration(socket)?, section, name),
         Source::Dax => {
             let state = rustix::fs::statx(CWD, file?, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
             Some(i64::from(state.stx_attributes.contains(StatxAttributes::DAX)))

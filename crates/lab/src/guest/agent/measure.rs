@@ -32,8 +32,13 @@ pub(super) fn measure(stack: &Stack, assignment: &Assignment) -> Result<Done> {
     for job in &jobs {
         for number in 0..job.copies.max(1) {
             let targets = engine::prepare(job, number, &created, &mut |_, _, _| true)?;
-            if matches!(stack.target, Place::Folder(_)) {
-                targets.iter().try_for_each(fill)?;
+            match stack.target {
+                Place::Folder(_) => targets.iter().try_for_each(fill)?,
+                Place::Sparse(_) => targets.iter().try_for_each(|target| {
+                    fill(target)?;
+                    leave_page_cache(target)
+                })?,
+                Place::Device(_) => {}
             }
             copies.push((job.clone(), number, targets));
         }
@@ -71,7 +76,7 @@ fn place(job: &mut JobPlan, target: Place) {
         return;
     }
     match target {
-        Place::Device(device) => {
+        Place::Device(device) | Place::Sparse(device) => {
             job.target.files = vec![device.to_owned()];
             job.target.directory = None;
             job.target.more_directories.clear();
@@ -101,6 +106,13 @@ fn fill(target: &Target) -> Result<()> {
         at += length as u64;
     }
     file.sync_all().map_err(failed)
+}
+
+/// Removes what was written to a device from the page cache: direct I/O would look for it there.
+fn leave_page_cache(target: &Target) -> Result<()> {
+    let failed = |error| Error::file(&target.path, "removing it from the page cache", error);
+    let file = File::open(&target.path).map_err(failed)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| failed(error.into()))
 }
 
 /// Sleeps until the clock that stamps files has passed what was written, and then to the same place between two of its ticks: the

@@ -1,6 +1,6 @@
 //! A shell on the guest's console.
 
-use super::super::stack::{Stack, Target};
+use super::super::stack::Stack;
 use super::setup::SEARCH_PATH;
 use crate::error::{Error, Result};
 use std::fs::OpenOptions;
@@ -25,9 +25,7 @@ pub(super) fn run(stack: &Stack, release: &str, size: &str) -> Result<()> {
     // Names that programs of the stack have stay theirs: it complains about them.
     let _ = applet(&["--install", "-s", "/usr/bin"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let _ = std::os::unix::fs::symlink("/init", "/usr/bin/iotoll");
-    let place = match stack.target {
-        Target::Folder(path) | Target::Device(path) => path,
-    };
+    let place = stack.target.path();
     let greeting = format!(
         "{} on {release}: the I/O goes to {place}. `exit` or Ctrl-D ends the guest, Ctrl-A X kills it.\r\n",
         stack.name

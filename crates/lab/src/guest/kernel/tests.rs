@@ -106,8 +106,8 @@ fn what_is_no_kernel_or_does_not_belong_together_is_refused_in_one_line() {
             "ROOT/other/lib/modules/6.1.1: modules of release 6.1.1, but kernel ROOT/two/boot/vmlinuz-6.1.0 is of release 6.1.0; give the folder of its own modules",
         ),
         ("ROOT/gone,ROOT/empty", "ROOT/gone: cannot be read: No such file or directory (os error 2)"),
-        ("debian:new", "kernel 'debian:new': not a version; write debian:6.1 or debian:6.12"),
-        ("debian:6.1/../x", "kernel 'debian:6.1/../x': not a version; write debian:6.1 or debian:6.12"),
+        ("debian:new", "kernel 'debian:new': not a version; write debian:5.10, debian:6.1 or debian:6.12"),
+        ("debian:6.1/../x", "kernel 'debian:6.1/../x': not a version; write debian:5.10, debian:6.1 or debian:6.12"),
     ] {
         assert_eq!(located(root, text).unwrap_err(), error);
     }

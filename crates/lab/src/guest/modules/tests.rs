@@ -30,15 +30,15 @@ fn module(information: &[&str]) -> Vec<u8> {
     file
 }
 
-fn write(root: &Path, path: &str, information: &[&str]) {
+pub(super) fn write(root: &Path, path: &str, information: &[&str]) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, module(information)).unwrap();
 }
 
-fn kernel(folder: &Path) -> Kernel {
+pub(super) fn kernel(folder: &Path) -> Kernel {
     let modules = Some(folder.to_owned());
-    Kernel { label: "test".into(), release: "6.1.0".into(), image: folder.join("image"), modules }
+    Kernel { label: "test".into(), release: "6.1.0".into(), image: folder.join("image"), modules, replaced: vec![] }
 }
 
 /// Names of the closure, or the error with `ROOT` for the folder.

@@ -19,9 +19,11 @@ fn a_program_of_the_host_comes_with_its_loader_and_libraries() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(folder.path()).unwrap();
     let program = Program { name: "sh", package: "dash" };
-    let placed = gather(&[program, program], &cache, &mut |_| {}).unwrap();
+    let opened = Opened { path: "/bin/true", package: "coreutils" };
+    let wanted = Wanted { programs: &[program, program], opened: &[opened], library_packages: &["libc6"] };
+    let placed = gather(wanted, &cache, &mut |_| {}).unwrap();
     let paths = paths(&placed);
-    assert!(paths.contains(&"/usr/bin/sh"), "{paths:?}");
+    assert!(paths.contains(&"/usr/bin/sh") && paths.contains(&"/bin/true"), "{paths:?}");
     assert!(paths.iter().any(|path| path.ends_with("/libc.so.6")), "{paths:?}");
     assert!(paths.iter().any(|path| path.contains("/ld-")), "{paths:?}");
     assert!(placed.iter().all(|placed| placed.host_path.is_file()));
@@ -71,7 +73,8 @@ fn what_is_found_nowhere_is_named() {
     let error = gathering.file("/usr/bin/sh", Path::new("/bin/sh"), None).unwrap_err().to_string();
     assert!(error.starts_with("/bin/sh: its loader /lib"), "{error}");
     let missing = Program { name: "no-such-program", package: "no-such-package" };
-    let error = gather(&[missing], &cache, &mut |_| {}).unwrap_err().to_string();
+    let wanted = Wanted { programs: &[missing], opened: &[], library_packages: &[] };
+    let error = gather(wanted, &cache, &mut |_| {}).unwrap_err().to_string();
     assert!(error.starts_with("a guest needs `no-such-program`: looking up the Debian package"), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
@@ -109,6 +112,8 @@ fn packages_are_named_after_their_libraries() {
         ("libkrb5-3", "libkrb5.so.3"),
         ("libevent-core-2.1-7", "libevent_core-2.1.so.7"),
         ("libdevmapper1.02.1", "libdevmapper.so.1.02.1"),
+        ("libsnappy1v5", "libsnappy.so.1"),
+        ("libboost-thread1.74.0", "libboost_thread.so.1.74.0"),
     ] {
         assert!(alike(package, library), "{package} {library}");
     }
