@@ -227,3 +227,23 @@ mod long {
         }
     }
 }
+
+/// A packet by sendto is a call of its own, and of those that gso sends there are 64 in a call of another kind.
+#[test]
+fn a_delivered_packet_has_its_calls() {
+    let folder = Folder::new();
+    let words = "blast --quiet --no-save --format json --duration 2s --rounds 6 --method sendto,gso --events syscalls:sendto,net";
+    let finding = folder.iotoll(words).run().json();
+    if let Some(reason) = finding["events_reason"].as_str() {
+        return skip("a_delivered_packet_has_its_calls", reason);
+    }
+    assert!(number(&finding["counted_rounds"]) >= 5.0, "{}", finding["counted_rounds"]);
+    let of = |point: usize| {
+        let events = finding["points"][point]["events"].as_array().unwrap();
+        events.iter().find(|event| event["name"] == "syscalls:sendto").unwrap()
+    };
+    assert!(number(&of(0)["count_per_packet"]["value"]) > 0.95, "{}", of(0));
+    assert!(of(0)["change_per_packet"].is_null());
+    assert!(number(&of(1)["count_per_packet"]["value"]) < 0.1, "{}", of(1));
+    assert!(of(1)["detected"] == true && number(&of(1)["change_per_packet"]["value"]) < -0.9, "{}", of(1));
+}
