@@ -289,7 +289,7 @@ impl Kinship<'_> {
             let works = |process: u32, wakers: &[(Waker, u64)]| {
                 let works_for = |waker: Waker| match waker {
                     Waker::Process(waker) => own(waker) || peers.contains(&waker),
-                    // In net_rx the programs name the current process, which sends over loopback; others work for nobody in particular.
+                    // In net_rx the programs name the current process, which sends over loopback; others work for no process in particular.
                     Waker::NoProcess => false,
                 };
                 // ksoftirqd receives for all: its wake-ups say nothing.

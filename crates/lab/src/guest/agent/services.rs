@@ -15,7 +15,7 @@ const FOLDER: &str = "/run/iotoll";
 /// The name of each, and its file of complaints.
 static STARTED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Whether a user looks around, who may end programs and must not lose the guest by it.
+/// Whether the guest runs for `guest shell`: there the user may end programs, which does not end the guest.
 static LOOKED_AT: AtomicBool = AtomicBool::new(false);
 
 /// From now on the end of a program is told on the console, and does not end the guest.
