@@ -13,6 +13,9 @@ use crate::warning::{Code, Warning, add_once};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// Rarer events, per I/O or packet, are neither shown nor, by the mean of both arms, tested, unless the user named them.
+pub const RARE: f64 = 0.001;
+
 /// The subsystem of system calls, which are counted by name: `syscalls:pread64`.
 pub const SYSTEM_CALLS: &str = "syscalls";
 /// The subsystem of counters of the hardware: `hw:instructions`.

@@ -1,6 +1,6 @@
 //! Changes of cycles and counts, with their signs: what explaining rounds found.
 
-use crate::number::{CYCLES, MISSING, Scale, Units};
+use crate::number::{COUNT, CYCLES, MISSING, Scale, Units};
 use crate::phrase::tied;
 use model::stats::Estimate;
 
@@ -12,6 +12,18 @@ pub(crate) fn scale(changes: impl Iterator<Item = f64>) -> Scale {
 /// The same of any quantity.
 pub(crate) fn scale_of(units: Units, changes: impl Iterator<Item = f64>) -> Scale {
     Scale::of(units, changes.map(f64::abs).filter(|change| change.is_finite()).fold(0.0, f64::max))
+}
+
+/// The unit of a count per I/O or packet. Three digits, but no more than three decimals: smaller counts are noise beside a system call for each.
+pub(crate) fn scale_of_count(count: &Estimate) -> Scale {
+    const SMALL: f64 = 0.1;
+    scale_of(COUNT, [SMALL, count.value].into_iter())
+}
+
+/// "1.34 k".
+pub(crate) fn with_its_unit(scale: Scale, text: impl FnOnce(Scale) -> String) -> String {
+    let text = text(scale);
+    if scale.unit.is_empty() || text == MISSING { text } else { format!("{text} {}", scale.unit) }
 }
 
 /// "+160".

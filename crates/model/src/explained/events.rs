@@ -4,7 +4,7 @@
 //! slices without a load, and of the counts of a worker's slice that ends as soon as it begins.
 
 use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
-use crate::events::Events;
+use crate::events::{Events, RARE};
 use crate::experiment::WorkCounter;
 use crate::record::{EventCounts, Execution, Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
@@ -14,9 +14,6 @@ use crate::study::events::counts_in;
 use crate::study::io_time::io_seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Rarer events, by the mean of both arms, are not tested, unless the user named them.
-const RARE: f64 = 0.001;
 
 /// An event in both arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

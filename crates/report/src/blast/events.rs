@@ -2,11 +2,11 @@
 
 use super::{remark, short_name};
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
-use crate::explained::{interval, scale_of};
+use crate::explained::{interval, scale_of_count, with_its_unit};
 use crate::number::{self, COUNT, Scale};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
-use model::events::meaning;
+use model::events::{RARE, meaning};
 use model::explained::PacketEvent;
 use model::stats::Estimate;
 
@@ -14,8 +14,6 @@ use model::stats::Estimate;
 const FEW: usize = 4;
 /// Most rows, unless the user named more.
 const SHOWN: usize = 12;
-/// Rarer events are not shown, unless the user named them.
-const RARE: f64 = 0.001;
 /// Marks a change against the first point.
 const CHANGED: char = '*';
 
@@ -109,13 +107,9 @@ fn of_several(points: &[&PointFinding], shown: &[&str]) -> Table {
     table
 }
 
-/// Three digits, but no more than three decimals.
 fn count(estimate: Estimate, mark: &str) -> Cell {
-    const SMALL: f64 = 0.1;
-    let scale = scale_of(COUNT, [SMALL, estimate.value].into_iter());
-    let unit = if scale.unit.is_empty() { String::new() } else { format!(" {}", scale.unit) };
-    let text = number::net(Some(estimate.value), |value| format!("{}{unit}", scale.cell(value)));
-    Cell::from(format!("{text}{mark}"))
+    let scaled = |value| with_its_unit(scale_of_count(&estimate), |scale| scale.cell(value));
+    Cell::from(format!("{}{mark}", number::net(Some(estimate.value), scaled)))
 }
 
 fn notes(finding: &BlastFinding, points: &[&PointFinding], left: usize) -> Vec<Note> {

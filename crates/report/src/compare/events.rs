@@ -3,7 +3,7 @@
 use super::contents;
 use super::explained::place;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
-use crate::explained::{interval, scale_of, signed, whole};
+use crate::explained::{interval, scale_of_count, signed, whole, with_its_unit};
 use crate::number::{self, COUNT, Scale};
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
@@ -73,18 +73,6 @@ fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<I
     cell.events.iter().filter(told).take(most.max(named))
 }
 
-/// Three digits, but no more than three decimals: smaller counts are noise beside a system call for each I/O.
-fn scale(change: &Estimate) -> Scale {
-    const SMALL: f64 = 0.1;
-    scale_of(COUNT, [SMALL, change.value].into_iter())
-}
-
-/// "1.34 k".
-fn with_its_unit(scale: Scale, text: impl FnOnce(Scale) -> String) -> String {
-    let text = text(scale);
-    if scale.unit.is_empty() || text == number::MISSING { text } else { format!("{text} {}", scale.unit) }
-}
-
 /// "sched_switch", "system call pread64".
 fn short(name: &str) -> String {
     match name.split_once(':') {
@@ -113,7 +101,11 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
         told.iter().filter(|event| size(event) >= NAMED_PART * largest).take(NAMED).collect();
     let text = named.iter().map(|event| {
         let change = event.change_per_io;
-        format!("{} {}", tied(&short(&event.name)), with_its_unit(scale(&change), |scale| whole(scale, &change)))
+        format!(
+            "{} {}",
+            tied(&short(&event.name)),
+            with_its_unit(scale_of_count(&change), |scale| whole(scale, &change))
+        )
     });
     let text: Vec<String> = text.collect();
     let text = match text.as_slice() {
@@ -159,7 +151,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
     let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
     for (cell, event) in rows {
         let change = event.change_per_io;
-        let scale = scale(&change);
+        let scale = scale_of_count(&change);
         let tone = match (event.detected, change.value > 0.0) {
             (true, true) => Tone::Bad,
             (true, false) => Tone::Own,
@@ -167,7 +159,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
         };
         let count = |estimate: Estimate| {
             Cell::from(number::net(Some(estimate.value), |value| {
-                with_its_unit(self::scale(&estimate), |scale| scale.cell(value))
+                with_its_unit(scale_of_count(&estimate), |scale| scale.cell(value))
             }))
         };
         let mut cells: Vec<Cell> =

@@ -4,14 +4,12 @@ use crate::document::{Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, COUNT, Scale};
 use crate::phrase::tied;
 use model::elided_list::elided_list;
-use model::events::meaning;
+use model::events::{RARE, meaning};
 use model::finding::{PhaseFinding, RunFinding};
 use model::stats::Estimate;
 
 /// Maximum number of rows.
 const SHOWN: usize = 12;
-/// Rarer events are not shown, unless the user named them.
-const RARE: f64 = 0.001;
 /// Smaller parts of the time that counting takes are not mentioned.
 const NOTED: f64 = 0.001;
 
