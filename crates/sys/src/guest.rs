@@ -18,6 +18,9 @@ const DATA: u16 = 0x511;
 /// The number of fw_cfg's directory.
 const DIRECTORY: u16 = 0x19;
 
+/// Size of the clock that [`Ports::pause`] writes: the time stamp counter, which is the clock of QEMU's devices too if that counts instructions.
+pub const CLOCK_BYTES: usize = 8;
+
 /// The ports of QEMU's devices, for the thread that opened them, until it drops them: a thread that may use ports makes each
 /// switch to it and from it 47 instructions more expensive, and the threads that it starts inherit the permission.
 #[derive(Debug)]
@@ -47,8 +50,12 @@ impl Ports {
         }
     }
 
-    /// Pauses the machine, until the host lets it go on, perhaps after it was restored from a file.
+    /// Writes the guest's clock to the host's file ([`CLOCK_BYTES`], least significant first), and pauses the machine at once, until the host lets it
+    /// go on, perhaps after it was restored from a file.
     pub fn pause(&self) {
+        // SAFETY: the instruction reads a counter, which every CPU of a guest has.
+        let clock = unsafe { std::arch::x86_64::_rdtsc() };
+        self.write(&clock.to_le_bytes());
         self.put(PAUSE, 1);
     }
 

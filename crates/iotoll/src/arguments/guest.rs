@@ -74,7 +74,7 @@ pub struct GuestRunArguments {
     /// Changes below this do not matter [default: 1%]
     #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::percent)]
     pub margin: Option<f64>,
-    /// Kill a guest that takes longer than this, and fail
+    /// Kill a guest that takes more CPU time than this, or does nothing for as long, and fail
     #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::time)]
     pub hang_timeout: f64,
     /// Boot all guests again, instead of restoring those in the cache

@@ -9,6 +9,7 @@ use crate::guardian::folder::OwnFolder;
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -31,7 +32,7 @@ const KERNEL_PARAMETERS: &str = "console=ttyS0 quiet mitigations=off tsc=reliabl
 pub struct Common {
     /// Kills QEMU if iotoll is killed.
     pub guardian: Guardian,
-    /// Longest time for one guest, of the host's clock.
+    /// Longest time for one guest ([`Patience`]).
     pub timeout: Duration,
     /// The plugin's library.
     pub plugin: PathBuf,
@@ -71,9 +72,34 @@ pub struct Machine {
     ended: Option<ExitStatus>,
     processes: Processes,
     folder: OwnFolder,
-    begun: Instant,
-    timeout: Duration,
+    patience: Patience,
     what: String,
+}
+
+/// How long a guest may take: CPU time, so that a busy host does not make it look hung, and as long without any.
+#[derive(Debug)]
+struct Patience {
+    timeout: Duration,
+    /// The CPU time that QEMU had spent, and since when it has spent none.
+    seen: Cell<(u64, Instant)>,
+}
+
+impl Patience {
+    fn new(timeout: Duration) -> Self {
+        Self { timeout, seen: Cell::new((0, Instant::now())) }
+    }
+
+    /// Whether a process has spent it.
+    fn is_spent_by(&self, process: u32) -> bool {
+        let (seen, mut since) = self.seen.get();
+        // A process that has ended tells nothing more.
+        let spent = sys::clock::process_nanos(process).unwrap_or(seen);
+        if spent != seen {
+            since = Instant::now();
+        }
+        self.seen.set((spent, since));
+        Duration::from_nanos(spent) > self.timeout || since.elapsed() > self.timeout
+    }
 }
 
 impl Machine {
@@ -176,8 +202,7 @@ impl Machine {
             ended: None,
             processes,
             folder,
-            begun: Instant::now(),
-            timeout: common.timeout,
+            patience: Patience::new(common.timeout),
             what: what.to_owned(),
         })
     }
@@ -205,13 +230,14 @@ impl Machine {
 
     /// Saves the guest, which is paused, to a file, and ends it.
     pub(super) fn save(mut self, mut qmp: Qmp, path: &Path, interruption: &Interruption) -> Result<()> {
+        let clock = self.clock_of_pause()?;
         let socket = self.folder.path().join("outgoing");
         let failed = |error| Error::instrument("the socket that a guest is saved through", error);
         let listener = UnixListener::bind(&socket).map_err(failed)?;
         // As fast as it can.
         self.ask(&mut qmp, "migrate-set-parameters", json!({ "max-bandwidth": 1_u64 << 40 }), interruption)?;
         self.ask(&mut qmp, "migrate", json!({ "uri": "unix:outgoing" }), interruption)?;
-        snapshot::store(&listener, path, &mut || self.check_patience(interruption))?;
+        snapshot::store(&listener, path, clock, &mut || self.check_patience(interruption))?;
         loop {
             let answer = self.ask(&mut qmp, "query-migrate", json!({}), interruption)?;
             match answer.get("status").and_then(Value::as_str) {
@@ -220,6 +246,15 @@ impl Machine {
                 _ => std::thread::sleep(POLL_INTERVAL),
             }
         }
+    }
+
+    /// The guest's clock when it paused, which follows its reply.
+    fn clock_of_pause(&self) -> Result<u64> {
+        let replies = fs::read(self.folder.path().join("replies")).unwrap_or_default();
+        let after = replies.iter().position(|byte| *byte == b'\n').and_then(|end| replies.get(end + 1..));
+        let clock = after.and_then(|bytes| bytes.first_chunk::<{ sys::guest::CLOCK_BYTES }>());
+        let without = || Error::Failed(format!("{}: paused without telling its clock", self.what));
+        clock.map(|bytes| u64::from_le_bytes(*bytes)).ok_or_else(without)
     }
 
     fn connect(&mut self, interruption: &Interruption) -> Result<Qmp> {
@@ -278,10 +313,10 @@ impl Machine {
         if interruption.is_requested() {
             return Err(Error::Interrupted(format!("while {} ran", self.what)));
         }
-        if self.begun.elapsed() > self.timeout {
-            let seconds = self.timeout.as_secs();
+        if self.patience.is_spent_by(self.child.id()) {
+            let seconds = self.patience.timeout.as_secs();
             return Err(Error::Hung(format!(
-                "{} does not answer after {seconds} s, and was killed; {}; --hang-timeout gives it longer",
+                "{} does not answer after {seconds} s of CPU time, or without any, and was killed; {}; --hang-timeout gives it longer",
                 self.what,
                 self.last_line()
             )));

@@ -46,7 +46,7 @@ pub struct Assignment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The stack is set up; the guest pauses.
+    /// The stack is set up; the guest pauses. Its clock follows, as [`sys::guest::Ports::pause`] writes it.
     Ready {
         /// `uname -r`.
         release: String,
