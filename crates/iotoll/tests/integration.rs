@@ -39,12 +39,14 @@ mod integration {
     mod guests;
     mod guests_ceph;
     mod guests_modules;
+    mod guests_zoned;
     mod history;
     mod injected;
     mod json_contract;
     mod layers;
     mod like_fio;
     mod like_fio_names;
+    mod like_fio_zones;
     mod limits;
     mod memory;
     mod option_errors;

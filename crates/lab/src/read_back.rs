@@ -8,7 +8,8 @@ use crate::worker_pool::{Left, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, Syncing, Together,
+    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, RequestPlan, Syncing,
+    Together, Zones,
 };
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
@@ -148,6 +149,7 @@ fn reading(plan: &JobPlan) -> JobPlan {
         inject_every: Nanos(0),
         inject_at: InjectAt::default(),
         content: Content::default(),
+        requests: RequestPlan { zones: Zones::default(), ..plan.requests.clone() },
         errors: Errors::default(),
         ..plan.clone()
     }
@@ -155,8 +157,12 @@ fn reading(plan: &JobPlan) -> JobPlan {
 
 /// The blocks, each with the number of its last write, by file and place: an earlier write that a later one overlaps is gone.
 fn blocks(written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::Payload) {
-    let Written { mut payload, source, drawn, failed, rest } = written;
+    let Written { mut payload, source, drawn, failed, rest, first } = written;
     let read = |request: Request| Request { kind: Kind::Read, ..request };
+    if let Some(first) = first {
+        let written = rest.into_iter().map(read).zip(first..);
+        return (written.filter(|(at, _)| !failed.contains(&(at.file, at.offset))).collect(), *payload);
+    }
     let Some(mut source) = source else {
         let numbers = payload.numbers();
         return (rest.into_iter().map(read).zip(numbers).collect(), *payload);

@@ -409,6 +409,9 @@ pub(crate) fn build_worker(
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
     }
+    if plan.requests.zones.device.on {
+        worker.use_zones(plan, &copy.targets)?;
+    }
     if opens_in_loop(plan, copy.targets.len()) {
         worker.open_in_loop(plan, &copy.targets);
     }

@@ -9,3 +9,4 @@ pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
 mod turn;
+pub(crate) mod zones;

@@ -5,11 +5,13 @@ mod flow;
 mod rates;
 mod replaying;
 mod thinking;
+mod zoned;
 
 pub(super) use backlog::{Backlog, Step};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
+pub(super) use zoned::{InZone, Zoned};
 
 use super::traits::Sync;
 use crate::workload::request_source::{Kind, Request};
@@ -26,6 +28,8 @@ pub(super) struct Pacing {
     pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
+    /// The zones of the job's files, if it has any.
+    pub zones: Option<Box<Zoned>>,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -93,6 +97,7 @@ impl Pacing {
             held: None,
             replaying: None,
             backlog: Backlog::new(plan),
+            zones: None,
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),

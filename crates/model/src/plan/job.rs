@@ -38,7 +38,8 @@ pub use peer::Peer;
 pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
-    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes, Zones,
+    AccessZone, DeviceZones, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
+    Zones,
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
