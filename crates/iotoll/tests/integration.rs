@@ -72,5 +72,6 @@ mod integration {
     mod transfers;
     mod unread;
     mod verify;
+    mod verify_states;
     mod what_is_counted;
 }

@@ -19,7 +19,7 @@ pub use job::{
     MOST_SUBMITTERS, Making, Medium, MemoryPolicy, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull,
     PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan, Queue,
     RangeSync, RateProcess, Rates, RegionPlan, ReplayPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange,
-    SizeShare, Sizes, Skipped, StatCall, SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TxTaskCpus,
-    VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync, Zones,
+    SizeShare, Sizes, Skipped, StatCall, SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TrimBacklog,
+    TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync, Zones,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 use crate::workload::replay::Replay;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::Target;
+use crate::workload::trim_backlog;
+use crate::workload::verify_state::{Resume, VerifyState};
 use model::plan::JobPlan;
 use std::fs::File;
 use std::io;
@@ -31,6 +33,12 @@ impl Worker {
         self.pacing.zones = Some(Box::new(Zoned::new(plan, targets)?));
         self.paced = true;
         Ok(())
+    }
+
+    /// Reads only what was written when this state was saved.
+    pub(crate) fn resume(&mut self, state: &VerifyState) {
+        self.pacing.resume = Some(Box::new(Resume::new(state)));
+        self.paced = true;
     }
 
     /// A run begins: what devices say of their zones is known.
@@ -94,7 +102,7 @@ impl Worker {
         if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
     }
 
-    /// A read of the backlog: its file is open, because it was written there.
+    /// A read or trim of a backlog: its file is open, because it was written there.
     fn place(&self, request: Request) -> Next {
         let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
         Next::Issue(Request { file: place.unwrap_or(request.file), ..request })
@@ -163,6 +171,11 @@ impl Worker {
                 Some(Step::Read(request)) => return self.place(request),
                 None => {}
             }
+            match self.pacing.trims.as_mut().and_then(|trims| trims.step()) {
+                Some(trim_backlog::Step::Settle) => return Next::Settle,
+                Some(trim_backlog::Step::Trim(request)) => return self.place(request),
+                None => {}
+            }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
             if within && self.pacing.due_sync() {
@@ -204,10 +217,14 @@ impl Worker {
             Some(request) => request,
             None => {
                 // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
-                self.source.draw_or(|kind, other| {
+                let drawn = self.source.draw_or(|kind, other| {
                     writes_first && kind == Kind::Read
                         || due[kind as usize] > now && due[other as usize] < due[kind as usize]
-                })
+                });
+                if pacing.resume.as_mut().is_some_and(|resume| resume.stops(&drawn)) {
+                    return self.complete();
+                }
+                drawn
             }
         };
         let end = due[request.kind as usize];

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use crate::workload::verify_state::VerifyState;
 use model::plan::JobPlan;
 use model::record::Verified;
 use std::io;
@@ -63,6 +64,11 @@ impl Worker {
     /// Blocks that were checked so far; `None` if the job does not verify.
     pub fn verified(&self) -> Option<Verified> {
         self.payload.as_ref().map(|payload| payload.verified).filter(|verified| verified.ios > 0)
+    }
+
+    /// What is saved of its writes, before they are read back; `None` if the job does not ask for it.
+    pub(crate) fn verify_state(&self) -> Option<VerifyState> {
+        self.payload.as_ref()?.state()
     }
 
     /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.

@@ -89,11 +89,6 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "trimmed blocks are not read back; verify checks written ones",
-        names: &["trim_backlog", "trim_backlog_batch", "trim_percentage", "trim_verify_zero"],
-    },
-    Refused {
-        effect: Effect::Work,
         why: "the queue depth stays as given; sweep it with iotoll compare --sweep iodepth=…, or set rate_iops and look at the latency percentiles",
         names: &["latency_percentile", "latency_run", "latency_target", "latency_window"],
     },

@@ -490,7 +490,9 @@ fn what_cannot_be_verified_is_refused() {
         ("verify=md5\nverify_offset=48", "at 56 to 4040 of 4k bytes"),
         ("verify=md5\nverify_offset=4041", "at 56 to 4040 of 4k bytes"),
         ("verify=md5\nbs=100\nverify_offset=60", "no other place in 100 bytes"),
-        ("verify_state_load=1", "random numbers"),
+        ("verify_state_load=1", "no effect without verify"),
+        ("verify=md5\nverify_state_load=1", "use rw=read or randread"),
+        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_backlog=2", "option 'verify_backlog'"),
         ("verify=md5\nnrfiles=4\nsize=64k\nopenfiles=2", "option 'openfiles': job 'a': files that are closed"),
     ] {
         let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));
@@ -514,7 +516,7 @@ fn where_verifying_differs_from_fio_is_said() {
     assert_eq!(warnings("verify=md5\nverify_state_save=0\nverify_fatal=1\nverify_dump=1"), "");
     assert_eq!(warnings("refill_buffers\nbuffer_compress_percentage=50\ndedupe_percentage=30"), "");
     assert!(warnings("verify=md5\nverify_async=2\nverify_async_cpus=0").contains("the job's own thread"));
-    assert!(warnings("verify=md5\nverify_state_save=1").contains("no state is saved"));
+    assert_eq!(warnings("verify=md5\nverify_state_save=1\ntrim_verify_zero=1"), "");
     assert!(warnings("verify=md5\nloops=2").contains("once, at the end"));
     assert_eq!(warnings("verify=md5\nloops=2\ndo_verify=0"), "");
     assert!(warnings("ioengine=null\nzero_buffers").contains("writes nothing"));
