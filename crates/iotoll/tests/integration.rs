@@ -39,12 +39,14 @@ mod integration {
     mod guests;
     mod guests_ceph;
     mod guests_modules;
+    mod guests_zoned;
     mod history;
     mod injected;
     mod json_contract;
     mod layers;
     mod like_fio;
     mod like_fio_names;
+    mod like_fio_zones;
     mod limits;
     mod memory;
     mod option_errors;
@@ -70,5 +72,6 @@ mod integration {
     mod transfers;
     mod unread;
     mod verify;
+    mod verify_states;
     mod what_is_counted;
 }

@@ -51,7 +51,7 @@ pub(crate) fn prepare_replayed<'a>(
                 Some(replay) => replaying::targets(job, replay, created, &mut progress)?,
                 None => engine::prepare(job, number, created, &mut progress)?,
             };
-            copies.push(JobCopy { plan: job, number, targets, replay });
+            copies.push(JobCopy { plan: job, number, targets, replay, resume: None });
         }
     }
     Ok(copies)

@@ -21,6 +21,7 @@ use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
+use crate::workload::verify_state::{self, VerifyState};
 use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
@@ -28,6 +29,7 @@ use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
@@ -61,7 +63,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     sheet.watch_background(observer);
     let mut complaints = Vec::new();
     let log_bytes = io_log::share(plan);
-    let (mut logs, mut first) = (Vec::new(), 1);
+    let (mut logs, mut states, mut first) = (Vec::new(), Vec::new(), 1);
     for (number, (phase, copies)) in phases.iter().enumerate() {
         let first_of_phase = first;
         first += copies.len();
@@ -71,9 +73,10 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
         let running = (number, phases.len());
         let prepared = session.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
-            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase }) => {
+            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase, states: states_of_phase }) => {
                 complaints.extend(complaint);
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
+                states.extend(states_of_phase.into_iter().map(|(copy, state)| (first_of_phase + copy, state)));
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -97,7 +100,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     }
     let (warnings, written) = io_log::files::write(plan, &logs);
     sheet.record.warnings.extend(warnings);
-    if let Err(error) = written {
+    if let Err(error) = written.and(verify_state::save(plan, &states)) {
         sheet.note_outcome(outcome_of(&error));
     }
     Ok(sheet.close())
@@ -114,6 +117,8 @@ struct Measured {
     ends_run: bool,
     /// Those of its copies, each with the number of the copy.
     logs: Vec<(usize, IoLog)>,
+    /// What is saved of its copies' writes, likewise.
+    states: Vec<(usize, VerifyState)>,
 }
 
 /// Measures one phase, the `number`th of `count`. Each copy with a log has this number of bytes for it.
@@ -150,6 +155,7 @@ fn measure_phase(
     let ends_run = subject.pool.ends_run();
     let Joined { mut records, failure, complaint } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
+    let states = (0..).zip(&mut records).filter_map(|(number, left)| Some((number, left.state.take()?))).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
     let (failure, complaint) = match wrong {
@@ -159,7 +165,7 @@ fn measure_phase(
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, complaint, ends_run, logs })
+    Ok(Measured { execution, failure, complaint, ends_run, logs, states })
 }
 
 /// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.
@@ -185,6 +191,11 @@ fn lay_out<'a>(
         let replay = |job, copy| replays.of(number, job, copy);
         let interruption = &session.settings.interruption;
         phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
+    }
+    for (number, copy) in phases.iter_mut().flat_map(|(_, copies): &mut (_, Vec<JobCopy>)| copies).enumerate() {
+        if copy.plan.verify.resumes {
+            copy.resume = Some(Arc::new(VerifyState::load(copy, number)?));
+        }
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

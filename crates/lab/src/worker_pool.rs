@@ -17,6 +17,7 @@ use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
+use crate::workload::verify_state::VerifyState;
 use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
@@ -72,6 +73,8 @@ pub(crate) struct Left {
     pub written: Option<Written>,
     /// Its log, and its number among the workers of the phase, from 0.
     pub log: Option<(usize, IoLog)>,
+    /// What is saved of its writes.
+    pub state: Option<VerifyState>,
 }
 
 /// The workers of one phase.
@@ -209,7 +212,7 @@ impl WorkerPool {
                     before.pass_unless(|| control.stopped());
                 }
             });
-            let copy = JobCopy { plan: &plan, number, targets, replay: None };
+            let copy = JobCopy { plan: &plan, number, targets, replay: None, resume: None };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = worker.all_nanos();
             let usage_end = thread_usage::own();
@@ -228,7 +231,8 @@ impl WorkerPool {
             let failed = failed.map(|why| (why, errors));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
             let log = log_of.zip(worker.take_log());
-            Left { record, written: if goes_on { worker.written() } else { None }, log }
+            let state = worker.verify_state();
+            Left { record, written: if goes_on { worker.written() } else { None }, log, state }
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -408,6 +412,17 @@ pub(crate) fn build_worker(
     }
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
+    }
+    match &copy.resume {
+        Some(state) => worker.resume(state),
+        None if plan.verify.resumes => {
+            let why = "verify_state_load=1 is for iotoll run alone; leave it out";
+            return Err(Error::Refused(format!("job '{}': {why}", plan.name)));
+        }
+        None => {}
+    }
+    if plan.requests.zones.device.on {
+        worker.use_zones(plan, &copy.targets)?;
     }
     if opens_in_loop(plan, copy.targets.len()) {
         worker.open_in_loop(plan, &copy.targets);

@@ -8,4 +8,7 @@ pub(crate) mod replay;
 pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
+pub(crate) mod trim_backlog;
 mod turn;
+pub(crate) mod verify_state;
+pub(crate) mod zones;

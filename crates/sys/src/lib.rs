@@ -27,3 +27,4 @@ pub mod shared_words;
 pub mod socket;
 pub mod splice_pipe;
 pub mod uring;
+pub mod zoned;

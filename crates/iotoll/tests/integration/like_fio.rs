@@ -1,6 +1,7 @@
 //! Jobs do what fio does with them, system call by system call, or say what they do instead.
 
 use super::iotoll::{Folder, PROGRAM, at_once, whole};
+use super::like_fio_zones::out_of_order;
 use super::machine::{has, skip};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// What a job does, compared with fio.
-enum Like {
+pub(super) enum Like {
     /// The same calls in the same order.
     Fio,
     /// The same calls in another order: chance decides it.
@@ -20,16 +21,19 @@ enum Like {
     /// Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by
     /// up to a tenth.
     ByChance,
+    /// Chance decides the zones, each of which has this many KiB: as many calls, of the same lengths, and both keep to the order of
+    /// zones.
+    InZones(u64),
     /// The same calls, those that verify in another thread and order.
     Verifying,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking, Verifying};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, InZones, Seeking, Verifying};
 
 /// A job file, its files in KiB, and the comparison.
-type Case = (&'static str, &'static [(&'static str, usize)], Like);
+pub(super) type Case = (&'static str, &'static [(&'static str, usize)], Like);
 
 const CASES: &[Case] = &[
     ("[global]\nrw=write\nsize=32k\nfilename=x\n[a]\nfilename=y", &[], Fio),
@@ -397,6 +401,14 @@ fn wrong((job, files, like): &Case) -> Option<String> {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
             lengths(&fio) == lengths(&ours) && calls[0].abs_diff(calls[1]) * 10 <= calls[0]
         }
+        InZones(kib) => {
+            let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
+            let disorder = [&fio, &ours].map(|threads| out_of_order(threads, kib << 10)).into_iter().flatten().next();
+            if let Some(call) = disorder {
+                return Some(format!("{job}\nout of order: {call}\nfio: {fio:?}\nours: {ours:?}"));
+            }
+            calls[0] == calls[1] && lengths(&fio) == lengths(&ours)
+        }
         Verifying => {
             let all = |threads: &[Vec<String>]| {
                 let mut calls = threads.concat();
@@ -433,7 +445,7 @@ fn files_are_used_as_fio_uses_them() {
     compare(FILES);
 }
 
-fn compare(cases: &[Case]) {
+pub(super) fn compare(cases: &[Case]) {
     let found = Mutex::new(Vec::new());
     // Four at once: they mostly wait.
     at_once(0..4, |part| {

@@ -94,7 +94,7 @@ struct WorkerThread {
 impl WorkerThread {
     fn serve(self) -> Result<Histogram> {
         let (plan, number, targets) = self.copy;
-        let copy = JobCopy { plan: &plan, number, targets, replay: None };
+        let copy = JobCopy { plan: &plan, number, targets, replay: None, resume: None };
         let control = Arc::new(Control::shared(self.words.clone()));
         let mut worker = build_worker(&copy, Arc::default(), control, self.clock)?;
         let signals = Signals::of(&self.words);

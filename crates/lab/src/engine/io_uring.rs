@@ -37,7 +37,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
-    let mut engine = Uring { ring, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
+    let mut engine = Uring { ring, trims: Trims::of(setup)?, trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         )),
         _ => Error::job(&plan.name, "setting up libaio", error),
     })?;
-    let mut engine = Libaio { context, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
+    let mut engine = Libaio { context, trims: Trims::of(setup)?, trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 

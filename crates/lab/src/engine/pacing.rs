@@ -5,14 +5,18 @@ mod flow;
 mod rates;
 mod replaying;
 mod thinking;
+mod zoned;
 
 pub(super) use backlog::{Backlog, Step};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
+pub(super) use zoned::{InZone, Zoned};
 
 use super::traits::Sync;
 use crate::workload::request_source::{Kind, Request};
+use crate::workload::trim_backlog::TrimBacklog;
+use crate::workload::verify_state::Resume;
 use model::plan::{JobPlan, RangeSync};
 use model::unit::Hertz;
 use rates::{Least, Rates};
@@ -26,6 +30,12 @@ pub(super) struct Pacing {
     pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
+    /// What is trimmed while the job writes.
+    pub trims: Option<Box<TrimBacklog>>,
+    /// Where the job stops because another one had written no more.
+    pub resume: Option<Box<Resume>>,
+    /// The zones of the job's files, if it has any.
+    pub zones: Option<Box<Zoned>>,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -93,6 +103,9 @@ impl Pacing {
             held: None,
             replaying: None,
             backlog: Backlog::new(plan),
+            trims: TrimBacklog::new(plan).map(Box::new),
+            resume: None,
+            zones: None,
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
@@ -127,6 +140,7 @@ impl Pacing {
             || self.least.is_some()
             || self.flow.is_some()
             || self.backlog.is_some()
+            || self.trims.is_some()
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
             || self.close_sync
@@ -275,6 +289,9 @@ impl Pacing {
             self.last_written = request.file;
             if let Some(backlog) = &mut self.backlog {
                 backlog.note_written(request);
+            }
+            if let Some(trims) = &mut self.trims {
+                trims.note_written(request);
             }
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
                 dirty.begin = dirty.begin.min(request.offset);

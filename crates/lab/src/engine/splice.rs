@@ -19,7 +19,7 @@ struct Splice {
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let pipe = SplicePipe::new().map_err(|error| Error::job(&setup.plan.name, "making a pipe", error))?;
-    let trims = Trims::of(setup);
+    let trims = Trims::of(setup)?;
     let mut engine = Splice { files: open_files(setup)?, buffer: noisy_slots(setup.plan, 1)?, pipe, trims };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }

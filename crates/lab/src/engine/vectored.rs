@@ -38,7 +38,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         EngineKind::Pvsync2 => Calls::Flagged(flags(setup)),
         _ => Calls::Plain,
     };
-    let mut engine = Vectored { files, buffer: noisy_slots(setup.plan, 1)?, how, calls: 0, trims: Trims::of(setup) };
+    let mut engine = Vectored { files, buffer: noisy_slots(setup.plan, 1)?, how, calls: 0, trims: Trims::of(setup)? };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 

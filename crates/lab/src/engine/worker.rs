@@ -210,6 +210,7 @@ impl Worker {
     /// Leaves its flow: the other jobs no longer wait for it.
     pub fn leave(&mut self) {
         self.pacing.leave();
+        self.leave_zones();
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
@@ -354,7 +355,7 @@ impl Worker {
                 let request = if self.issues_at_once(stamp) {
                     self.draw()
                 } else {
-                    match self.next_staged(engine, stamp)? {
+                    match self.next_staged(engine, stamp, &free)? {
                         Staged::Issue(request) => request,
                         Staged::Again => continue,
                         Staged::Submitted => {
@@ -420,7 +421,8 @@ impl Worker {
     /// The next step of a queue that is being filled, if it is not simply a request. A function of its own, so that the loop of the common case
     /// stays small: it keeps its values in registers.
     #[inline(never)]
-    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
+    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64, free: &[u32]) -> Result<Staged> {
+        self.note_free(free);
         Ok(match self.next(stamp) {
             Next::Issue(request) => Staged::Issue(request),
             Next::Count => {

@@ -278,7 +278,7 @@ const NVME_COMMANDS: Counter =
 const TARGET_IOS: Counter =
     Counter { name: "target_block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo };
 
-pub static STACKS: [Stack; 11] = [
+pub static STACKS: [Stack; 12] = [
     Stack {
         name: "tmpfs",
         about: "files in memory: system call, VFS and page cache",
@@ -330,6 +330,23 @@ pub static STACKS: [Stack; 11] = [
         name: "null_blk",
         about: "a block device that completes at once: the block layer alone",
         modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1")],
+        boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
+        target: Target::Device("/dev/nullb0"),
+        proof: &[&[
+            Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
+            Counter { name: "block_writes", source: Source::Block("nullb0", WRITES), expected: Expected::Any },
+            Counter {
+                name: "block_ios",
+                source: Source::Block("nullb0", usize::MAX),
+                expected: Expected::EachDirectIo,
+            },
+        ]],
+        ..Stack::PLAIN
+    },
+    Stack {
+        name: "null_blk-zoned",
+        about: "the same with zones of 16 MiB, of which 8 may be open: for jobs with zonemode=zbd",
+        modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1 zoned=1 zone_size=16 zone_max_open=8")],
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
         target: Target::Device("/dev/nullb0"),
         proof: &[&[

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::guardian::UndoGuard;
 use crate::guardian::file_identity::Identity;
 use crate::guardian::undo::Made;
+use crate::workload::zones;
 use model::plan::{Access, JobPlan, Medium};
 use std::fs;
 use std::io;
@@ -167,6 +168,9 @@ fn prepare_one(
         } else if !exists || !empty {
             make(plan, &path, (exists, length, if empty { length } else { end }), created, progress)?;
         }
+    }
+    if plan.requests.zones.device.on {
+        zones::fit(plan, &path, &mut span)?;
     }
     if to_be_made && !making.on_open {
         created.will_be_made_by_job(&path)?;

@@ -38,11 +38,12 @@ pub use peer::Peer;
 pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
-    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes, Zones,
+    AccessZone, DeviceZones, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
+    Zones,
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
-pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
+pub use verify::{HEADER_BYTES, TrimBacklog, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use crate::workload::verify_state::VerifyState;
 use model::plan::JobPlan;
 use model::record::Verified;
 use std::io;
@@ -21,6 +22,8 @@ pub struct Written {
     pub failed: Vec<(u32, u64)>,
     /// Instead of the source: the last writes, in order.
     pub rest: Vec<Request>,
+    /// The number of the first of these, if the payload does not know it.
+    pub first: Option<u64>,
 }
 
 impl Worker {
@@ -28,7 +31,11 @@ impl Worker {
     pub fn carry(&mut self, plan: &JobPlan, payload: Payload) {
         if let Some(backlog) = &mut self.pacing.backlog {
             backlog.tell(payload.due());
-        } else if plan.verify.method.is_some() && plan.verify.after && plan.access.writes() {
+        } else if !plan.requests.zones.device.on
+            && plan.verify.method.is_some()
+            && plan.verify.after
+            && plan.access.writes()
+        {
             self.first = Some(Box::new(self.source.clone()));
         }
         self.payload = Some(Box::new(payload));
@@ -59,15 +66,34 @@ impl Worker {
         self.payload.as_ref().map(|payload| payload.verified).filter(|verified| verified.ios > 0)
     }
 
+    /// What is saved of its writes, before they are read back; `None` if the job does not ask for it.
+    pub(crate) fn verify_state(&self) -> Option<VerifyState> {
+        self.payload.as_ref()?.state()
+    }
+
     /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.
     pub fn written(&mut self) -> Option<Written> {
         let (source, rest) = (self.first.take(), self.pacing.backlog.as_mut().map(Backlog::rest));
+        if let Some((rest, first)) = self.pacing.zones.as_mut().and_then(|zones| zones.written()) {
+            if !self.complete || rest.is_empty() {
+                return None;
+            }
+            let failed = std::mem::take(&mut self.failed_writes);
+            return Some(Written {
+                payload: self.payload.take()?,
+                source: None,
+                drawn: 0,
+                failed,
+                rest,
+                first: Some(first),
+            });
+        }
         if !self.complete || source.is_none() && rest.as_ref().is_none_or(Vec::is_empty) {
             return None;
         }
         let failed = std::mem::take(&mut self.failed_writes);
         let rest = rest.unwrap_or_default();
-        Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, failed, rest })
+        Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, failed, rest, first: None })
     }
 
     /// A wrong block is the error of a job, also if the job went on after it; then other jobs go on too.
@@ -113,7 +139,8 @@ impl Worker {
             return Err(error);
         }
         self.first_error.get_or_insert_with(|| error.to_string());
-        if request.kind == Kind::Write && self.first.is_some() {
+        let read_back = self.first.is_some() || self.pacing.zones.is_some();
+        if request.kind == Kind::Write && read_back {
             self.failed_writes.push((request.file, request.offset));
         }
         self.ledger.count_error(request.kind, latency);

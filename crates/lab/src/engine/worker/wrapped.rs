@@ -14,6 +14,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
+        self.refresh_zones()?;
         let outcome = match self.log.take() {
             None => self.direct_with_payload(engine),
             Some(mut log) => {
@@ -22,6 +23,7 @@ impl Worker {
                 outcome
             }
         };
+        self.leave_zones();
         let outcome = outcome.or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
@@ -42,11 +44,13 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
+        self.refresh_zones()?;
         let depth = self.depth.in_flight;
         let outcome = match self.serialized && depth > 1 {
             false => self.queued_with_log(engine),
             true => self.queued_with_log(&mut Serialized::new(engine, depth)),
         };
+        self.leave_zones();
         let outcome = outcome.or_else(|error| self.filled(error));
         self.syscalls = self.since_counting(engine.syscalls());
         outcome

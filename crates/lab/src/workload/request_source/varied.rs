@@ -27,6 +27,8 @@ pub(super) struct Varied {
     identical: bool,
     skip: i64,
     strided: bool,
+    /// Requests go to other places than those that are drawn.
+    moves: bool,
     /// Only time ends the job, and it has one file: each direction goes back to the beginning by itself.
     pub wraps: bool,
     dice: u64,
@@ -80,7 +82,8 @@ impl Varied {
                 || percent != [100; 3]
                 || plan.has_own_alignment()
                 || requests.distribution != Distribution::Random);
-        if !(several || scattered || requests.zones.strided || !random && requests.skip != 0) {
+        let zones = requests.zones;
+        if !(several || scattered || zones.strided || zones.device.on || !random && requests.skip != 0) {
             return None;
         }
         let [sequential, by_chance] = sizes.each_ref().map(|sizes| sizes.each_ref().map(Dice::new));
@@ -89,7 +92,7 @@ impl Varied {
             // Reads and writes have the same centre.
             let (walks, chance) = (split_mix(seed), split_mix(seed));
             let lanes = [0, 1, 2].map(|direction| {
-                let room = if requests.zones.strided { zone_of(plan, span).range } else { span.length };
+                let room = if zones.strided { zone_of(plan, span).range } else { span.length };
                 Lane::new(plan, direction, room, [&sequential[direction], &by_chance[direction]], [walks, chance])
             });
             let whole = span.length.saturating_add(span.beyond);
@@ -102,7 +105,8 @@ impl Varied {
             run_left: 1,
             identical: requests.sequencer == Sequencer::Identical,
             skip: if random { 0 } else { requests.skip },
-            strided: requests.zones.strided,
+            strided: zones.strided,
+            moves: zones.device.on,
             wraps: false,
             dice,
             files: files.collect(),
@@ -131,10 +135,11 @@ impl Varied {
         let part = &self.files[file];
         match self.order {
             Order::Random if self.strided => u64::MAX,
+            Order::Random if self.moves => part.lanes[lane].left(self.random[direction].most()).min(1),
             Order::Random => part.lanes[lane].left(self.random[direction].most()),
             Order::Sequential => match self.follows(part, direction) {
                 None => 0,
-                Some(_) if self.strided || self.skip != 0 => 1,
+                Some(_) if self.strided || self.moves || self.skip != 0 => 1,
                 Some(at) => (part.length.saturating_sub(at) / self.sequential[direction].most()).max(1),
             },
         }
@@ -188,6 +193,13 @@ impl Varied {
         part.last[direction] = (at, at + length);
         part.zone.moved += length;
         (part.begin + at, u32::try_from(length).unwrap_or(u32::MAX))
+    }
+
+    /// The last request of a direction was here, and the next one of a sequential order is there.
+    pub fn moved(&mut self, file: usize, kind: Kind, offset: u64, next: u64) {
+        if let Some(part) = self.files.get_mut(file) {
+            part.last[kind as usize] = (offset.saturating_sub(part.begin), next);
+        }
     }
 
     /// Where a request of a random order is that is not at a position by chance.

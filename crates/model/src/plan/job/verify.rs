@@ -38,8 +38,43 @@ pub struct Verify {
     /// `verify_async_cpus`: their CPUs. Empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads_cpus: Vec<u32>,
-    /// `verify_state_save` was asked for.
+    /// `verify_state_save`: what a job that verifies has written is saved to a file when it ends.
     pub state: bool,
+    /// `verify_state_load`: a job that reads stops where the job that wrote did.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
+    /// `trim_percentage`, `trim_backlog`, `trim_backlog_batch` and `trim_verify_zero`.
+    #[serde(skip_serializing_if = "TrimBacklog::is_default")]
+    pub trims: TrimBacklog,
+}
+
+/// Blocks that a job trims after it wrote them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrimBacklog {
+    /// `trim_percentage`: this part of the blocks.
+    pub percent: u8,
+    /// `trim_backlog`: after this number of writes; 0 means never.
+    pub backlog: u32,
+    /// `trim_backlog_batch`: blocks that are then trimmed, at most. `None` means `backlog`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// `trim_verify_zero`: they are read back as zeros. Otherwise they are not read back.
+    pub zeros: bool,
+}
+
+impl Default for TrimBacklog {
+    fn default() -> Self {
+        Self { percent: 0, backlog: 0, batch: None, zeros: true }
+    }
+}
+
+impl TrimBacklog {
+    /// Whether no option is given.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Verify {
@@ -58,6 +93,8 @@ impl Default for Verify {
             threads: 0,
             threads_cpus: Vec::new(),
             state: false,
+            resumes: false,
+            trims: TrimBacklog::default(),
         }
     }
 }
@@ -66,6 +103,11 @@ impl Verify {
     /// Whether a job says nothing of it.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Written blocks are trimmed. As in fio, only a job that reads back what it wrote does that.
+    pub fn trims_blocks(&self) -> bool {
+        self.method.is_some() && self.after && self.trims.backlog > 0 && self.trims.percent > 0
     }
 
     /// The blocks are read back while the job still writes.

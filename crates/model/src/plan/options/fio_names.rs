@@ -69,19 +69,6 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "zoned devices are not supported; zonemode=strided divides any file",
-        names: &[
-            "ignore_zone_limits",
-            "job_max_open_zones",
-            "max_open_zones",
-            "read_beyond_wp",
-            "zone_reset_frequency",
-            "zone_reset_threshold",
-            "zonecapacity",
-        ],
-    },
-    Refused {
-        effect: Effect::Work,
         why: "traces are not merged; read_iolog replays one in each copy of a job",
         names: &["merge_blktrace_file", "merge_blktrace_iters", "merge_blktrace_scalars"],
     },
@@ -99,11 +86,6 @@ pub(super) static REFUSED: &[Refused] = &[
         effect: Effect::Work,
         why: "all I/Os of a job are polled, or none; use hipri",
         names: &["hipri_percentage"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "trimmed blocks are not read back; verify checks written ones",
-        names: &["trim_backlog", "trim_backlog_batch", "trim_percentage", "trim_verify_zero"],
     },
     Refused {
         effect: Effect::Work,

@@ -16,6 +16,7 @@ mod sizes;
 mod thread;
 mod together;
 mod verify;
+mod zones;
 
 use super::{Default, JobOption, PLAIN, Role, Value};
 use crate::plan::value::Wrong;
@@ -28,11 +29,12 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 16] = [
+const SUBJECTS: [(&str, &[JobOption]); 17] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
     ("Positions of requests", positions::OPTIONS),
+    ("Zones", zones::OPTIONS),
     ("What is written", content::OPTIONS),
     ("Whether it is read back right", verify::OPTIONS),
     ("Files", files::OPTIONS),

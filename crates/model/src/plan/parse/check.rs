@@ -9,6 +9,7 @@ mod offloaded;
 mod replayed;
 mod requests;
 mod verified;
+mod zones;
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
@@ -34,7 +35,8 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(endless(&mut draft.job));
     warnings.extend(names::one_request_each(&mut draft));
     burns_in_chunks(&mut draft.job);
-    let complaint = server(&draft)
+    let complaint = zones::in_bytes(&mut draft)
+        .or_else(|| server(&draft))
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
@@ -45,7 +47,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
-        .or_else(|| requests::zones(&draft.job))
+        .or_else(|| zones::complaint(&draft.job))
         .or_else(|| replayed::complaint(&draft.job))
         .or_else(|| verified::complaint(&draft));
     if let Some((option, reason)) = complaint {

@@ -1,8 +1,8 @@
-//! The options of the positions of requests: alignment, distribution, zones.
+//! The options of the positions of requests: alignment, distribution, increments.
 
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::requests::{self, LARGEST_BLOCK};
-use crate::plan::value::{LARGEST_FILE, Wrong, choice, list_words, typed, word};
+use crate::plan::value::{LARGEST_FILE, choice, list_words, typed, word};
 use crate::unit::Bytes;
 
 pub(super) static OPTIONS: &[JobOption] = &[
@@ -94,65 +94,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
     JobOption {
-        name: "zonemode",
-        help: "Divide the file into zones: strided moves zonesize bytes in the first zonerange bytes of one, then goes zoneskip \
-               bytes behind these",
-        default: Default::Value("none"),
-        role: Role::Work,
-        example: "strided",
-        bad_example: "zbd",
-        get: |job| Some(if job.requests.zones.strided { "strided" } else { "none" }.to_owned()),
-        set: Choice(
-            || "none, strided".to_owned(),
-            |draft, text| {
-                draft.job.requests.zones.strided = match text {
-                    "none" => false,
-                    "strided" => true,
-                    "zbd" => {
-                        let is = "is for zoned block devices, whose zones are written in order, and is not supported";
-                        return Err(Wrong::because(text, is));
-                    }
-                    _ => return Err(Wrong::because(text, "is not supported")),
-                };
-                Ok(())
-            },
-        ),
-        ..PLAIN
-    },
-    JobOption {
-        name: "zonesize",
-        help: "Move this much in a zone before the next one, with zonemode=strided",
-        default: Default::Words("required by zonemode=strided"),
-        role: Role::Work,
-        example: "256m",
-        bad_example: "-1",
-        get: |job| given(job.requests.zones.size),
-        set: Number("bytes", 0..=LARGEST_FILE, |draft, bytes| draft.job.requests.zones.size = Bytes(bytes)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "zonerange",
-        help: "Use this much of each zone, with zonemode=strided",
-        default: Default::Words("as zonesize"),
-        role: Role::Work,
-        example: "1g",
-        bad_example: "-1",
-        get: |job| given(job.requests.zones.range),
-        set: Number("bytes", 0..=LARGEST_FILE, |draft, bytes| draft.job.requests.zones.range = Bytes(bytes)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "zoneskip",
-        help: "Leave this much between two zones, with zonemode=strided",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "2g",
-        bad_example: "8z",
-        get: |job| Some(typed::bytes(job.requests.zones.skip.0)),
-        set: Number("bytes", 0..=LARGEST_FILE, |draft, bytes| draft.job.requests.zones.skip = Bytes(bytes)),
-        ..PLAIN
-    },
-    JobOption {
         name: "offset_increment",
         help: "Start the region of each copy of numjobs this far behind that of the copy before it. A percentage is of the file",
         default: Default::Value("0"),
@@ -175,8 +116,3 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
 ];
-
-/// Bytes, unless they are 0, which means another option's value.
-fn given(size: Bytes) -> Option<String> {
-    (size.0 > 0).then(|| typed::bytes(size.0))
-}

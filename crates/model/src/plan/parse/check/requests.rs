@@ -7,36 +7,6 @@ use crate::unit::Bytes;
 /// The most that the kernel moves in one call: MAX_RW_COUNT.
 const MOST_MOVED: u64 = 0x7fff_f000;
 
-/// Zones that would have no effect, or never end.
-pub(super) fn zones(job: &JobPlan) -> Option<Complaint> {
-    let zones = job.requests.zones;
-    match (zones.strided, zones.size) {
-        (false, Bytes(1..)) => {
-            Some(("zonesize", "it has no effect without zones; add zonemode=strided, or leave it out".to_owned()))
-        }
-        (true, Bytes(0)) => Some((
-            "zonemode",
-            "zonemode=strided needs a size of the zones; add one, for example zonesize=1m".to_owned(),
-        )),
-        (true, _) if job.requests.skip != 0 && job.order == Order::Sequential => {
-            Some(("rw", "zones have a distance of their own, zoneskip; leave out what is behind the ':'".to_owned()))
-        }
-        (true, _) if job.requests.distribution != Distribution::Random && job.order == Order::Random => {
-            let why = "random_distribution is over the whole file, but zonemode=strided goes from zone to zone; leave one out";
-            Some(("random_distribution", why.to_owned()))
-        }
-        (true, Bytes(size)) => {
-            let range = if zones.range.0 == 0 { size } else { zones.range.0 };
-            let block = job.largest_block().0;
-            (block > range).then(|| {
-                let option = if zones.range.0 == 0 { "zonesize" } else { "zonerange" };
-                (option, format!("a block of {block} bytes does not fit into {option}={range}; use a larger {option} or a smaller bs"))
-            })
-        }
-        (false, _) => None,
-    }
-}
-
 /// A read or write that the kernel would cut.
 pub(super) fn too_long(job: &JobPlan) -> Option<Complaint> {
     let calls = matches!(job.engine.medium(), Medium::Files | Medium::Remote);

@@ -14,7 +14,8 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     let (job, verify) = (&draft.job, &draft.job.verify);
     let Some(method) = verify.method else {
         let why = "it has no effect without verify; add it, for example verify=crc32c";
-        return verify.only.then(|| ("verify_only", why.to_owned()));
+        let given = [(verify.only, "verify_only"), (verify.resumes, "verify_state_load")];
+        return given.into_iter().find(|(given, _)| *given).map(|(_, option)| (option, why.to_owned()));
     };
     if method == VerifyMethod::Pattern && verify.pattern.is_none() {
         return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
@@ -30,6 +31,20 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     if verify.only && (job.access != Access::Write || job.duration.time_based) {
         let why = "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read";
         return Some(("verify_only", why.to_owned()));
+    }
+    if verify.resumes && !(job.access == Access::Read || verify.only) {
+        let why =
+            "a job that loads a state reads what the one that saved it wrote; use rw=read or randread, or verify_only";
+        return Some(("verify_state_load", why.to_owned()));
+    }
+    if verify.trims_blocks() && job.access.writes() {
+        let other = [
+            (verify.backlog > 0, "verify_backlog", "it would read back blocks that are trimmed"),
+            (job.requests.zones.device.on, "zonemode", "a trim would reset a whole zone"),
+        ];
+        if let Some((_, option, why)) = other.into_iter().find(|(given, ..)| *given) {
+            return Some((option, format!("{why}; leave it or trim_backlog out")));
+        }
     }
     let paced = job.rates.each().into_iter().chain(job.pace.bytes.each()).any(|rate| rate > 0);
     if verify.after && job.access == Access::ReadWrite && paced {
@@ -103,7 +118,6 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     let checks = verify.method.is_some();
     let threads = (checks && verify.threads > 0)
         .then(|| format!("verify_async={}: the job's own thread checks the blocks", verify.threads));
-    let state = (checks && verify.state).then(|| "verify_state_save=1: no state is saved".to_owned());
     let what = if exceeds {
         "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size"
     } else {
@@ -118,5 +132,5 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     let weak = (verify.method == Some(VerifyMethod::Sha512) && !job.access.writes()).then(|| {
         "verify=sha512 compares the last 128 bytes of each block, as fio 3.33 does; verify=sha3-512 covers all of a block".to_owned()
     });
-    [threads, state, once, unused, weak].into_iter().flatten()
+    [threads, once, unused, weak].into_iter().flatten()
 }
