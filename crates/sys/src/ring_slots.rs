@@ -141,7 +141,7 @@ mod tests {
         let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
         for slot in 0..4 {
             aio.slots.contents(slot, SLOT as u32).unwrap().fill(slot as u8 + 1);
-            aio.stage(slot, &transfer(Way::Write, slot.into()));
+            aio.stage(slot, &transfer(Way::Write, slot.into()), 0);
             assert!(aio.slots.contents(slot, SLOT as u32).is_none(), "a slot in flight belongs to the kernel");
         }
         let mut done = 0;
@@ -160,7 +160,7 @@ mod tests {
                     Err(error) => panic!("io_uring is not available here: {error}"),
                 };
             for slot in 0..4 {
-                ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
+                ring.stage(slot, &transfer(Way::Read, slot.into()), 0).unwrap();
             }
             ring.wait(4).unwrap();
             let mut done = 0;
@@ -183,7 +183,7 @@ mod tests {
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let registered = Registration::Registered;
         let mut ring = BlockRing::new(vec![file], arena, 4, registered, registered, Asking::default()).unwrap();
-        (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
+        (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0), 0).unwrap());
         ring.submit().unwrap();
         drop(ring);
         std::fs::remove_file(path).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     fn a_slot_in_flight_cannot_be_staged_again() {
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let mut slots = Slots::new(vec![File::open("/proc/self/exe").unwrap()], arena, 4).unwrap();
-        slots.lend(1, &transfer(Way::Read, 0));
-        slots.lend(1, &transfer(Way::Read, 0));
+        slots.lend(1, &transfer(Way::Read, 0), 0);
+        slots.lend(1, &transfer(Way::Read, 0), 0);
     }
 }

@@ -1,12 +1,15 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
 mod backlog;
+mod depth_search;
 mod flow;
 mod rates;
 mod replaying;
 mod thinking;
 
 pub(super) use backlog::{Backlog, Step};
+pub(crate) use depth_search::Judge;
+pub(super) use depth_search::{DepthSearch, Search};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
@@ -26,6 +29,12 @@ pub(super) struct Pacing {
     pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
+    /// `None` if the queue depth stays.
+    pub search: Option<DepthSearch>,
+    /// The longest latencies that do not end the job, in ticks.
+    pub most: [u64; 3],
+    /// Whether there are any.
+    pub has_most: bool,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -89,10 +98,14 @@ impl Written {
 impl Pacing {
     /// The options of a job with this number of files.
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
+        let most = plan.latency.most.all().map(|most| if most.0 == 0 { u64::MAX } else { clock.ticks(*most).0 });
         Self {
             held: None,
             replaying: None,
             backlog: Backlog::new(plan),
+            search: DepthSearch::new(plan, clock),
+            most,
+            has_most: most.iter().any(|most| *most < u64::MAX),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
@@ -127,6 +140,8 @@ impl Pacing {
             || self.least.is_some()
             || self.flow.is_some()
             || self.backlog.is_some()
+            || self.search.is_some()
+            || self.has_most
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
             || self.close_sync

@@ -22,7 +22,7 @@ impl Worker {
                 outcome
             }
         };
-        let outcome = outcome.or_else(|error| self.filled(error));
+        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -47,7 +47,7 @@ impl Worker {
             false => self.queued_with_log(engine),
             true => self.queued_with_log(&mut Serialized::new(engine, depth)),
         };
-        let outcome = outcome.or_else(|error| self.filled(error));
+        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }

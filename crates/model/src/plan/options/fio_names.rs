@@ -92,11 +92,6 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "all I/Os of a job have one priority; use prioclass and prio",
-        names: &["cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage"],
-    },
-    Refused {
-        effect: Effect::Work,
         why: "all I/Os of a job are polled, or none; use hipri",
         names: &["hipri_percentage"],
     },
@@ -104,16 +99,6 @@ pub(super) static REFUSED: &[Refused] = &[
         effect: Effect::Work,
         why: "trimmed blocks are not read back; verify checks written ones",
         names: &["trim_backlog", "trim_backlog_batch", "trim_percentage", "trim_verify_zero"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "the queue depth stays as given; sweep it with iotoll compare --sweep iodepth=…, or set rate_iops and look at the latency percentiles",
-        names: &["latency_percentile", "latency_run", "latency_target", "latency_window"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "no I/O ends a job by its latency; see --fail-on for limits of the result",
-        names: &["max_latency"],
     },
     Refused {
         effect: Effect::None,

@@ -9,6 +9,7 @@ mod logs;
 mod pace;
 mod path;
 mod positions;
+mod priorities;
 mod replay;
 mod reports;
 mod requests;
@@ -28,7 +29,7 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 16] = [
+const SUBJECTS: [(&str, &[JobOption]); 17] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
@@ -44,6 +45,7 @@ const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
+    ("", priorities::OPTIONS),
     ("", path::OPTIONS),
 ];
 

@@ -4,6 +4,7 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod latency;
 mod names;
 mod offloaded;
 mod replayed;
@@ -42,6 +43,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
         .or_else(|| names::complaint(&draft.job))
+        .or_else(|| latency::complaint(&draft))
         .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
@@ -55,6 +57,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
+    warnings.extend(latency::ignored(&draft));
     warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
