@@ -8,7 +8,8 @@ use crate::worker_pool::{Left, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, Syncing, Together,
+    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates, Syncing,
+    Together,
 };
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
@@ -140,6 +141,7 @@ fn reading(plan: &JobPlan) -> JobPlan {
         fdatasync_every: 0,
         end_fsync: false,
         rates: Rates::default(),
+        latency: LatencyPlan::default(),
         pace: Pace::default(),
         depth: Depth { low: None, ..plan.depth },
         start_delay: Nanos(0),

@@ -432,7 +432,8 @@ pub(crate) fn with_engine<T>(
     work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>,
 ) -> Result<T> {
     let plan = copy.plan;
-    own_thread::set_up(plan)?;
+    // Locked until the work is done.
+    let _locked = own_thread::set_up(plan)?;
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4

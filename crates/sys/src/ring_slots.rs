@@ -176,6 +176,28 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
+    /// The kernel refuses a level without a class, so that an error shows that it got the priority.
+    #[test]
+    fn a_priority_reaches_the_kernel() {
+        const LEVEL_WITHOUT_CLASS: u16 = 7;
+        const BEST_EFFORT: u16 = 2 << 13 | 3;
+        let (file, path) = scratch("priority");
+        let arena = || AlignedBuffer::zeroed(SLOT).unwrap();
+        for (priority, refused) in [(0, false), (BEST_EFFORT, false), (LEVEL_WITHOUT_CLASS, true)] {
+            let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 1).unwrap();
+            aio.stage(0, &transfer(Way::Read, 0), priority);
+            assert_eq!(aio.submit().is_err(), refused, "{priority}");
+            for mode in [Registration::Registered, Registration::PerIo] {
+                let files = vec![file.try_clone().unwrap()];
+                let mut ring = BlockRing::new(files, arena(), 1, mode, mode, Asking::default()).unwrap();
+                ring.stage(0, &transfer(Way::Read, 0), priority).unwrap();
+                ring.wait(1).unwrap();
+                ring.reap(1, |completion| assert_eq!(completion.result < 0, refused, "{priority}"));
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
     #[test]
     fn dropping_a_ring_waits_for_io_in_flight() {
         let (file, path) = scratch("drop");
@@ -194,7 +216,7 @@ mod tests {
     fn a_slot_in_flight_cannot_be_staged_again() {
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let mut slots = Slots::new(vec![File::open("/proc/self/exe").unwrap()], arena, 4).unwrap();
-        slots.lend(1, &transfer(Way::Read, 0), 0);
-        slots.lend(1, &transfer(Way::Read, 0), 0);
+        slots.lend(1, &transfer(Way::Read, 0));
+        slots.lend(1, &transfer(Way::Read, 0));
     }
 }

@@ -76,6 +76,12 @@ impl Plan {
                     "job '{name}': io_submit_mode=offload starts threads that do not take turns; measure it by iotoll run"
                 ));
             }
+            if let Some(scheduler) = &job.files.scheduler {
+                return Some(format!(
+                    "job '{name}': ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
+                     file:/sys/block/DEVICE/queue/scheduler={scheduler}"
+                ));
+            }
             if job.latency.has_target() {
                 return Some(format!(
                     "job '{name}': latency_target changes the queue depth while the job runs, so its slices would not be alike; measure it by \

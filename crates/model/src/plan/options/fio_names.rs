@@ -110,12 +110,6 @@ pub(super) static REFUSED: &[Refused] = &[
         why: "start iotoll as that user, or in that control group",
         names: &["cgroup", "cgroup_nodelete", "cgroup_weight", "gid", "uid"],
     },
-    Refused {
-        effect: Effect::Work,
-        why: "compare schedulers by iotoll compare --candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME",
-        names: &["ioscheduler"],
-    },
-    Refused { effect: Effect::Work, why: "memory is not taken away; a control group limits it", names: &["lockmem"] },
     Refused { effect: Effect::Work, why: "jobs are written out, not made by a profile", names: &["profile"] },
     Refused {
         effect: Effect::None,

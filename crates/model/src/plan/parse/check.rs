@@ -19,15 +19,15 @@ use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
-/// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
-pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
-    match draft.cache {
-        CacheWords { direct: Some(direct), buffered: Some(buffered) } if direct == buffered => {
-            let value = u8::from(direct);
-            Err(Wrong::new(format!("direct={value} and buffered={value} contradict each other; leave one of them out")))
-        }
-        _ => Ok(()),
-    }
+/// What `direct=1` with `buffered=1`, or `direct=0` with `buffered=0`, in one section mean.
+pub(super) fn cache_words(draft: &Draft) -> Option<String> {
+    let CacheWords { direct: Some(direct), buffered: Some(buffered) } = draft.cache else { return None };
+    let (value, outcome) = (u8::from(direct), u8::from(draft.job.direct));
+    (direct == buffered).then(|| {
+        format!(
+            "direct={value} and buffered={value} contradict each other; as in fio the later one wins: direct={outcome}"
+        )
+    })
 }
 
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.

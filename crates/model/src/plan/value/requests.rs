@@ -30,6 +30,8 @@ pub fn split(text: &str) -> Result<Vec<SizeShare>, Wrong> {
     let one = |item: &str| {
         let (bytes, share) = item.split_once('/').unwrap_or((item, ""));
         let first = bytes.split_once('-').map_or(bytes, |(first, _)| first);
+        // fio reads the digits of `5.` too.
+        let share = share.strip_suffix('.').unwrap_or(share);
         let share = if share.is_empty() { 0 } else { percent(share)? };
         Ok((integer_in(first, &BLOCK)?, share))
     };
@@ -198,9 +200,9 @@ fn zones_of(text: &str, parse: &impl Fn(&str) -> Result<Size, Wrong>) -> Result<
     Ok(zones)
 }
 
-/// Percentages for each direction.
+/// Percentages for each direction. As in fio, a percent sign may follow.
 pub fn percentages(text: &str) -> Result<[Option<u8>; 3], Wrong> {
-    each_direction(text, percent)
+    each_direction(text, |item| percent(item.strip_suffix('%').unwrap_or(item)))
 }
 
 #[cfg(test)]
@@ -221,6 +223,9 @@ mod tests {
         for text in ["", "4k/x", "4k/101", "4k/60:8k/50", "/50", "4k/5.5", "4k::8k"] {
             assert!(split(text).is_err(), "{text}");
         }
+        assert_eq!(split("4k/5.:8k/95"), split("4k/5:8k/95"));
+        assert_eq!(percentages("5%,20").unwrap(), [Some(5), Some(20), Some(20)]);
+        assert!(percentages("%").is_err() && percentages("101%").is_err());
         assert_eq!(split("4k/50:8k-16k/50").unwrap().iter().map(|share| share.size.0).max(), Some(8192));
         assert!(has_ranges("4k/50:8k-16k/50") && !has_ranges("4k/50:8k/50"));
         assert_eq!(split(&vec!["4k"; 65].join(":")).unwrap_err().reason.split(' ').next_back(), Some("sizes"));
