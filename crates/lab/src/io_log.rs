@@ -3,16 +3,17 @@
 
 pub(crate) mod files;
 mod histogram;
+mod judge;
 mod rows;
 mod trace;
 mod windows;
 
-use crate::engine::pacing::Judge;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
 use crate::workload::request_source::{Kind, Request};
 use histogram::Bins;
+pub(crate) use judge::Judge;
 use model::plan::{JobPlan, Plan};
 use model::unit::Hertz;
 use std::path::Path;

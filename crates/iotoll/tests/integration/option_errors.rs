@@ -34,7 +34,6 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --ioengine=spin --size=1m", &["spin_cycles"]),
         ("run --name=a --ioengine=null --size=1m --inject_ns=1 --inject_at=wire", &["'--inject_at'", "submit", "nbd"]),
         ("run --name=a --ioengine=null --size=1m --inject_at=submit", &["'--inject_at'", "inject_ns"]),
-        ("run --name=a --direct=1 --buffered=1 --size=1m", &["direct=1", "buffered=1"]),
         ("run --name=a --bs=1m --size=4k", &["'--bs'", "does not fit"]),
         ("run --bs=4k", &["job 'job'", "size"]),
         ("run other.toml", &["other.toml: kind = \"ftq\": there is no such kind", "compare, guest or blast"]),

@@ -8,7 +8,6 @@ mod replaying;
 mod thinking;
 
 pub(super) use backlog::{Backlog, Step};
-pub(crate) use depth_search::Judge;
 pub(super) use depth_search::{DepthSearch, Search};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};

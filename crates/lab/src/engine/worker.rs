@@ -8,6 +8,7 @@ mod interludes;
 mod limited;
 mod offloaded;
 mod outcome;
+mod prioritized;
 mod step;
 mod wrapped;
 
@@ -209,13 +210,6 @@ impl Worker {
         self.source.make_endless();
         self.most_ios = ios;
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
-    }
-
-    /// Gives its requests priorities, if the job says so.
-    pub(crate) fn prioritize(&mut self, plan: &JobPlan, copy: u32) {
-        if let Some((priorities, ledgers)) = Priorities::new(plan, copy) {
-            (self.priorities, self.ledger.by_priority) = (Some(Box::new(priorities)), ledgers);
-        }
     }
 
     /// Takes part in a flow.
@@ -507,17 +501,6 @@ impl Worker {
             self.ledger.end_ticks = now;
         }
         failure.map_or(Ok(()), Err)
-    }
-
-    /// The priority of a request; 0 means that of the thread.
-    fn priority_of(&mut self, slot: u32, request: &Request) -> u16 {
-        self.priorities.as_mut().map_or(0, |priorities| priorities.draw(slot, request))
-    }
-
-    fn count_priority(&mut self, slot: u32, kind: Kind, latency: u64) {
-        if let Some(priorities) = &self.priorities {
-            priorities.count(slot, kind, latency, &mut self.ledger.by_priority);
-        }
     }
 
     /// Counts one result, and returns the bytes that it moved.

@@ -1,28 +1,10 @@
 //! The search for the highest queue depth at which latencies stay within a target (`latency_target`). The steps are fio's: the depth doubles
 //! until a window fails, then the range between the last good and the first bad depth is halved.
 
+use crate::io_log::Judge;
 use model::plan::JobPlan;
 use model::record::DepthSearched;
 use model::unit::Hertz;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Counts the I/Os that took longer than the target. Its clones share the count.
-#[derive(Clone, Debug)]
-pub(crate) struct Judge {
-    target_ticks: u64,
-    late: Arc<AtomicU64>,
-}
-
-impl Judge {
-    /// Judges the latency of an I/O.
-    #[inline]
-    pub(crate) fn note(&self, latency_ticks: u64) {
-        if latency_ticks > self.target_ticks {
-            self.late.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 /// What the job does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +52,7 @@ impl DepthSearch {
     pub fn new(plan: &JobPlan, clock: Hertz) -> Option<Self> {
         let latency = &plan.latency;
         latency.has_target().then(|| Self {
-            judge: Judge { target_ticks: clock.ticks(latency.target).0, late: Arc::default() },
+            judge: Judge::new(clock.ticks(latency.target).0),
             window: clock.ticks(latency.window).0,
             percentile: latency.percentile,
             goes_on: latency.goes_on,
@@ -96,7 +78,7 @@ impl DepthSearch {
 
     /// A window begins; `ios` are done.
     pub fn begin(&mut self, now: u64, ios: u64) {
-        (self.begin, self.ios_before, self.late_before) = (now, ios, self.judge.late.load(Ordering::Relaxed));
+        (self.begin, self.ios_before, self.late_before) = (now, ios, self.judge.late());
     }
 
     /// Whether no more may be issued until some of the I/Os in flight are done.
@@ -106,7 +88,7 @@ impl DepthSearch {
 
     /// I/Os of this window, and the late ones.
     fn counted(&self, done: u64) -> (u64, u64) {
-        (done.saturating_sub(self.ios_before), self.judge.late.load(Ordering::Relaxed).saturating_sub(self.late_before))
+        (done.saturating_sub(self.ios_before), self.judge.late().saturating_sub(self.late_before))
     }
 
     /// Judges the window, if it is over or has failed already. `done`: I/Os that are done.

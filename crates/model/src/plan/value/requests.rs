@@ -200,9 +200,12 @@ fn zones_of(text: &str, parse: &impl Fn(&str) -> Result<Size, Wrong>) -> Result<
     Ok(zones)
 }
 
-/// Percentages for each direction. As in fio, a percent sign may follow.
+/// Percentages for each direction. fio reads one with a percent sign as a number above all percentages.
 pub fn percentages(text: &str) -> Result<[Option<u8>; 3], Wrong> {
-    each_direction(text, |item| percent(item.strip_suffix('%').unwrap_or(item)))
+    each_direction(text, |item| match item.strip_suffix('%') {
+        Some(share) => percent(share).map(|_| 100),
+        None => percent(item),
+    })
 }
 
 #[cfg(test)]
@@ -224,7 +227,7 @@ mod tests {
             assert!(split(text).is_err(), "{text}");
         }
         assert_eq!(split("4k/5.:8k/95"), split("4k/5:8k/95"));
-        assert_eq!(percentages("5%,20").unwrap(), [Some(5), Some(20), Some(20)]);
+        assert_eq!(percentages("5%,20").unwrap(), [Some(100), Some(20), Some(20)]);
         assert!(percentages("%").is_err() && percentages("101%").is_err());
         assert_eq!(split("4k/50:8k-16k/50").unwrap().iter().map(|share| share.size.0).max(), Some(8192));
         assert!(has_ranges("4k/50:8k-16k/50") && !has_ranges("4k/50:8k/50"));

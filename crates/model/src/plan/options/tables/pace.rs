@@ -189,7 +189,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         role: Role::Work,
         example: "200ms",
         bad_example: "2x",
-        get: |job| job.latency.has_target().then(|| typed::time(job.latency.window)),
+        get: |job| (job.latency.window > Nanos(0)).then(|| typed::time(job.latency.window)),
         set: Time(Microseconds, |draft, time| draft.job.latency.window = time),
         ..PLAIN
     },

@@ -74,7 +74,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "1g",
         bad_example: "0",
         get: |job| job.target.size.map(typed::size),
-        set: Size(1..=LARGEST_FILE, 1..=250, |draft, size| draft.job.target.size = Some(size)),
+        set: Size(1..=LARGEST_FILE, 1..=200, |draft, size| draft.job.target.size = Some(size)),
         ..PLAIN
     },
     JobOption {
