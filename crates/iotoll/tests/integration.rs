@@ -43,6 +43,7 @@ mod integration {
     mod history;
     mod injected;
     mod json_contract;
+    mod latency_limits;
     mod layers;
     mod like_fio;
     mod like_fio_names;
@@ -55,6 +56,7 @@ mod integration {
     mod phases;
     mod placed;
     mod plans;
+    mod priorities;
     mod probes;
     mod profiles;
     mod refusals;

@@ -16,7 +16,6 @@ mod rehearsal;
 mod sliced;
 mod sliced_command;
 mod slices;
-mod toggle;
 mod turns;
 mod whole;
 mod work_counter;
@@ -35,6 +34,7 @@ use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::placing;
 use crate::progress;
 use crate::session::{self, Session, note_failure};
+use crate::toggle::Toggles;
 use crate::wait_limit::WaitLimit;
 use crate::watch::READING_OF_EVENTS;
 use crate::whereabouts::servers::Address;
@@ -58,7 +58,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
-use toggle::Toggles;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -142,7 +141,7 @@ fn measure(
     let counts = experiment.boots.is_none();
     let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
     let limit = WaitLimit::new(longest, interruption.clone());
-    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
+    let toggles = Toggles::prepare("arm", &experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
     let mut runner = RoundRunner {
         meters,

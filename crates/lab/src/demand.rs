@@ -59,7 +59,7 @@ impl Demand {
 /// Bytes of the buffers of one copy, and of the memory that stands for its device.
 fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
-    match job.engine {
+    let used = match job.engine {
         EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio => 0,
         engine if engine.medium() == Medium::Names => 0,
         EngineKind::Rr => slot,
@@ -69,7 +69,8 @@ fn memory_of(job: &JobPlan) -> u64 {
         }
         engine if engine.queue() == Queue::One && !job.calls.offloaded => slot,
         _ => slot.saturating_mul(job.depth.in_flight.into()),
-    }
+    };
+    used.saturating_add(job.thread.locked.0)
 }
 
 /// What the machine, or the limits of this process, allow; `None` where there is no limit, or it is unknown.
@@ -97,8 +98,8 @@ impl Machine {
         let over = |needed: u64, most: Option<u64>| most.filter(|most| needed > *most);
         if let Some(most) = over(demand.memory, self.memory) {
             return Err(Error::Refused(format!(
-                "the jobs need {} of memory at the same time, but the machine has {} available; use a smaller numjobs=, iodepth= or bs=, \
-                 or for ioengine=mem a smaller size=",
+                "the jobs need {} of memory at the same time, but the machine has {} available; use a smaller numjobs=, iodepth=, bs= \
+                 or lockmem=, or for ioengine=mem a smaller size=",
                 amount_of(demand.memory),
                 amount_of(most)
             )));

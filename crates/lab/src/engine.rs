@@ -17,6 +17,7 @@ mod nbd;
 mod null;
 pub(crate) mod offload;
 pub(crate) mod pacing;
+mod priorities;
 mod psync;
 mod rr;
 mod serialized;

@@ -10,8 +10,8 @@ use crate::workload::payload::TRIMMED;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::trim_backlog::{Step, TrimBacklog};
 use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, RequestPlan, Syncing,
-    Together, Zones,
+    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates,
+    RequestPlan, Syncing, Together, Zones,
 };
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
@@ -143,6 +143,7 @@ fn reading(plan: &JobPlan) -> JobPlan {
         fdatasync_every: 0,
         end_fsync: false,
         rates: Rates::default(),
+        latency: LatencyPlan::default(),
         pace: Pace::default(),
         depth: Depth { low: None, ..plan.depth },
         start_delay: Nanos(0),

@@ -13,6 +13,7 @@ use crate::placing;
 use crate::progress::{Observer, Progress, iops};
 use crate::read_back;
 use crate::replaying::Replays;
+use crate::schedulers::Schedulers;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
@@ -60,18 +61,21 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
+    let mut schedulers = Schedulers::prepare(plan, session, &mut sheet.record.warnings)?;
     sheet.watch_background(observer);
     let mut complaints = Vec::new();
     let log_bytes = io_log::share(plan);
     let (mut logs, mut states, mut first) = (Vec::new(), Vec::new(), 1);
+    let mut ended = false;
     for (number, (phase, copies)) in phases.iter().enumerate() {
         let first_of_phase = first;
         first += copies.len();
-        if sheet.has_ended() {
+        if ended || sheet.has_ended() {
             break;
         }
         let running = (number, phases.len());
-        let prepared = session.prepare(&Cell::default());
+        let switched = schedulers.as_mut().map_or(Ok(()), |schedulers| schedulers.switch_on(number));
+        let prepared = switched.and_then(|()| session.prepare(&Cell::default()));
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
             Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase, states: states_of_phase }) => {
                 complaints.extend(complaint);
@@ -82,13 +86,14 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
                 if let Some(failure) = failure {
                     sheet.note_outcome(Outcome::Failed(failure.to_string()));
                 }
-                if ends_run {
-                    break;
-                }
+                ended = ends_run;
             }
             Err(error) if sheet.record.phases.is_empty() => return Err(error),
             // The cost of the phases before it is known.
             Err(error) => sheet.note_outcome(outcome_of(&error)),
+        }
+        if let Some(Err(error)) = schedulers.as_mut().map(Schedulers::switch_off) {
+            sheet.note_outcome(outcome_of(&error));
         }
     }
     if sheet.record.phases.is_empty() {

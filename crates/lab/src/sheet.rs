@@ -102,10 +102,17 @@ impl<'a> Sheet<'a> {
 
     /// Notes what holds the files: after the workload, when all of them exist, and before anything is unmounted.
     fn note_storage(&mut self) {
-        self.record.host.storage = match &self.record.source {
+        let now = match &self.record.source {
             Source::Run(plan) => host::storage::of_plan(plan),
             Source::Cost { command, .. } => host::storage::of_command(command),
         };
+        let during = std::mem::replace(&mut self.record.host.storage, now);
+        // What the scheduler is after the jobs is not what it was while they ran, if one of them asked for another.
+        for storage in &mut self.record.host.storage {
+            if let Some(earlier) = during.iter().find(|earlier| earlier.device == storage.device) {
+                storage.scheduler.clone_from(&earlier.scheduler);
+            }
+        }
     }
 
     pub(crate) fn close(mut self) -> Record {

@@ -16,10 +16,10 @@ use crate::placing::Placing;
 use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
-use crate::workload::request_source::RequestSource;
+use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::verify_state::VerifyState;
 use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
-use model::record::{Direction, Done, JobRecord, Latency, StampError};
+use model::record::{Direction, Done, JobRecord, Latency, PriorityRecord, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -407,6 +407,10 @@ pub(crate) fn build_worker(
         ))
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
+    worker.prioritize(plan, copy.number);
+    if plan.latency.has_target() {
+        worker.keep_log(IoLog::that_keeps_nothing(clock));
+    }
     if let Some(replay) = &copy.replay {
         worker.replay(plan, replay.clone());
     }
@@ -443,7 +447,8 @@ pub(crate) fn with_engine<T>(
     work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>,
 ) -> Result<T> {
     let plan = copy.plan;
-    own_thread::set_up(plan)?;
+    // Locked until the work is done.
+    let _locked = own_thread::set_up(plan)?;
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4
@@ -462,6 +467,17 @@ fn panicked(job: &str, payload: &(dyn std::any::Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     Error::job(job, "the worker panicked; please report this", std::io::Error::other(text.to_owned()))
+}
+
+/// The latencies of priorities, if requests have some of their own.
+fn by_priority(worker: &Worker) -> Vec<PriorityRecord> {
+    let used = worker.ledger.by_priority.iter().filter(|ledger| ledger.latency.total() > 0);
+    used.map(|ledger| PriorityRecord {
+        writes: ledger.kind == Kind::Write,
+        priority: ledger.priority,
+        latency: ledger.latency.clone(),
+    })
+    .collect()
 }
 
 fn job_record(
@@ -508,6 +524,8 @@ fn job_record(
         }),
         stages: ledger.stages.clone(),
         injected_ns: worker.injected(plan, clock),
+        by_priority: by_priority(worker),
+        depth_searched: worker.searched(),
         percentiles: plan.percentiles.clone(),
     }
 }

@@ -5,7 +5,7 @@
 
 mod job;
 
-pub use job::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
+pub use job::{DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;

@@ -1,6 +1,6 @@
 //! Page-aligned memory for I/O, unmapped when dropped.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap, mmap_anonymous, munmap};
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -20,6 +20,17 @@ impl AlignedBuffer {
     /// Maps `length` zeroed bytes, at least one page.
     pub fn zeroed(length: usize) -> io::Result<Self> {
         Self::anonymous(length.max(1), MapFlags::PRIVATE)
+    }
+
+    /// The same, in the machine's memory until it is dropped (mlock).
+    ///
+    /// # Errors
+    /// EPERM or ENOMEM if the limit of locked memory does not allow it.
+    pub fn locked(length: usize) -> io::Result<Self> {
+        let buffer = Self::zeroed(length)?;
+        // SAFETY: the range is that of a live mapping, which mlock does not change; munmap unlocks it.
+        unsafe { mlock(buffer.start.as_ptr().cast(), buffer.length)? };
+        Ok(buffer)
     }
 
     /// The same in reserved huge pages.

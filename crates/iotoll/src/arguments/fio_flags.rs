@@ -40,6 +40,9 @@ pub struct FioFlags {
     /// Without effect: iotoll has no table of jobs of a given size
     #[arg(long, value_name = "N")]
     max_jobs: Option<String>,
+    /// Without effect: iotoll writes no files of the state of a verification or a trigger
+    #[arg(long, value_name = "FOLDER")]
+    aux_path: Option<String>,
     /// Without effect: what fio warns about in a job, iotoll refuses or says in a caveat
     #[arg(long)]
     warnings_fatal: bool,
@@ -163,7 +166,7 @@ mod tests {
             ("--output-format json,json+,terse", &["terse", "fio-json+"]),
             ("--minimal --terse-version=3", &["terse"]),
             ("--append-terse", &["mail", "terse"]),
-            ("--eta=never --eta-interval 1s --alloc-size=9 --max-jobs=3 --warnings-fatal", &["mail"]),
+            ("--eta=never --eta-interval 1s --alloc-size=9 --aux-path=/tmp --max-jobs=3 --warnings-fatal", &["mail"]),
         ] {
             assert_eq!(formats(line).unwrap(), expected, "{line}");
         }

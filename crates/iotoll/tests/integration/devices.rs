@@ -1,7 +1,7 @@
 //! Block devices: read as they are, written to only with permission and if they are not in use.
 
-use super::iotoll::{Folder, warns, whole};
-use super::machine::{LoopDevice, Mount, skip, tool};
+use super::iotoll::{Folder, eventually, warns, whole};
+use super::machine::{LoopDevice, Mount, has, skip, tool};
 
 /// A loop device of 8 MiB, with its backing file.
 fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Result<(Folder, LoopDevice), String> {
@@ -46,6 +46,63 @@ fn a_device_is_read_and_with_permission_written() {
     assert_eq!(whole(&trimmed.json()["jobs"][0]["trim"]["bytes"]), 4 * 65_536);
     let beyond = run(&folder, &device.path, "--rw=read --size=1g");
     beyond.refused(2, &["'d'", "8388608 bytes", "use a smaller size="]);
+}
+
+#[test]
+fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
+    const NAME: &str = "more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error";
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let options = "--rw=write --bs=64k --size=200%";
+    let written = run(&folder, &device.path, &format!("{options} --allow-device-write"));
+    written.done();
+    assert_eq!(whole(&written.json()["jobs"][0]["write"]["ios"]), 128);
+    run(&folder, "new", options).refused(2, &["size=200%", "size=100%", "loops="]);
+    if !has("fio") {
+        return skip(NAME, "fio is not installed");
+    }
+    let words = format!("--name=a --filename={} {options} --output-format=json", device.path);
+    let fio = tool("fio", &words.split(' ').collect::<Vec<_>>()).unwrap();
+    let fio: serde_json::Value = serde_json::from_str(&fio).unwrap();
+    assert_eq!(whole(&fio["jobs"][0]["write"]["total_ios"]), 128);
+}
+
+/// The job has its scheduler, and the device gets its own one back, also if iotoll is asked to end.
+#[test]
+fn a_scheduler_is_set_for_the_job_and_put_back() {
+    const NAME: &str = "a_scheduler_is_set_for_the_job_and_put_back";
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let setting = format!("/sys/block/{}/queue/scheduler", device.name());
+    let now = || std::fs::read_to_string(&setting).unwrap_or_default();
+    let before = now();
+    if !before.contains("[none]") || !before.contains("mq-deadline") {
+        return skip(NAME, &format!("the schedulers of a loop device are '{}'", before.trim()));
+    }
+    let asked = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline");
+    asked.done();
+    let finding = asked.json();
+    assert_eq!(finding["host"]["storage"][0]["scheduler"], "mq-deadline", "{}", finding["host"]["storage"]);
+    assert_eq!(now(), before);
+    run(&folder, &device.path, "--rw=read --ioscheduler=nosuch")
+        .refused(2, &["ioscheduler=nosuch", "give another one"]);
+    assert_eq!(now(), before);
+    let options = format!(
+        "run --no-save --quiet --background 200ms --name=d --filename={} --runtime=60 --time_based",
+        device.path
+    );
+    let running = folder.iotoll(&format!("{options} --ioscheduler=mq-deadline")).start();
+    // It tries the scheduler before, and then keeps it.
+    assert!(eventually(|| running.has_threads("job d", 1) && now().contains("[mq-deadline]")), "{}", now());
+    running.signal(rustix::process::Signal::TERM);
+    running.wait();
+    assert_eq!(now(), before);
+    let plain = run(&folder, "new", "--rw=write --size=64k --ioscheduler=none");
+    plain.done();
 }
 
 #[test]

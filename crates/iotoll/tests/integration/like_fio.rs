@@ -150,6 +150,12 @@ const CASES: &[Case] = &[
     ("[a]\nrw=randread:4\nfilename=x", &[("x", 256)], ByChance),
     ("[a]\nrw=randread:4\nrw_sequencer=identical\nfilename=x", &[("x", 256)], ByChance),
     ("[a]\nrw=randread\npercentage_random=0\nfilename=x", &[("x", 64)], Fio),
+    (
+        "[a]\nrw=randread\npercentage_random=0%\nfilename=x",
+        &[("x", 64)],
+        Deliberately([16, 0, 0], [16, 0, 0], "has a percent sign"),
+    ),
+    ("[a]\nrw=read\nbssplit=8k/100.\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=randread\npercentage_random=50\nfilename=x", &[("x", 256)], ByChance),
     ("[a]\nrw=randwrite\npercentage_random=0,25,0\nsize=256k\nfilename=x", &[], ByChance),
     ("[a]\nrw=randread\nrandom_generator=lfsr\nnorandommap\nfilename=x", &[("x", 64)], FioInAnyOrder),
@@ -487,6 +493,8 @@ fn files_are_opened_and_advised_as_fio_does() {
             "sync=none\nfadvise_hint=random",
             "fadvise_hint=sequential\nwrite_hint=short",
             "atomic=1",
+            "direct=0\nbuffered=0",
+            "buffered=0\ndirect=0",
         ],
         |options| {
             let fio = opened(&["fio", "job.fio"], options);
@@ -494,6 +502,30 @@ fn files_are_opened_and_advised_as_fio_does() {
             assert_eq!(fio, ours, "{options}");
         },
     );
+}
+
+/// The memory that threads lock.
+fn locked(command: &[&str]) -> Vec<u64> {
+    let folder = Folder::with_file("x", 16 << 10);
+    folder.write("job.fio", "[global]\nrw=read\nfilename=x\n[a]\nnumjobs=2\nlockmem=3m\n[b]\nlockmem=1\n[c]\n");
+    let (trace, _) = under_strace(&folder, &["-e", "trace=mlock"], command);
+    let lengths = joined(&trace).into_iter().filter_map(|line| {
+        let (arguments, result) = line.split_once("mlock(")?.1.split_once(')')?;
+        assert!(result.trim_start().starts_with("= 0"), "{line}");
+        arguments.split_once(", ")?.1.parse().ok()
+    });
+    let mut lengths: Vec<u64> = lengths.collect();
+    lengths.sort_unstable();
+    lengths
+}
+
+#[test]
+fn each_thread_locks_the_memory_that_fio_locks() {
+    if !has("fio") || !has("strace") {
+        return skip("each_thread_locks_the_memory_that_fio_locks", "no fio or no strace here");
+    }
+    let ours = locked(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"]);
+    assert_eq!((locked(&["fio", "job.fio"]), ours), (vec![1, 3 << 20, 3 << 20], vec![1, 3 << 20, 3 << 20]));
 }
 
 /// Descriptors run out: one line that says what to do, and with it the job works.

@@ -1,8 +1,8 @@
 //! Rounds of turns: each case once, from start to end, with its arm's toggles, and the machine without workload once.
 
-use super::toggle::and_left;
 use super::{Measured, RoundRunner, Tasks, at_once};
 use crate::error::Result;
+use crate::toggle::and_left;
 use model::comparison::record::{CaseLatency, SliceRecord};
 use std::time::Duration;
 

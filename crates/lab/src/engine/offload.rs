@@ -10,7 +10,7 @@ use super::{OpenEngine, Setup};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use crate::workload::target::Target;
-use model::plan::{CallPlan, Depth, Duration as Length, JobPlan, Pace, Rates, Together};
+use model::plan::{CallPlan, Depth, Duration as Length, JobPlan, LatencyPlan, Pace, Rates, Together};
 use model::unit::{Hertz, Nanos};
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -274,6 +274,7 @@ fn plan_of_a_thread(plan: &JobPlan) -> JobPlan {
         duration: Length::default(),
         rates: Rates::default(),
         pace: Pace::default(),
+        latency: LatencyPlan::default(),
         think_time: Nanos(0),
         start_delay: Nanos(0),
         inject: Nanos(0),

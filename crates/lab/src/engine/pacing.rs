@@ -1,6 +1,7 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
 mod backlog;
+mod depth_search;
 mod flow;
 mod rates;
 mod replaying;
@@ -8,6 +9,7 @@ mod thinking;
 mod zoned;
 
 pub(super) use backlog::{Backlog, Step};
+pub(super) use depth_search::{DepthSearch, Search};
 pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
@@ -36,6 +38,12 @@ pub(super) struct Pacing {
     pub resume: Option<Box<Resume>>,
     /// The zones of the job's files, if it has any.
     pub zones: Option<Box<Zoned>>,
+    /// `None` if the queue depth stays.
+    pub search: Option<DepthSearch>,
+    /// The longest latencies that do not end the job, in ticks.
+    pub most: [u64; 3],
+    /// Whether there are any.
+    pub has_most: bool,
     rates: Rates,
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
@@ -99,6 +107,7 @@ impl Written {
 impl Pacing {
     /// The options of a job with this number of files.
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
+        let most = plan.latency.most.all().map(|most| if most.0 == 0 { u64::MAX } else { clock.ticks(*most).0 });
         Self {
             held: None,
             replaying: None,
@@ -106,6 +115,9 @@ impl Pacing {
             trims: TrimBacklog::new(plan).map(Box::new),
             resume: None,
             zones: None,
+            search: DepthSearch::new(plan, clock),
+            most,
+            has_most: most.iter().any(|most| *most < u64::MAX),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
@@ -141,6 +153,8 @@ impl Pacing {
             || self.flow.is_some()
             || self.backlog.is_some()
             || self.trims.is_some()
+            || self.search.is_some()
+            || self.has_most
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
             || self.close_sync

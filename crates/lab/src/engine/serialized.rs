@@ -59,6 +59,12 @@ impl<'a, E: Queue> Serialized<'a, E> {
 }
 
 impl<E: Queue> Queue for Serialized<'_, E> {
+    const PRIORITIZED: bool = E::PRIORITIZED;
+
+    fn set_priority(&mut self, slot: u32, priority: u16) {
+        self.engine.set_priority(slot, priority);
+    }
+
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         if self.waiting.is_empty() && self.is_free(request) {

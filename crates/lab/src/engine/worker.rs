@@ -5,8 +5,10 @@
 //! separately for each engine, so nothing in them is called through a pointer.
 
 mod interludes;
+mod limited;
 mod offloaded;
 mod outcome;
+mod prioritized;
 mod step;
 mod wrapped;
 
@@ -15,6 +17,7 @@ use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
 use super::offload::{Feed, Pool};
 use super::pacing::{FlowShare, Pacing};
+use super::priorities::Priorities;
 use super::traits::{Perform, Queue};
 use crate::error::Result;
 use crate::io_log::IoLog;
@@ -64,6 +67,10 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     pacing: Pacing,
+    /// I/Os that were done before this run.
+    done_before: u64,
+    /// Priorities of single requests.
+    priorities: Option<Box<Priorities>>,
     /// Files that the loop opens.
     files: Option<Box<FilesInLoop>>,
     /// A pass began, and the loop has not opened its files again.
@@ -120,6 +127,8 @@ enum Staged {
     Issue(Request),
     /// Look for the next step.
     Again,
+    /// No more until an I/O in flight is done.
+    Full,
     /// The same; everything staged so far is submitted.
     Submitted,
     /// This has to wait until nothing is in flight.
@@ -170,6 +179,8 @@ impl Worker {
             burnt_ticks: None,
             paced: pacing.is_in_force(),
             pacing,
+            done_before: 0,
+            priorities: None,
             files: None,
             pass_began: false,
             fills: plan.files.making.fill,
@@ -248,6 +259,7 @@ impl Worker {
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.pacing.begin(now);
+        self.begin_search(now);
         self.inject_due = now.saturating_add(self.inject_every);
         now
     }
@@ -302,7 +314,8 @@ impl Worker {
                         self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
-                    Next::Settle => continue,
+                    // An engine that performs each I/O at once has none in flight here.
+                    Next::Settle | Next::Full => continue,
                     Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
@@ -358,6 +371,7 @@ impl Worker {
                     match self.next_staged(engine, stamp, &free)? {
                         Staged::Issue(request) => request,
                         Staged::Again => continue,
+                        Staged::Full => break,
                         Staged::Submitted => {
                             staged = 0;
                             stamp = ticks();
@@ -370,6 +384,9 @@ impl Worker {
                     }
                 };
                 free.pop();
+                if E::PRIORITIZED {
+                    engine.set_priority(slot, self.priority_of(slot, &request));
+                }
                 self.inject();
                 engine.stage(slot, &request).map_err(|error| self.hand_over_failed(error))?;
                 if let Some(entry) = table.get_mut(slot as usize) {
@@ -411,7 +428,7 @@ impl Worker {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
                 }
-                Some(Next::Issue(_) | Next::Count | Next::Settle) | None => continue,
+                Some(Next::Issue(_) | Next::Count | Next::Settle | Next::Full) | None => continue,
             }
             stamp = ticks();
             looked = stamp;
@@ -436,6 +453,7 @@ impl Worker {
                 self.open_file(file, |place, file| engine.replace(place, file))?;
                 Staged::Submitted
             }
+            Next::Full => Staged::Full,
             other => Staged::Interlude(other),
         })
     }
@@ -464,6 +482,9 @@ impl Worker {
             }
             match self.count(&entry.request, result, latency) {
                 Ok(moved) => {
+                    if E::PRIORITIZED {
+                        self.count_priority(slot, entry.request.kind, latency);
+                    }
                     let error = latency.min(since_look);
                     late += error;
                     latest = error.max(latest);

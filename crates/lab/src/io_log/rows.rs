@@ -27,7 +27,7 @@ pub(super) fn write(
         let Some(trace) = &log.trace else { return Ok(()) };
         return trace.write(files, log.clock, log.end, out);
     }
-    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority: priority(plan) };
+    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority: plan.thread_priority().number() };
     match kind {
         LogKind::Histogram => rows.of_bins(out),
         _ if plan.logs.window > 0 => rows.of_windows(out),
@@ -41,18 +41,25 @@ struct Rows<'a> {
     logs: &'a LogPlan,
     kind: LogKind,
     epoch_ms: u64,
-    priority: String,
+    /// Of requests without one of their own.
+    priority: u16,
 }
 
-/// The last column: whether the class of the priority is real time, or class and level in one number.
-fn priority(plan: &JobPlan) -> String {
-    const REAL_TIME: u8 = 1;
-    const CLASS_SHIFT: u32 = 13;
-    let (class, level) = plan.thread.io_priority.unwrap_or((0, 0));
-    if plan.logs.priority {
-        format!("0x{:04x}", u32::from(class) << CLASS_SHIFT | u32::from(level))
-    } else {
-        u8::from(class == REAL_TIME).to_string()
+/// The class in a priority, and that of real time.
+const CLASS_SHIFT: u32 = 13;
+const REAL_TIME: u16 = 1;
+
+/// What a row has of a single I/O.
+#[derive(Clone, Copy, Default)]
+struct OfIo {
+    length: u32,
+    offset: u64,
+    priority: u16,
+}
+
+impl OfIo {
+    fn of(entry: &Entry) -> Self {
+        Self { length: entry.length, offset: entry.offset, priority: entry.priority }
     }
 }
 
@@ -66,14 +73,20 @@ impl Rows<'_> {
         self.epoch_ms + self.clock().nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
     }
 
-    fn row(&self, out: &mut impl Write, time: u64, value: u64, kind: Kind, of_io: (u32, u64)) -> io::Result<()> {
-        let (length, offset) = of_io;
+    fn row(&self, out: &mut impl Write, time: u64, value: u64, kind: Kind, of_io: OfIo) -> io::Result<()> {
+        let OfIo { length, offset, .. } = of_io;
         let direction = kind as usize;
         write!(out, "{time}, {value}, {direction}, {length}, ")?;
         if self.logs.offset {
             write!(out, "{offset}, ")?;
         }
-        writeln!(out, "{}", self.priority)
+        // Class and level in one number, or whether the class is real time.
+        let priority = if of_io.priority == 0 { self.priority } else { of_io.priority };
+        if self.logs.priority {
+            writeln!(out, "0x{priority:04x}")
+        } else {
+            writeln!(out, "{}", u8::from(priority >> CLASS_SHIFT == REAL_TIME))
+        }
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
@@ -85,7 +98,7 @@ impl Rows<'_> {
                 LogKind::Completion => completion,
                 LogKind::Latency | LogKind::Submission | LogKind::Histogram | LogKind::Trace => latency,
             };
-            self.row(out, self.time(entry.done), value, entry.kind, (entry.length, entry.offset))?;
+            self.row(out, self.time(entry.done), value, entry.kind, OfIo::of(entry))?;
         }
         Ok(())
     }
@@ -96,7 +109,7 @@ impl Rows<'_> {
         entries.sort_by_key(|entry| entry.handed);
         for entry in entries {
             let nanos = self.clock().nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
-            self.row(out, self.time(entry.handed), nanos, entry.kind, (entry.length, entry.offset))?;
+            self.row(out, self.time(entry.handed), nanos, entry.kind, OfIo::of(entry))?;
         }
         Ok(())
     }
@@ -124,7 +137,7 @@ impl Rows<'_> {
             for kind in &kinds {
                 let sums = rows.next_if(|row| row.number == number && row.kind == *kind).map(|row| row.sums);
                 if let Some(value) = self.value(sums.unwrap_or_default(), seconds) {
-                    self.row(out, time, value, *kind, (0, 0))?;
+                    self.row(out, time, value, *kind, OfIo::default())?;
                 }
             }
             number += 1;
@@ -194,7 +207,7 @@ mod tests {
         log.count_from(ticks(0));
         for (kind, times) in ios {
             let [issued, handed, done] = times.map(ticks);
-            log.note(&Entry { kind: *kind, offset: 8192, length: 4096, issued, handed, done });
+            log.note(&Entry { kind: *kind, offset: 8192, length: 4096, priority: 0, issued, handed, done });
         }
         log.finish(ticks(end));
         let mut text = Vec::new();
@@ -258,7 +271,7 @@ mod tests {
         let logs = LogPlan { latency: Some(LogName::Job), ..LogPlan::default() };
         let plan = JobPlan { logs, ..JobPlan::default() };
         let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
-        log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, issued: 1, handed: 1, done: 2 });
+        log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, priority: 0, issued: 1, handed: 1, done: 2 });
         let mut text = Vec::new();
         write(&log, &plan, LogKind::Submission, 0, &[], &mut text).unwrap();
         assert_eq!(text, b"");

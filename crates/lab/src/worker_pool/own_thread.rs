@@ -3,13 +3,14 @@
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, MemoryPolicy};
 use std::collections::BTreeSet;
+use sys::buffer::AlignedBuffer;
 use sys::schedule;
 
-/// Sets up the calling thread for a job.
+/// Sets up the calling thread for a job. Returns the memory that it locks while it runs.
 ///
 /// # Errors
 /// What the kernel refused, and the option that asked for it.
-pub(super) fn set_up(plan: &JobPlan) -> Result<()> {
+pub(super) fn set_up(plan: &JobPlan) -> Result<Option<AlignedBuffer>> {
     let failed = |option: &'static str| move |error| Error::job(&plan.name, option, error);
     let thread = &plan.thread;
     let cpus = cpus(plan)?;
@@ -32,7 +33,9 @@ pub(super) fn set_up(plan: &JobPlan) -> Result<()> {
     if let Some((class, level)) = thread.io_priority {
         schedule::set_io_priority(class, level).map_err(failed("prioclass"))?;
     }
-    Ok(())
+    let locked = usize::try_from(thread.locked.0).unwrap_or(usize::MAX);
+    let buffer = (locked > 0).then(|| AlignedBuffer::locked(locked));
+    buffer.transpose().map_err(failed("lockmem (run as root, or raise ulimit -l)"))
 }
 
 /// The CPUs of `cpus_allowed` and of the nodes of `numa_cpu_nodes`; empty means all.

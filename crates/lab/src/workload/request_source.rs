@@ -429,7 +429,7 @@ fn uses(access: Access, kind: Kind) -> bool {
 }
 
 /// Repeatable jobs start from a constant, as fio's do; each job and copy has its own sequence.
-pub(super) fn seed(plan: &JobPlan, copy: u32) -> u64 {
+pub(crate) fn seed(plan: &JobPlan, copy: u32) -> u64 {
     let mut seed = match (plan.seed, plan.repeatable) {
         (Some(seed), _) => seed,
         (None, true) => 0x1071_0001,

@@ -13,7 +13,7 @@ use crate::guardian::UndoGuard;
 use crate::guardian::file_identity::Identity;
 use crate::guardian::undo::Made;
 use crate::workload::zones;
-use model::plan::{Access, JobPlan, Medium};
+use model::plan::{Access, JobPlan, Medium, Size};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -130,6 +130,10 @@ fn prepare_one(
         (Some(metadata), false) => metadata.size(),
         (None, false) => 0,
     };
+    if let (Some(Size::Percent(percent @ 101..)), false) = (plan.target.size, device) {
+        let why = "fio writes a file without end then; give size=100%, and loops= for more than one pass";
+        return Err(Error::Refused(format!("job '{}': size={percent}%: {}: {why}", plan.name, path.display())));
+    }
     let mut span = span(plan, &path, share, metadata.is_some(), length)?;
     if endless {
         return opened(plan, Target { path, span, to_be_made: false });

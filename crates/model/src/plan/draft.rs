@@ -33,8 +33,8 @@ pub(crate) enum Start {
     AfterPrevious,
 }
 
-/// `direct` and `buffered` of one section. They are one setting with two names: across sections the later one wins, as
-/// in fio, but within one section they must not contradict each other.
+/// `direct` and `buffered` of one section. They are one setting with two names: the later one wins, as in fio, but
+/// within one section a contradiction has a caveat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheWords {
     /// `direct`.

@@ -6,10 +6,12 @@ mod cpu;
 mod engine;
 mod errors;
 mod files;
+mod latency;
 mod logs;
 mod pace;
 mod path_plan;
 mod peer;
+mod priorities;
 mod region;
 mod replay;
 mod requests;
@@ -28,6 +30,7 @@ pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
+pub use latency::LatencyPlan;
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
@@ -35,6 +38,7 @@ pub use path_plan::{
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
+pub use priorities::{Priority, PriorityPlan, PriorityShare};
 pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
@@ -71,6 +75,18 @@ impl Plan {
             if job.calls.offloaded {
                 return Some(format!(
                     "job '{name}': io_submit_mode=offload starts threads that do not take turns; measure it by iotoll run"
+                ));
+            }
+            if let Some(scheduler) = &job.files.scheduler {
+                return Some(format!(
+                    "job '{name}': ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
+                     file:/sys/block/DEVICE/queue/scheduler={scheduler}"
+                ));
+            }
+            if job.latency.has_target() {
+                return Some(format!(
+                    "job '{name}': latency_target changes the queue depth while the job runs, so its slices would not be alike; measure it by \
+                     iotoll run, then compare at the depth that it finds"
                 ));
             }
             let turns = job.together.first_option().map(|option| {
@@ -168,6 +184,12 @@ pub struct JobPlan {
     /// Rates in bytes, least rates, and how pauses are made.
     #[serde(default, skip_serializing_if = "Pace::is_default")]
     pub pace: Pace,
+    /// Limits of its latencies.
+    #[serde(default, skip_serializing_if = "LatencyPlan::is_default")]
+    pub latency: LatencyPlan,
+    /// Priorities of single requests.
+    #[serde(default, skip_serializing_if = "PriorityPlan::is_default")]
+    pub priorities: PriorityPlan,
     /// What it writes.
     #[serde(default, skip_serializing_if = "Content::is_default")]
     pub content: Content,
@@ -285,6 +307,8 @@ impl Default for JobPlan {
             registered_files: None,
             rates: Rates::default(),
             pace: Pace::default(),
+            latency: LatencyPlan::default(),
+            priorities: PriorityPlan::default(),
             content: Content::default(),
             verify: Verify::default(),
             replay: ReplayPlan::default(),

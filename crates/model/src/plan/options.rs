@@ -145,6 +145,10 @@ impl JobOption {
                 value::Quoted(text)
             ));
         }
+        if self.name == "percentage_random" && text.contains('%') {
+            let what = "has a percent sign, with which the whole order is random, as by fio; leave the sign out";
+            return Some(format!("{} {what}", value::Quoted(text)));
+        }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
         (matches!(self.set, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
             .then(|| format!("'{text}' is in seconds; fio 3.33 reads it as microseconds, so write 's'"))

@@ -350,13 +350,17 @@ impl<'a> Reader<'a> {
                 continue;
             };
             draft.begin(option.name, *origin);
-            if let Err(wrong) = option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)) {
+            if let Err(wrong) = option.apply(draft, value.as_deref()) {
                 self.errors.push(error(wrong));
-                // A contradiction is said once.
-                draft.cache = CacheWords::default();
                 continue;
             }
             draft.note(option.name, *origin);
+            if let Some(what) = check::cache_words(draft) {
+                let what = error(Wrong::new(what)).to_string();
+                warning::add_once(&mut self.plan.warnings, Warning::new(Code::OptionIgnored, what));
+                // A contradiction is said once.
+                draft.cache = CacheWords::default();
+            }
             if let Some(what) = value.as_deref().and_then(|value| option.unlike_fio(value)) {
                 let what = error(Wrong::new(what)).to_string();
                 warning::add_once(&mut self.plan.warnings, Warning::new(Code::OptionDiffers, what));

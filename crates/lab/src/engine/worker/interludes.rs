@@ -154,6 +154,17 @@ impl Worker {
     }
 
     pub(super) fn next_paced(&mut self, now: u64) -> Next {
+        if let Some(next) = self.limited(now) {
+            return next;
+        }
+        let next = self.next_by_pace(now);
+        if let (Next::Issue(_), Some(search)) = (&next, &mut self.pacing.search) {
+            search.issued += 1;
+        }
+        next
+    }
+
+    fn next_by_pace(&mut self, now: u64) -> Next {
         if let Some(replaying) = &mut self.pacing.replaying {
             let due = replaying.step(now);
             return self.next_replayed(due, now);

@@ -47,7 +47,7 @@ impl Worker {
         self.helpers = Some(pool.clone());
         // What the kernel counts for a thread would be that of this one alone.
         self.reads_usage = false;
-        let outcome = self.offloaded_loop(pool);
+        let outcome = self.offloaded_loop(pool).and_then(|()| self.within_limits());
         outcome.or_else(|error| self.filled(error))
     }
 
@@ -108,9 +108,9 @@ impl Worker {
                 Next::Done => outcome = Some(Ok(())),
                 Next::Count | Next::Settle => {}
                 // Parsing has refused what asks for these.
-                Next::Sync | Next::Open(_) => {
+                Next::Sync | Next::Open(_) | Next::Full => {
                     let why = std::io::Error::from(std::io::ErrorKind::Unsupported);
-                    outcome = Some(Err(Error::job(&self.job, "offloading a sync or an opening", why)));
+                    outcome = Some(Err(Error::job(&self.job, "offloading a sync, an opening or a search", why)));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What a worker leaves: errors, and the blocks that are to be read back.
 
 use super::Worker;
-use crate::engine::pacing::Backlog;
+use crate::engine::pacing::{Backlog, DepthSearch};
 use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
@@ -42,7 +42,8 @@ impl Worker {
     }
 
     /// Logs its I/Os.
-    pub(crate) fn keep_log(&mut self, log: IoLog) {
+    pub(crate) fn keep_log(&mut self, mut log: IoLog) {
+        log.judge = self.pacing.search.as_ref().map(DepthSearch::judge);
         self.log = Some(Box::new(log));
     }
 

@@ -24,7 +24,7 @@ impl Worker {
             }
         };
         self.leave_zones();
-        let outcome = outcome.or_else(|error| self.filled(error));
+        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
@@ -51,7 +51,7 @@ impl Worker {
             true => self.queued_with_log(&mut Serialized::new(engine, depth)),
         };
         self.leave_zones();
-        let outcome = outcome.or_else(|error| self.filled(error));
+        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }

@@ -20,6 +20,9 @@ pub struct FilePlan {
     pub name_format: Option<String>,
     /// `opendir`: the job uses the files in this folder and below.
     pub folder: Option<String>,
+    /// `ioscheduler`: the I/O scheduler of the devices below the files, while the job runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// How missing or short files are made.
     pub making: Making,
     /// How they are opened, and what the kernel is told about them.
@@ -87,6 +90,7 @@ impl Default for FilePlan {
             service: Service::RoundRobin { ios: 1 },
             name_format: None,
             folder: None,
+            scheduler: None,
             making: Making::default(),
             opening: Opening::default(),
             syncing: Syncing::default(),

@@ -1,6 +1,12 @@
 //! The thread that does a job's I/O: its CPUs, its priorities, its memory.
 
+use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn no_bytes(bytes: &Bytes) -> bool {
+    bytes.0 == 0
+}
 
 /// What a worker sets for its thread before it opens its engine. With fio's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +23,9 @@ pub struct ThreadPlan {
     pub nice: i8,
     /// `prioclass` and `prio`: class and level of the I/O priority, as ioprio_set(2) has them; `None` leaves it.
     pub io_priority: Option<(u8, u8)>,
+    /// `lockmem`: bytes of memory that each thread takes away from the machine.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub locked: Bytes,
     /// `mem=mmaphuge`: the buffers are in huge pages.
     pub huge_pages: bool,
 }

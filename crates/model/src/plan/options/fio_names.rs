@@ -79,23 +79,8 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "all I/Os of a job have one priority; use prioclass and prio",
-        names: &["cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage"],
-    },
-    Refused {
-        effect: Effect::Work,
         why: "all I/Os of a job are polled, or none; use hipri",
         names: &["hipri_percentage"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "the queue depth stays as given; sweep it with iotoll compare --sweep iodepth=…, or set rate_iops and look at the latency percentiles",
-        names: &["latency_percentile", "latency_run", "latency_target", "latency_window"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "no I/O ends a job by its latency; see --fail-on for limits of the result",
-        names: &["max_latency"],
     },
     Refused {
         effect: Effect::None,
@@ -107,12 +92,6 @@ pub(super) static REFUSED: &[Refused] = &[
         why: "start iotoll as that user, or in that control group",
         names: &["cgroup", "cgroup_nodelete", "cgroup_weight", "gid", "uid"],
     },
-    Refused {
-        effect: Effect::Work,
-        why: "compare schedulers by iotoll compare --candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME",
-        names: &["ioscheduler"],
-    },
-    Refused { effect: Effect::Work, why: "memory is not taken away; a control group limits it", names: &["lockmem"] },
     Refused { effect: Effect::Work, why: "jobs are written out, not made by a profile", names: &["profile"] },
     Refused {
         effect: Effect::None,

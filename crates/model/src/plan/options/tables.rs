@@ -9,6 +9,7 @@ mod logs;
 mod pace;
 mod path;
 mod positions;
+mod priorities;
 mod replay;
 mod reports;
 mod requests;
@@ -46,6 +47,7 @@ const SUBJECTS: [(&str, &[JobOption]); 17] = [
     ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
+    ("", priorities::OPTIONS),
     ("", path::OPTIONS),
 ];
 

@@ -131,7 +131,7 @@ fn the_reference_says_units_and_ranges() {
     assert_eq!(reference().count(), all().count());
     assert_eq!(takes("iodepth"), "1 to 65536 I/Os");
     assert_eq!(takes("bs"), "1 to 4194300k bytes (READ,WRITE,TRIM)");
-    assert_eq!(takes("size"), "1 to 9223372036854775807 bytes, or 1 to 100%");
+    assert_eq!(takes("size"), "1 to 9223372036854775807 bytes, or 1 to 200%");
     assert_eq!(takes("thinktime"), "microseconds, or a time in us, ms, s, m, h or d, up to 365d");
     assert_eq!(takes("direct"), "1 or 0");
     assert!(takes("cpus_allowed").ends_with(&format!("0 to {}", value::LARGEST_CPU)));

@@ -4,6 +4,7 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod latency;
 mod names;
 mod offloaded;
 mod replayed;
@@ -19,15 +20,15 @@ use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
-/// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
-pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
-    match draft.cache {
-        CacheWords { direct: Some(direct), buffered: Some(buffered) } if direct == buffered => {
-            let value = u8::from(direct);
-            Err(Wrong::new(format!("direct={value} and buffered={value} contradict each other; leave one of them out")))
-        }
-        _ => Ok(()),
-    }
+/// What `direct=1` with `buffered=1`, or `direct=0` with `buffered=0`, in one section mean.
+pub(super) fn cache_words(draft: &Draft) -> Option<String> {
+    let CacheWords { direct: Some(direct), buffered: Some(buffered) } = draft.cache else { return None };
+    let (value, outcome) = (u8::from(direct), u8::from(draft.job.direct));
+    (direct == buffered).then(|| {
+        format!(
+            "direct={value} and buffered={value} contradict each other; as in fio the later one wins: direct={outcome}"
+        )
+    })
 }
 
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
@@ -44,6 +45,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
         .or_else(|| names::complaint(&draft.job))
+        .or_else(|| latency::complaint(&draft))
         .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
@@ -57,6 +59,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
+    warnings.extend(latency::ignored(&draft));
     warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));

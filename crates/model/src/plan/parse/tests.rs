@@ -206,12 +206,30 @@ fn an_error_stays_on_one_line() {
 }
 
 #[test]
-fn contradictions_are_reported_at_an_option_that_fixes_them() {
-    for (text, expected) in [
+fn of_direct_and_buffered_the_later_one_wins_with_a_caveat() {
+    for (text, direct, says) in [
         (
             "[a]\nbuffered=1\ndirect=1\n",
-            "f:3: option 'direct': direct=1 and buffered=1 contradict each other; leave one of them out",
+            true,
+            Some("f:3: option 'direct': direct=1 and buffered=1 contradict each other"),
         ),
+        ("[a]\ndirect=0\nbuffered=0\n", true, Some("as in fio the later one wins: direct=1")),
+        ("[global]\ndirect=1\n[a]\nbuffered=1\n", false, None),
+        ("[a]\ndirect=1\nbuffered=0\n", true, None),
+    ] {
+        let plan = job_file("f", text, &Settings::default()).unwrap();
+        let said = plan.warnings.first().map(|warning| warning.message.as_str());
+        assert!(
+            said.is_some() == says.is_some() && said.unwrap_or("").contains(says.unwrap_or("")),
+            "{text}: {said:?}"
+        );
+        assert_eq!(plan.phases[0].jobs[0].direct, direct, "{text}");
+    }
+}
+
+#[test]
+fn contradictions_are_reported_at_an_option_that_fixes_them() {
+    for (text, expected) in [
         (
             "[a]\nioengine=null\n",
             "f:1: option 'size': job 'a': ioengine=null has no file whose size it could use; give a size in bytes, for example size=1g",

@@ -74,7 +74,8 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
     Ok(percentiles)
 }
 
-fn percentile(text: &str) -> Result<f64, Wrong> {
+/// A percentile, in percent.
+pub fn percentile(text: &str) -> Result<f64, Wrong> {
     let plain = text.chars().all(|character| character.is_ascii_digit() || character == '.');
     match text.parse::<f64>() {
         Ok(percentile) if plain && percentile > 0.0 && percentile <= 100.0 => Ok(percentile),

@@ -4,7 +4,7 @@ use super::MANY;
 use crate::plan::job::Fallocate;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::files::{self, show_service, show_size};
-use crate::plan::value::{choice, file_names, list_words, typed, word};
+use crate::plan::value::{Wrong, choice, file_names, list_words, typed, word};
 
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
@@ -136,6 +136,24 @@ pub(super) static OPTIONS: &[JobOption] = &[
         set: Boolean(|draft, on| {
             draft.job.direct = !on;
             draft.cache.buffered = Some(on);
+        }),
+        ..PLAIN
+    },
+    JobOption {
+        name: "ioscheduler",
+        help: "Let the devices below the files have this I/O scheduler while the job runs; unlike in fio they get theirs back",
+        default: Default::Words("that of the device"),
+        role: Role::Work,
+        example: "none",
+        bad_example: "mq/deadline",
+        get: |job| job.files.scheduler.clone(),
+        set: Text("the name of a scheduler, as in /sys/block/DEVICE/queue/scheduler", |draft, text| {
+            let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+            if !plain {
+                return Err(Wrong::because(text, "is no name of a scheduler"));
+            }
+            draft.job.files.scheduler = Some(text.to_owned());
+            Ok(())
         }),
         ..PLAIN
     },

@@ -68,13 +68,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "size",
-        help: "Size of the job's region, over all its files",
+        help: "Size of the job's region, over all its files. More than 100% of a block device is all of it, as in fio",
         default: Default::Words("the size of the files"),
         role: Role::Work,
         example: "1g",
         bad_example: "0",
         get: |job| job.target.size.map(typed::size),
-        set: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.target.size = Some(size)),
+        set: Size(1..=LARGEST_FILE, 1..=200, |draft, size| draft.job.target.size = Some(size)),
         ..PLAIN
     },
     JobOption {

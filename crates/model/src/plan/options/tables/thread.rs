@@ -4,10 +4,13 @@ use super::{MANY_64, one_of};
 use crate::plan::job::MemoryPolicy;
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::{LARGEST_CPU, Wrong, cpus, integer_in, typed};
+use crate::unit::Bytes;
 
 /// I/O priority classes and levels of Linux: none, real time, best effort, idle; 0 is the highest level.
 const CLASSES: u64 = 3;
 const LEVELS: u64 = 7;
+/// More than a machine has.
+const MOST_LOCKED: u64 = 1 << 50;
 /// Best effort: the class of a priority without a class.
 const BEST_EFFORT: u8 = 2;
 
@@ -147,6 +150,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
                 Ok(())
             },
         ),
+        ..PLAIN
+    },
+    JobOption {
+        name: "lockmem",
+        help: "Take this much memory away from the machine: each thread of the job locks it for as long as it runs",
+        default: Default::Value("0"),
+        role: Role::Work,
+        example: "64m",
+        bad_example: "much",
+        get: |job| Some(typed::bytes(job.thread.locked.0)),
+        set: Number("bytes", 0..=MOST_LOCKED, |draft, bytes| draft.job.thread.locked = Bytes(bytes)),
         ..PLAIN
     },
     JobOption {

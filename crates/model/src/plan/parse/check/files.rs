@@ -74,12 +74,14 @@ mod tests {
             ("--fill_device=1 --rw=randread", "only a job of writes"),
             ("--filesize=2k", "does not fit into a file of"),
             ("--nrfiles=3 --size=8k", "does not fit into a file of"),
-            ("--ioscheduler=none", "--candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME"),
+            ("--ioscheduler=../x", "is no name of a scheduler"),
             ("--lockfile=exclusive", "use stonewall"),
         ] {
             let why = parsed(options).unwrap_err();
             assert!(why.contains(says), "{options}: {why}");
         }
+        let plan = parsed("--size=1m --ioscheduler=bfq").unwrap();
+        assert!(plan.only_for_run().unwrap().contains("--candidate-set file:/sys/block/DEVICE/queue/scheduler=bfq"));
         for options in
             ["--filename=./- --size=1m", "--file_append=1 --size=1m", "--ioengine=null --filesize=1m --nrfiles=4"]
         {

@@ -24,6 +24,9 @@ pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
     let content = &job.content;
     let given = [
         (job.verify.method.is_some(), "verify"),
+        (job.latency.has_target(), "latency_target"),
+        (job.priorities.percent != [0, 0], "cmdprio_percentage"),
+        (job.priorities.is_in_force(), "cmdprio_bssplit"),
         (content.refill, "refill_buffers"),
         (content.scramble, "scramble_buffers"),
         (content.compress_percent > 0, "buffer_compress_percentage"),

@@ -1,4 +1,4 @@
-//! Switches the system for an arm, and back: files of the kernel, and pairs of shell commands.
+//! Switches the system for an arm of a comparison or the jobs of a phase, and back: files of the kernel, and pairs of shell commands.
 //!
 //! The original value of a file is read before the measurement. It is restored after each slice, after a failure, on
 //! Ctrl-C, and on drop; if this process is killed, the guardian restores it.
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The switches of all arms.
-pub(super) struct Toggles {
+pub(crate) struct Toggles {
     /// Original value of each file.
     found: Vec<SettingFile>,
     /// Other files that the kernel changes with them, and their original values.
@@ -26,6 +26,8 @@ pub(super) struct Toggles {
     on: Option<On>,
     /// Longest time that switching the settings of an arm on or off took.
     slowest_switch: Duration,
+    /// What settings belong to: "arm" or "job".
+    whose: &'static str,
     limit: WaitLimit,
     guarded: Guarded,
 }
@@ -50,19 +52,21 @@ struct On {
 }
 
 impl Toggles {
-    /// Reads the original values, and makes sure that they can be restored. Caveats go to `warnings`.
+    /// Reads the original values, and makes sure that they can be restored. `whose` says in messages what settings belong to. Caveats go to
+    /// `warnings`.
     ///
     /// # Errors
     /// When a file does not exist, cannot be written, or refuses a value of an arm.
     pub fn prepare(
+        whose: &'static str,
         arms: &[ArmPlan],
         limit: WaitLimit,
         guardian: &Guardian,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
         let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
-        let mut toggles =
-            Self { found: Vec::new(), coupled: Vec::new(), on: None, slowest_switch: Duration::ZERO, limit, guarded };
+        let (found, coupled, on, slowest_switch) = (Vec::new(), Vec::new(), None, Duration::ZERO);
+        let mut toggles = Self { found, coupled, on, slowest_switch, whose, limit, guarded };
         let mut others = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
@@ -177,8 +181,12 @@ impl Toggles {
         for (path, value) in others {
             let other = SettingFile { path: path.clone(), value: value.clone(), kernel: true };
             if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
-                let also =
-                    format!("{} changes with the settings of arm '{}', and is restored too", path.display(), arm.name);
+                let also = format!(
+                    "{} changes with the settings of {} '{}', and is restored too",
+                    path.display(),
+                    self.whose,
+                    arm.name
+                );
                 add_once(warnings, Warning::new(Code::OptionDiffers, also));
                 self.coupled.push(other);
             }
@@ -211,9 +219,9 @@ impl Toggles {
             };
             let now = found.now().unwrap_or_default();
             let odd = if same(&found.value, &setting.value) {
-                format!("arm '{}': {setting} is already in force and changes nothing", arm.name)
+                format!("{} '{}': {setting} is already in force and changes nothing", self.whose, arm.name)
             } else if !same(&now, &setting.value) {
-                format!("arm '{}': {setting}: the kernel changed it to '{}'", arm.name, shown(&now))
+                format!("{} '{}': {setting}: the kernel changed it to '{}'", self.whose, arm.name, shown(&now))
             } else {
                 continue;
             };
@@ -323,7 +331,7 @@ impl Toggles {
 fn untouched(found: &SettingFile) -> Result<()> {
     match found.differs() {
         Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
-            "{} is '{}' and was '{}' when the comparison started: another process changed it; it is left as it is",
+            "{} is '{}' and was '{}' when the measurement started: another process changed it; it is left as it is",
             found.path.display(),
             shown(&now),
             shown(&found.value)
@@ -365,7 +373,7 @@ fn shell(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) ->
 }
 
 /// The measurement, if switching off succeeded too; otherwise all errors.
-pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
+pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
     match (measured, left) {
         (Ok(measured), Ok(())) => Ok(measured),
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
@@ -409,7 +417,8 @@ mod tests {
         let cleanup = format!("touch {}", mark.display());
         let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&cleanup));
         let mut toggles =
-            Toggles::prepare(&[good.clone(), bad.clone()], limit(LONG), &Guardian::default(), &mut Vec::new()).unwrap();
+            Toggles::prepare("arm", &[good.clone(), bad.clone()], limit(LONG), &Guardian::default(), &mut Vec::new())
+                .unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
         toggles.switch_on(&good).unwrap();
@@ -429,7 +438,7 @@ mod tests {
     fn a_file_that_cannot_be_written_is_refused_before_the_measurement() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
         let error =
-            Toggles::prepare(&[arm(&[missing], None, None)], limit(LONG), &Guardian::default(), &mut Vec::new())
+            Toggles::prepare("arm", &[arm(&[missing], None, None)], limit(LONG), &Guardian::default(), &mut Vec::new())
                 .err()
                 .unwrap()
                 .to_string();
@@ -459,7 +468,7 @@ mod tests {
         let interruption = Arc::new(Interruption::default());
         interruption.request();
         let interrupted = WaitLimit::new(LONG, interruption.clone());
-        let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
+        let mut toggles = Toggles::prepare("arm", &[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.switch_on(&arm(&[], Some("sleep 1000"), Some(&cleanup))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
