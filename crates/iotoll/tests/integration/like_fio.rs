@@ -22,11 +22,13 @@ enum Like {
     ByChance,
     /// The same calls, those that verify in another thread and order.
     Verifying,
+    /// The same calls; chance decides which thread makes them.
+    FioInAnyThread,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking, Verifying};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, FioInAnyThread, Seeking, Verifying};
 
 /// A job file, its files in KiB, and the comparison.
 type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -109,6 +111,16 @@ const CASES: &[Case] = &[
         Deliberately([8, 8, 0], [8, 16, 0], "fio counts what it reads back as part of io_size"),
     ),
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
+    // Threads of the C library.
+    ("[a]\nioengine=posixaio\nrw=write\nsize=64k\niodepth=4\nend_fsync=1\nfilename=x", &[], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=randread\niodepth=8\nfilename=x:y", &[("x", 64), ("y", 32)], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\nfdatasync=3\nnumjobs=2", &[], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nopenfiles=1\nnrfiles=2", &[], FioInAnyThread),
+    (
+        "[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nfsync=4\nfilename=x",
+        &[],
+        Deliberately([0, 8, 4], [0, 8, 1], "until the queue is full"),
+    ),
     // Sizes.
     ("[a]\nrw=read\nbssplit=8k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=read\nbssplit=3k/50:4k/50\nfilename=x", &[("x", 64)], Fio),
@@ -397,7 +409,7 @@ fn wrong((job, files, like): &Case) -> Option<String> {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
             lengths(&fio) == lengths(&ours) && calls[0].abs_diff(calls[1]) * 10 <= calls[0]
         }
-        Verifying => {
+        Verifying | FioInAnyThread => {
             let all = |threads: &[Vec<String>]| {
                 let mut calls = threads.concat();
                 calls.sort();
