@@ -17,6 +17,7 @@ mod nbd;
 mod null;
 pub(crate) mod offload;
 pub(crate) mod pacing;
+pub(crate) mod posixaio;
 mod priorities;
 mod psync;
 mod rr;
@@ -60,7 +61,7 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 24] = [
+const TABLE: [(EngineKind, Open); 25] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
@@ -75,6 +76,7 @@ const TABLE: [(EngineKind, Open); 24] = [
     (EngineKind::Mmap, mmap::open),
     (EngineKind::Splice, splice::open),
     (EngineKind::Libaio, libaio::open),
+    (EngineKind::Posixaio, posixaio::open),
     (EngineKind::IoUring, io_uring::open),
     (EngineKind::Falloc, allocation::open),
     (EngineKind::Ftruncate, allocation::open),

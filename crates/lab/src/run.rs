@@ -155,7 +155,7 @@ fn measure_phase(
         before,
         after: files.look(),
     });
-    let owners = Owners { workers: subject.pool.thread_ids(), ..Owners::default() };
+    let owners = subject.pool.owners();
     let tasks = TaskScan::now().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
     let Joined { mut records, failure, complaint } = subject.pool.join_writers();
@@ -239,7 +239,7 @@ impl Work for Running<'_> {
         own_storage_read()
     }
     fn owners(&self) -> Owners {
-        Owners { workers: self.pool.thread_ids(), ..Owners::default() }
+        self.pool.owners()
     }
 }
 

@@ -6,19 +6,20 @@ mod steady_watch;
 use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
 use crate::engine::pacing::Flows;
+use crate::engine::posixaio;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::io_log::IoLog;
-use crate::meter::Work;
+use crate::meter::{Owners, Work};
 use crate::placing::Placing;
 use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::verify_state::VerifyState;
-use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{BlockSizes, Ends, EngineKind, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, PriorityRecord, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -89,6 +90,8 @@ pub struct WorkerPool {
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
     threads: Vec<JoinHandle<Left>>,
+    /// CPU time of the C library's threads at the start, if they perform I/O of these jobs.
+    library: Option<i64>,
     working: usize,
     failure: Option<Error>,
     /// What a job found that went on after it.
@@ -135,6 +138,7 @@ impl WorkerPool {
             live: Vec::new(),
             clocks: Arc::default(),
             threads: Vec::new(),
+            library: None,
             working: 0,
             failure: None,
             complaint: None,
@@ -157,6 +161,8 @@ impl WorkerPool {
             };
             pool.spawn(copy, plan, clock, &tell, log.map(|log| (thread, log)))?;
         }
+        let by_library = copies.iter().any(|copy| copy.plan.engine == EngineKind::Posixaio);
+        pool.library = by_library.then(posixaio::library_nanos);
         for _ in 0..copies.len() {
             match pool.news.recv() {
                 Ok(News::Ready) => {}
@@ -330,7 +336,13 @@ impl WorkerPool {
     /// Kernel thread ids of the workers.
     pub fn thread_ids(&self) -> BTreeSet<u32> {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        clocks.iter().map(|(id, _)| *id).collect()
+        let of_library = self.library.map(|_| posixaio::library_thread_ids()).into_iter().flatten();
+        clocks.iter().map(|(id, _)| *id).chain(of_library).collect()
+    }
+
+    /// Whose the tasks of this process are.
+    pub(crate) fn owners(&self) -> Owners {
+        Owners { workers: self.thread_ids(), ended: self.library.is_some(), ..Owners::default() }
     }
 
     /// Ends the threads and collects their records, with the first failure.
@@ -376,7 +388,10 @@ impl Work for WorkerPool {
 
     fn thread_nanos(&self) -> Option<Nanos> {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
+        let of_jobs = clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum::<Option<Nanos>>()?;
+        let Some(before) = self.library else { return Some(of_jobs) };
+        let of_library = posixaio::library_nanos().saturating_sub(before).max(0).unsigned_abs();
+        Some(of_jobs + Nanos(of_library))
     }
 }
 
@@ -452,8 +467,9 @@ pub(crate) fn with_engine<T>(
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4
-        // KiB pread here. If unsharing is refused, they share it; so do jobs that share a connection.
-        if plan.path.tx_queue == PathTxQueue::None {
+        // KiB pread here. If unsharing is refused, they share it; so do jobs that share a connection, or the threads of the C
+        // library, which use the descriptors of all jobs.
+        if plan.path.tx_queue == PathTxQueue::None && plan.engine != EngineKind::Posixaio {
             let _ = sys::process::unshare_descriptors();
         }
         // Opened here, because a file must be closed in the table in which it was opened.

@@ -26,11 +26,13 @@ pub(super) enum Like {
     InZones(u64),
     /// The same calls, those that verify in another thread and order.
     Verifying,
+    /// The same calls; chance decides which thread makes them.
+    FioInAnyThread,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, InZones, Seeking, Verifying};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, FioInAnyThread, InZones, Seeking, Verifying};
 
 /// A job file, its files in KiB, and the comparison.
 pub(super) type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -113,6 +115,16 @@ const CASES: &[Case] = &[
         Deliberately([8, 8, 0], [8, 16, 0], "fio counts what it reads back as part of io_size"),
     ),
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
+    // Threads of the C library.
+    ("[a]\nioengine=posixaio\nrw=write\nsize=64k\niodepth=4\nend_fsync=1\nfilename=x", &[], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=randread\niodepth=8\nfilename=x:y", &[("x", 64), ("y", 32)], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\nfdatasync=3\nnumjobs=2", &[], FioInAnyThread),
+    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nopenfiles=1\nnrfiles=2", &[], FioInAnyThread),
+    (
+        "[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nfsync=4\nfilename=x",
+        &[],
+        Deliberately([0, 8, 4], [0, 8, 1], "until the queue is full"),
+    ),
     // Sizes.
     ("[a]\nrw=read\nbssplit=8k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=read\nbssplit=3k/50:4k/50\nfilename=x", &[("x", 64)], Fio),
@@ -415,7 +427,7 @@ fn wrong((job, files, like): &Case) -> Option<String> {
             }
             calls[0] == calls[1] && lengths(&fio) == lengths(&ours)
         }
-        Verifying => {
+        Verifying | FioInAnyThread => {
             let all = |threads: &[Vec<String>]| {
                 let mut calls = threads.concat();
                 calls.sort();

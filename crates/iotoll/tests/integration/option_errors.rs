@@ -20,7 +20,11 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --bs=0", &["'--bs'"]),
         ("run --name=a --rw=raedwrite", &["'--rw'", "'readwrite'"]),
         ("run --name=a --rw=read:8x", &["'--rw'", "has no number of bytes"]),
-        ("run --name=a --ioengine=posixaio", &["'--ioengine'", "io_submit_mode=offload comes nearest"]),
+        ("run --name=a --ioengine=libpmem", &["'--ioengine'", "mem comes nearest"]),
+        (
+            "run --name=a --size=1m --ioengine=posixaio --io_submit_mode=offload",
+            &["threads of the C library", "leave it out"],
+        ),
         ("run --name=a --iodepth=0", &["'--iodepth'"]),
         ("run --name=a --rwmixread=101", &["'--rwmixread'"]),
         ("run --name=a --numjobs=-1", &["'--numjobs'"]),

@@ -135,7 +135,7 @@ impl WorkerThread {
 
 fn report(plan: &JobPlan, worker: &Worker, clock: Hertz) -> Report {
     let end_ticks = ticks();
-    let thread_nanos = Nanos(sys::clock::own_thread_nanos()).since(worker.thread_begin).0;
+    let thread_nanos = worker.all_nanos().since(worker.thread_begin).0;
     let kinds = &worker.ledger.kinds;
     Report {
         ios: kinds.iter().map(|kind| kind.latency.total()).sum(),

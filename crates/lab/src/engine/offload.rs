@@ -4,6 +4,7 @@
 //! The thread of the job hands a request over in the slot of a thread, and goes on; the thread notes when the request completed. So
 //! requests begin when the job says, whether earlier ones have completed or not.
 
+use super::posixaio::ended_beside;
 use super::serialized::collide;
 use super::worker::Worker;
 use super::{OpenEngine, Setup};
@@ -307,6 +308,7 @@ fn work(plan: &JobPlan, targets: &[Target], clock: Hertz, feed: Feed, tell: &Sen
     while slots.take(number).is_some() {
         slots.post(number, EIO, ticks());
     }
+    ended_beside();
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {

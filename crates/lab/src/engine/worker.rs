@@ -15,7 +15,7 @@ mod wrapped;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
-use super::offload::{Feed, Pool};
+use super::offload::Feed;
 use super::pacing::{FlowShare, Pacing};
 use super::priorities::Priorities;
 use super::traits::{Perform, Queue};
@@ -28,6 +28,7 @@ use model::ThreadUsage;
 use model::injected::Injected;
 use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan, Medium};
 use model::unit::{Hertz, Nanos};
+use offloaded::Helpers;
 pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,7 @@ pub struct Worker {
     /// Where its requests come from, if it performs those of a job.
     feed: Option<Box<Feed>>,
     /// The threads that perform its I/Os, if it does not itself.
-    helpers: Option<Arc<Pool>>,
+    helpers: Option<Helpers>,
     /// Writes that failed, and the first error, if they did not end the job.
     failed_writes: Vec<(u32, u64)>,
     pub first_error: Option<String>,

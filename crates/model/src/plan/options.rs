@@ -296,8 +296,6 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
         return value::choice(text);
     }
     let near = match text {
-        // glibc's threads do it: no thread of the job would have their CPU time.
-        "posixaio" => "; ioengine=psync with io_submit_mode=offload comes nearest",
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
         "net" | "netsplice" => "; rr comes nearest",

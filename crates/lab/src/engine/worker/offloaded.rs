@@ -1,6 +1,7 @@
 //! A loop that hands its I/Os to other threads, and the requests of such a thread.
 
 use super::super::offload::{Feed, Pool};
+use super::super::posixaio::Share;
 use super::step::Next;
 use super::{InFlight, Worker};
 use crate::error::{Error, Result};
@@ -12,6 +13,31 @@ use sys::clock::{ThreadClock, ticks};
 
 /// Longest reaction time to a stop.
 const NAP: Duration = Duration::from_millis(50);
+
+/// Threads that perform the I/Os of a job.
+pub(super) enum Helpers {
+    /// Its own.
+    Pool(Arc<Pool>),
+    /// Those of the C library: its part of them.
+    Library(Arc<Share>),
+}
+
+impl Helpers {
+    fn nanos(&self) -> u64 {
+        match self {
+            Self::Pool(pool) => pool.nanos(),
+            Self::Library(share) => share.nanos(),
+        }
+    }
+
+    fn clocks(&self) -> &[(u32, ThreadClock)] {
+        match self {
+            Self::Pool(pool) => pool.clocks(),
+            // These come and go.
+            Self::Library(_) => &[],
+        }
+    }
+}
 
 impl Worker {
     /// Gets its requests from a job instead of drawing them.
@@ -30,13 +56,24 @@ impl Worker {
 
     /// CPU time of this thread and of those that perform its I/Os.
     pub fn all_nanos(&self) -> Nanos {
-        let helpers = self.helpers.as_ref().map_or(0, |pool| pool.nanos());
+        let helpers = self.helpers.as_ref().map_or(0, Helpers::nanos);
         Nanos(sys::clock::own_thread_nanos().saturating_add(helpers))
     }
 
     /// The threads that perform its I/Os.
     pub(super) fn clocks_of_helpers(&self) -> &[(u32, ThreadClock)] {
-        self.helpers.as_ref().map_or(&[], |pool| pool.clocks())
+        self.helpers.as_ref().map_or(&[], Helpers::clocks)
+    }
+
+    fn help(&mut self, helpers: Helpers) {
+        self.helpers = Some(helpers);
+        // What the kernel counts for a thread would be that of this one alone.
+        self.reads_usage = false;
+    }
+
+    /// Threads of the C library perform the I/Os.
+    pub(in super::super) fn helped_by_library(&mut self, share: &Arc<Share>) {
+        self.help(Helpers::Library(share.clone()));
     }
 
     /// Runs with threads that perform the I/Os. They end with this worker.
@@ -44,9 +81,7 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub(in super::super) fn run_offloaded(&mut self, pool: &Arc<Pool>) -> Result<()> {
-        self.helpers = Some(pool.clone());
-        // What the kernel counts for a thread would be that of this one alone.
-        self.reads_usage = false;
+        self.help(Helpers::Pool(pool.clone()));
         let outcome = self.offloaded_loop(pool).and_then(|()| self.within_limits());
         outcome.or_else(|error| self.filled(error))
     }

@@ -35,6 +35,8 @@ pub enum EngineKind {
     Splice,
     /// io_submit, io_getevents.
     Libaio,
+    /// aio_read, aio_write.
+    Posixaio,
     /// io_uring.
     IoUring,
     /// fallocate in place of data.
@@ -73,7 +75,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 24] = [
+pub static ENGINES: [Engine; 25] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -169,6 +171,13 @@ pub static ENGINES: [Engine; 24] = [
         kind: EngineKind::Libaio,
         name: "libaio",
         about: "Calls io_submit and io_getevents",
+        medium: Medium::Files,
+        queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Posixaio,
+        name: "posixaio",
+        about: "Calls aio_read and aio_write: threads of the C library perform the I/O",
         medium: Medium::Files,
         queue: Queue::Deep,
     },

@@ -253,6 +253,7 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
         (Some(Size::Bytes(_)), _) => true,
         _ => false,
     };
+    let syncs_of_queue = syncs.clone();
     let mix = syncs.clone().filter(|_| job.access == Access::ReadWrite).map(|(name, every)| {
         format!("{name} is called once after {every}; fio calls it again after each read that follows")
     });
@@ -262,12 +263,18 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
                  fio calls it for one file, the next in turn"
         )
     });
+    // These hand a sync over as another I/O, and fio counts none of it as issued.
+    let queues = matches!(job.engine, EngineKind::IoUring | EngineKind::Posixaio) && job.depth.in_flight > 1;
+    let queued = syncs_of_queue.filter(|_| queues).map(|(name, every)| {
+        let engine = job.engine.name();
+        format!("{name} is called once after {every}; with ioengine={engine}, fio repeats it until the queue is full")
+    });
     let exceeds = exceeds(io_size) && loops == 1;
     let passes = (loops > 1 || exceeds) && !job.duration.time_based;
     let end = (job.end_fsync && job.access.writes() && passes)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let requests = requests::unlike_fio(job);
-    let all = requests.chain([mix, each, end, files::closed_once(job)].into_iter().flatten());
+    let all = requests.chain([mix, each, queued, end, files::closed_once(job)].into_iter().flatten());
     let all = all.chain(verified::unlike_fio(job, (passes, exceeds)));
     all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }

@@ -117,13 +117,8 @@ fn an_error_is_one_line_with_place_name_and_fix() {
     }
     let words = refusal("[a]\nioengine=psnyc\n");
     assert!(words.ends_with("for example ioengine=io_uring; did you mean 'psync'?"), "{words}");
-    let words = refusal("[a]\nioengine=posixaio\n");
-    assert!(
-        words.contains(
-            "is an engine of fio that is not supported; ioengine=psync with io_submit_mode=offload comes nearest"
-        ),
-        "{words}"
-    );
+    let words = refusal("[a]\nioengine=libpmem\n");
+    assert!(words.contains("is an engine of fio that is not supported; mem comes nearest"), "{words}");
     let modifier = refusal("[a]\nrw=write:4x\n");
     assert!(modifier.contains("'write:4x' has no number of bytes behind the ':'"), "{modifier}");
 }

@@ -9,6 +9,10 @@ pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
         return None;
     }
     let engine = job.engine.name();
+    if job.engine == EngineKind::Posixaio {
+        let why = "ioengine=posixaio has threads of the C library, which know only the files of jobs; leave it out";
+        return Some(("io_submit_mode", why.to_owned()));
+    }
     let shares = matches!(job.engine.medium(), Medium::Files | Medium::Names)
         || matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
     if !shares {
@@ -67,6 +71,7 @@ mod tests {
             ("--fsync=4", "fsync needs one thread"),
             ("--nrfiles=4 --openfiles=2", "openfiles needs one thread"),
             ("--ioengine=mem", "threads cannot share"),
+            ("--ioengine=posixaio", "threads of the C library"),
             ("--write_lat_log=l", "not put into one order"),
             ("--read_iolog=t", "not put into one order"),
         ] {
