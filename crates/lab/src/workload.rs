@@ -8,4 +8,5 @@ pub(crate) mod replay;
 pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
+pub(crate) mod trace_format;
 mod turn;
