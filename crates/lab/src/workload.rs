@@ -8,6 +8,7 @@ pub(crate) mod replay;
 pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
+pub(crate) mod trace_format;
 pub(crate) mod trim_backlog;
 mod turn;
 pub(crate) mod verify_state;

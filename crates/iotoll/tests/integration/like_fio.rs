@@ -43,6 +43,7 @@ const CASES: &[Case] = &[
     ("[a]\nrw=randwrite\noffset=50%\nsize=20k\nfilename=x", &[("x", 101)], FioInAnyOrder),
     ("[a]\nrw=read\nbs=4k,1000\nsize=10k\nfilename=x", &[], Fio),
     ("[a]\nrw=write\nbs=4k,64k\nsize=100k\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nbs=4k-64k\nsize=100k\nfilename=x", &[], Deliberately([0, 1, 0], [0, 1, 0], "bsrange draws sizes")),
     ("[a]\nrw=read\nfilename=x:y", &[("x", 16), ("y", 64)], Fio),
     ("[a]\nrw=randread\nfilename=x:y", &[("x", 16), ("y", 64)], FioInAnyOrder),
     ("[a]\nrw=write\nsize=50%\nfilename=x:y\nloops=2", &[("x", 32), ("y", 64)], Fio),

@@ -1,6 +1,7 @@
 //! The requests of a job in the order in which it issues them, in the format of fio's traces, version 3.
 
-use crate::workload::request_source::{Kind, Request};
+use crate::workload::request_source::Request;
+use crate::workload::trace_format::{Action, VERSION_3};
 use model::unit::{Hertz, Ticks};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,27 +14,6 @@ pub(super) struct Step {
     file: u32,
     offset: u64,
     length: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Read,
-    Write,
-    Trim,
-    Sync,
-    DataSync,
-}
-
-impl Action {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-            Self::Sync => "sync",
-            Self::DataSync => "datasync",
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -57,11 +37,7 @@ impl Trace {
 
     #[inline]
     pub fn note_request(&mut self, request: &Request, at: u64) {
-        let action = match request.kind {
-            Kind::Read => Action::Read,
-            Kind::Write => Action::Write,
-            Kind::Trim => Action::Trim,
-        };
+        let action = Action::Io(request.kind);
         self.note(Step { at, action, file: request.file, offset: request.offset, length: request.length });
     }
 
@@ -85,7 +61,7 @@ impl Trace {
     pub fn write(&self, files: &[PathBuf], clock: Hertz, end: u64, out: &mut impl Write) -> io::Result<()> {
         let begin = self.begin.unwrap_or(0);
         let micros = |at: u64| clock.nanos(Ticks(at.saturating_sub(begin))).0 / 1000;
-        writeln!(out, "fio version 3 iolog")?;
+        writeln!(out, "{VERSION_3}")?;
         for action in ["add", "open"] {
             for file in files {
                 writeln!(out, "0 {} {action}", file.display())?;
@@ -105,6 +81,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::request_source::Kind;
 
     #[test]
     fn a_trace_has_each_request_with_its_time_and_ends_where_the_memory_ends() {

@@ -1,6 +1,7 @@
 //! Reads traces of fio: the requests that a job replays.
 
 use super::request_source::{Kind, Request};
+use super::trace_format::{Action, VERSION_2, VERSION_3};
 use model::plan::ReplayPlan;
 use std::collections::HashMap;
 
@@ -52,8 +53,8 @@ impl Replay {
         let text = std::str::from_utf8(text).map_err(|_| format!("1: {NO_TRACE}"))?;
         let mut lines = (1..).zip(text.lines());
         let version = match lines.next().map(|(_, line)| line.trim_end()) {
-            Some("fio version 2 iolog") => Version::Two,
-            Some("fio version 3 iolog") => Version::Three,
+            Some(VERSION_2) => Version::Two,
+            Some(VERSION_3) => Version::Three,
             _ => return Err(format!("1: {NO_TRACE}")),
         };
         let mut reader =
@@ -100,28 +101,33 @@ impl Reader<'_> {
         let (offset, length) = (number(word()?)?, number(word()?)?);
         let file = self.file(file)?;
         let skip = self.plan.skip;
-        let (kind, skipped) = match action {
-            "wait" => {
-                if self.version == Version::Two && offset >= LEAST_WAIT_MICROS {
-                    self.waited = self.waited.saturating_add(offset);
-                }
-                return Ok(());
+        if action == "wait" {
+            if self.version == Version::Two && offset >= LEAST_WAIT_MICROS {
+                self.waited = self.waited.saturating_add(offset);
             }
-            "sync" | "datasync" => {
-                let what = if action == "sync" { What::Sync(file) } else { What::DataSync(file) };
-                if !skip.sync {
-                    self.steps.push(Step { at, what });
-                }
-                return Ok(());
-            }
-            "read" => (Kind::Read, skip.read),
-            "write" => (Kind::Write, skip.write),
-            "trim" => (Kind::Trim, skip.trim),
-            _ => return Err(format!("'{}' is no action of a trace", shown(action))),
+            return Ok(());
+        }
+        let action = Action::parse(action).ok_or_else(|| format!("'{}' is no action of a trace", shown(action)))?;
+        let skipped = match action {
+            Action::Io(Kind::Read) => skip.read,
+            Action::Io(Kind::Write) => skip.write,
+            Action::Io(Kind::Trim) => skip.trim,
+            Action::Sync | Action::DataSync => skip.sync,
         };
         if skipped {
             return Ok(());
         }
+        let kind = match action {
+            Action::Io(kind) => kind,
+            Action::Sync => {
+                self.steps.push(Step { at, what: What::Sync(file) });
+                return Ok(());
+            }
+            Action::DataSync => {
+                self.steps.push(Step { at, what: What::DataSync(file) });
+                return Ok(());
+            }
+        };
         let offset = self.placed(offset);
         let end = offset.checked_add(length).filter(|_| (1..=LONGEST).contains(&length));
         let end = end.filter(|end| i64::try_from(*end).is_ok());

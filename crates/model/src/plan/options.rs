@@ -145,6 +145,10 @@ impl JobOption {
                 value::Quoted(text)
             ));
         }
+        if self.name == "bs" && value::requests::is_range_of_blocks(text) {
+            let what = "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range";
+            return Some(format!("{} {what}", value::Quoted(text)));
+        }
         if self.name == "percentage_random" && text.contains('%') {
             let what = "has a percent sign, with which the whole order is random, as by fio; leave the sign out";
             return Some(format!("{} {what}", value::Quoted(text)));

@@ -96,7 +96,11 @@ fn depth_in_words(job: &JobFinding, search: &DepthFinding) -> String {
         format!(" within latency_target={target}, {} % asked", latency.percentile)
     });
     let within = percent_within.map(|percent| format!(", {} % of the I/Os", number::significant(percent)));
-    let what = if *found { "the highest queue depth is" } else { "the search for a queue depth was not over at" };
+    let what = match (found, target.is_some_and(|latency| latency.goes_on)) {
+        (true, _) => "the highest queue depth is",
+        (false, true) => "the last queue depth is",
+        (false, false) => "the search for a queue depth was not over at",
+    };
     format!("{what} {depth}{}{}", within.unwrap_or_default(), asked.unwrap_or_default())
 }
 

@@ -14,6 +14,23 @@ const BLOCK: RangeInclusive<u64> = 1..=LARGEST_BLOCK;
 const MOST_SHARES: usize = 64;
 const MOST_ZONES: usize = 256;
 
+/// `bs`: the sizes of reads, writes and trims. As in fio, a range has the size of reads and that of the others.
+pub fn blocks(text: &str) -> Result<[Option<u64>; 3], Wrong> {
+    let size = |item: &str| integer_in(item, &BLOCK);
+    match text.split_once('-').filter(|_| is_range_of_blocks(text)) {
+        Some((read, others)) => {
+            let others = size(others)?;
+            Ok([Some(size(read)?), Some(others), Some(others)])
+        }
+        None => each_direction(text, size),
+    }
+}
+
+/// Whether a value of `bs` is a range, which fio does not read as one.
+pub fn is_range_of_blocks(text: &str) -> bool {
+    text.contains('-') && !text.contains(',')
+}
+
 /// `bsrange`: two sizes between `-` or `:`, in any order.
 pub fn range(text: &str) -> Result<SizeRange, Wrong> {
     let Some((one, other)) = text.split_once(['-', ':']) else {
@@ -219,6 +236,16 @@ mod tests {
         for text in ["4k", "4k-", "-4k", "0-4k", "4k-8k-16k", "4k-16g"] {
             assert!(range(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_of_blocks_is_a_size_for_reads_and_one_for_the_others() {
+        assert_eq!(blocks("4k-512k"), Ok([Some(4096), Some(512 << 10), Some(512 << 10)]));
+        assert_eq!(blocks("4k,8k,"), Ok([Some(4096), Some(8192), None]));
+        for text in ["4k-", "-4k", "4k-8k-16k", "4k-8k,16k", "0-4k", "4k-4g"] {
+            assert!(blocks(text).is_err(), "{text}");
+        }
+        assert_eq!(LARGEST_BLOCK, 4_194_300 << 10, "as the table of options says");
     }
 
     #[test]

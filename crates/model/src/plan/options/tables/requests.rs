@@ -3,7 +3,7 @@
 use super::MANY;
 use crate::plan::job::{Access, BlockSizes, Order};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
-use crate::plan::value::requests::{LARGEST_BLOCK, signed};
+use crate::plan::value::requests::{blocks, signed};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, count_in, list_words, typed};
 use crate::unit::Bytes;
 
@@ -58,11 +58,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
             let BlockSizes { read, write, trim } = job.block_sizes;
             Some(typed::each([read, write, trim].map(|size| typed::bytes(size.0))))
         },
-        set: PerDirection("bytes", 1..=LARGEST_BLOCK, |draft, sizes| {
+        set: Text("1 to 4194300k bytes (READ,WRITE,TRIM)", |draft, text| {
+            let [read, write, trim] = blocks(text)?;
             let now = &mut draft.job.block_sizes;
-            now.read = sizes.read.map_or(now.read, Bytes);
-            now.write = sizes.write.map_or(now.write, Bytes);
-            now.trim = sizes.trim.map_or(now.trim, Bytes);
+            now.read = read.map_or(now.read, Bytes);
+            now.write = write.map_or(now.write, Bytes);
+            now.trim = trim.map_or(now.trim, Bytes);
+            Ok(())
         }),
         ..PLAIN
     },
