@@ -19,7 +19,7 @@ use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
-use crate::worker_pool::{Joined, WorkerPool};
+use crate::worker_pool::{Joined, Left, WorkerPool};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
 use crate::workload::verify_state::{self, VerifyState};
@@ -27,8 +27,9 @@ use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
 use model::plan::{Phase, Plan};
-use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
+use model::record::{Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
+use model::warning::{Code, Warning, add_once};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +162,7 @@ fn measure_phase(
     let Joined { mut records, failure, complaint } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     let states = (0..).zip(&mut records).filter_map(|(number, left)| Some((number, left.state.take()?))).collect();
+    warn_of_empty_zones(copies, &records, &mut sheet.record.warnings);
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
     let (failure, complaint) = match wrong {
@@ -171,6 +173,21 @@ fn measure_phase(
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
     Ok(Measured { execution, failure, complaint, ends_run, logs, states })
+}
+
+/// Says why a job whose files have zones did nothing: it found nothing to read or to trim.
+fn warn_of_empty_zones(copies: &[JobCopy], records: &[Left], warnings: &mut Vec<Warning>) {
+    let idle = |record: &JobRecord| record.error.is_none() && record.ios() == 0;
+    for (copy, left) in copies.iter().zip(records) {
+        if copy.plan.requests.zones.device.on && !copy.plan.access.writes() && idle(&left.record) {
+            let message = format!(
+                "job '{}': none of its zones has data, so that it did nothing; write to the file in an earlier job of the run, or use \
+                 read_beyond_wp=1 to read",
+                copy.plan.name
+            );
+            add_once(warnings, Warning::new(Code::UnwrittenBlocks, message));
+        }
+    }
 }
 
 /// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.

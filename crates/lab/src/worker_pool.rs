@@ -528,6 +528,7 @@ fn job_record(
         trim,
         syncs: ledger.syncs,
         verified: worker.verified(),
+        zone_resets: worker.zone_resets(),
         errors: ledger.errors.saturating_add(errors),
         error: error.or_else(|| worker.first_error.clone()),
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),

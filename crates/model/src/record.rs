@@ -421,6 +421,9 @@ pub struct JobRecord {
     /// Blocks that were checked; `None` if the job does not verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// Zones that were reset before a write, or when a pass began; `None` if the job has no zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_resets: Option<u64>,
     /// I/Os that failed.
     pub errors: u64,
     /// The first error, in words.

@@ -1,9 +1,11 @@
 //! Jobs with `zonemode=zbd` on a file that stands for a zoned device do what fio does with them.
 
+use super::iotoll::{Folder, whole};
 use super::like_fio::Like::{Fio, FioByNumber, FioInAnyOrder, InZones, Verifying};
 use super::like_fio::{Case, compare};
 use super::machine::{has, skip};
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 
 const CASES: &[Case] = &[
     ("[a]\nrw=write\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], Fio),
@@ -70,6 +72,49 @@ fn zones_are_written_and_read_as_by_fio() {
         return skip("zones_are_written_and_read_as_by_fio", "no fio or no strace here");
     }
     compare(CASES);
+}
+
+/// The zones that a program says it has reset.
+fn resets(folder: &Folder, job: &str, by_fio: bool) -> u64 {
+    folder.write("x", vec![0x5a; 128 << 10]);
+    folder.write("job.fio", format!("[a]\nzonemode=zbd\nzonesize=16k\nfilename=x\n{job}\n"));
+    if !by_fio {
+        let ended = folder.iotoll("run --no-save --background 200ms --format json job.fio").run();
+        return whole(&ended.json()["jobs"][0]["zone_resets"]);
+    }
+    let ended = Command::new("fio").arg("job.fio").current_dir(folder.path(".")).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let before = text.split(" zone resets").next().unwrap_or_default();
+    before.rsplit(' ').next().unwrap_or_default().parse().unwrap()
+}
+
+#[test]
+fn as_many_zones_are_reset_as_by_fio() {
+    if !has("fio") {
+        return skip("as_many_zones_are_reset_as_by_fio", "no fio here");
+    }
+    let folder = Folder::new();
+    for (job, expected) in [
+        ("rw=write", 0),
+        ("rw=write\nloops=2", 8),
+        ("rw=write\nzoneskip=16k", 4),
+        ("rw=randwrite\nbs=8k\nzonecapacity=8k", 8),
+        ("rw=write\nverify=md5\ndo_verify=0\nloops=3", 16),
+        ("rw=randwrite\nzone_reset_threshold=0\nzone_reset_frequency=1", 24),
+    ] {
+        let found = [true, false].map(|by_fio| resets(&folder, job, by_fio));
+        assert_eq!(found[0], found[1], "{job}");
+        assert_eq!(found[0], expected, "{job}");
+    }
+}
+
+#[test]
+fn a_job_that_finds_no_data_says_so() {
+    let folder = Folder::with_file("x", 64 << 10);
+    let options = "--name=a --rw=randread --zonemode=zbd --zonesize=16k --filename=x";
+    let ended = folder.iotoll(&format!("run --no-save --background 200ms --format json {options}")).run();
+    let warnings = ended.json()["warnings"].to_string();
+    assert!(ended.code == Some(0) && warnings.contains("none of its zones has data"), "{ended:?}");
 }
 
 /// The first call that does not keep to zones of this size: a write elsewhere than behind the one before it in its zone, or at the

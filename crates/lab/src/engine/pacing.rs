@@ -184,6 +184,9 @@ impl Pacing {
     /// The ramp is over; as in fio, syncs are counted from here on.
     pub fn count_anew(&mut self) {
         (self.writes, self.synced_at) = (0, None);
+        if let Some(zones) = &mut self.zones {
+            zones.resets = 0;
+        }
     }
 
     /// The pause between I/Os, if one runs.

@@ -251,8 +251,8 @@ impl ZonedFile {
         usize::try_from(offset / self.size.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Takes over what the device says of its zones, when no job has I/Os in them. Zones that are open count; those beyond the limit
-    /// are reset, as by fio.
+    /// Takes over what the device says of its zones, when no job has I/Os in them. Those of the job
+    /// that are open count, and beyond the limit they are reset, as by fio.
     ///
     /// # Errors
     /// When it cannot be read, or a zone not be reset.
@@ -273,16 +273,20 @@ impl ZonedFile {
             return Ok(());
         }
         let open = device::open_zones(&device).map_err(|error| Error::file(path, "reading its zones", error))?;
+        let region = target.span.begin..target.span.begin.saturating_add(target.span.length);
         for number in open {
+            // What is outside of the job's region neither counts nor changes.
+            let start = state.zones.get(number).map(|zone| zone.start).filter(|start| region.contains(start));
+            let Some(start) = start else { continue };
             if state.open.len() < self.most_open as usize {
                 state.note_open(number, u32::MAX);
                 continue;
             }
-            let Some(zone) = state.zones.get_mut(number) else { continue };
-            zone.write_pointer = zone.start;
-            let start = zone.start;
-            self.reset_device(start)
-                .map_err(|error| Error::file(path, "resetting a zone that is open beyond the limit", error))?;
+            if let Some(zone) = state.zones.get_mut(number) {
+                zone.write_pointer = start;
+            }
+            let what = "resetting a zone that is open beyond the limit";
+            self.reset_device(start).map_err(|error| Error::file(path, what, error))?;
         }
         Ok(())
     }

@@ -50,6 +50,10 @@ pub struct JobFinding {
     /// not among its I/Os, and their cost is not measured.
     #[serde(default)]
     pub verified: Option<Verified>,
+    /// Zones that were reset before a write, or when a pass began (`zonemode=zbd`); `null` if the job has no zones. Trims, which reset
+    /// zones too, are I/Os.
+    #[serde(default)]
+    pub zone_resets: Option<u64>,
     /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
     pub thread_cycles_per_io: Option<f64>,
     /// I/Os per system call; counts system calls that submit, wait for, or do I/O.

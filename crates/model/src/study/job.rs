@@ -118,6 +118,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
         flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
+        zone_resets: jobs.iter().filter_map(|job| job.zone_resets).reduce(u64::saturating_add),
         verified: jobs.iter().filter_map(|job| job.verified).reduce(Verified::and),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),

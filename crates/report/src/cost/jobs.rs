@@ -111,6 +111,7 @@ fn remarks(job: &JobFinding) -> Option<String> {
         parts.push(format!("{} fsync or fdatasync calls", job.syncs));
     }
     parts.extend(job.verified.map(|verified| verified_in_words(job, verified)));
+    parts.extend(job.zone_resets.filter(|resets| *resets > 0).map(|resets| format!("{resets} zone resets")));
     if job.errors > 1 {
         parts.push(format!("{} errors", job.errors));
     }

@@ -46,6 +46,11 @@ impl Worker {
         self.pacing.zones.as_mut().map_or(Ok(()), |zones| zones.refresh())
     }
 
+    /// Zones that were reset since counting began; `None` if the job has none.
+    pub fn zone_resets(&self) -> Option<u64> {
+        self.pacing.zones.as_ref().map(|zones| zones.resets)
+    }
+
     /// A run has ended, and nothing is in flight.
     pub(super) fn leave_zones(&mut self) {
         if let Some(zones) = &mut self.pacing.zones {
