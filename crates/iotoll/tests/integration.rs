@@ -64,6 +64,7 @@ mod integration {
     mod sessions;
     mod signals;
     mod sliced;
+    mod sockets;
     mod surroundings;
     mod toggles;
     mod traces;

@@ -5,6 +5,7 @@
 
 mod files;
 mod names;
+mod net;
 mod offloaded;
 mod replayed;
 mod requests;
@@ -17,6 +18,7 @@ use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
+pub(super) use net::begin_together;
 
 /// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
 pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
@@ -34,7 +36,9 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(endless(&mut draft.job));
     warnings.extend(names::one_request_each(&mut draft));
     burns_in_chunks(&mut draft.job);
+    net::host_of_file(&mut draft.job);
     let complaint = server(&draft)
+        .or_else(|| net::complaint(&draft))
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
