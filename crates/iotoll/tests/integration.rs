@@ -68,6 +68,7 @@ mod integration {
     mod sessions;
     mod signals;
     mod sliced;
+    mod sockets;
     mod surroundings;
     mod toggles;
     mod traces;

@@ -14,6 +14,7 @@ mod mem;
 mod mmap;
 mod names;
 mod nbd;
+mod net;
 mod null;
 pub(crate) mod offload;
 pub(crate) mod pacing;
@@ -50,6 +51,8 @@ pub struct Setup<'a> {
     pub plan: &'a JobPlan,
     /// Its files, to be opened.
     pub targets: &'a [Target],
+    /// Which copy of the job it is for, from 0.
+    pub copy: u32,
     /// Rate of the time-stamp counter.
     pub clock: Hertz,
 }
@@ -61,13 +64,14 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 25] = [
+const TABLE: [(EngineKind, Open); 26] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
     (EngineKind::Cpuio, cpuio::open),
     (EngineKind::Rr, rr::open),
+    (EngineKind::Net, net::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
     (EngineKind::Vsync, vectored::open),
@@ -99,6 +103,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
         Medium::Files | Medium::Names => return target::prepare(plan, copy, created, progress),
         Medium::Remote => nbd::span(plan, copy)?,
         Medium::Nothing => {
+            net::expect(plan, copy);
             let length = match plan.target.size {
                 Some(Size::Bytes(bytes)) => bytes.0,
                 _ => plan.buffer_bytes() << 16,

@@ -140,8 +140,9 @@ fn measure_phase(
 ) -> Result<Measured> {
     // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
-    let pool = WorkerPool::start_logging(copies, &sheet.session.placing, sheet.session.clock(), Some(log_bytes))?;
     let interruption = &sheet.session.settings.interruption;
+    let (placing, clock) = (&sheet.session.placing, sheet.session.clock());
+    let pool = WorkerPool::start_logging(copies, placing, clock, Some(log_bytes), interruption)?;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
     let windows = sheet.growing_windows(number);

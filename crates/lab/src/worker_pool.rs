@@ -11,6 +11,7 @@ use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::interruption::Interruption;
 use crate::io_log::IoLog;
 use crate::meter::{Owners, Work};
 use crate::placing::Placing;
@@ -20,7 +21,7 @@ use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::verify_state::VerifyState;
 use model::plan::{BlockSizes, Ends, EngineKind, JobPlan, PathTxQueue, Together};
-use model::record::{Direction, Done, JobRecord, Latency, PriorityRecord, StampError};
+use model::record::{Direction, Done, JobRecord, Latency, Lost, PriorityRecord, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -32,6 +33,9 @@ use sys::clock::ThreadClock;
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
+
+/// How often the start looks whether the measurement is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 enum News {
     /// A worker's engine is ready.
@@ -114,10 +118,11 @@ impl WorkerPool {
     /// # Errors
     /// When an engine cannot be opened; the other workers have ended by then.
     pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
-        Self::start_logging(copies, placing, clock, None)
+        Self::start_logging(copies, placing, clock, None, &Interruption::default())
     }
 
-    /// The same; those whose job says so log their I/Os, each in this number of bytes.
+    /// The same; those whose job says so log their I/Os, each in this number of bytes. The interruption ends engines that wait for another
+    /// program.
     ///
     /// # Errors
     /// Likewise.
@@ -126,6 +131,7 @@ impl WorkerPool {
         placing: &Placing,
         clock: Hertz,
         log_bytes: Option<u64>,
+        interruption: &Interruption,
     ) -> Result<Self> {
         let (tell, news) = channel();
         let mut pool = Self {
@@ -163,11 +169,15 @@ impl WorkerPool {
         }
         let by_library = copies.iter().any(|copy| copy.plan.engine == EngineKind::Posixaio);
         pool.library = by_library.then(posixaio::library_nanos);
-        for _ in 0..copies.len() {
-            match pool.news.recv() {
-                Ok(News::Ready) => {}
+        let mut ready = 0;
+        while ready < copies.len() {
+            match pool.news.recv_timeout(LOOK) {
+                Ok(News::Ready) => ready += 1,
+                // An engine may wait for the other end of a connection.
+                Err(RecvTimeoutError::Timeout) if interruption.is_requested() => pool.stop(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Ok(News::Ended(_, Err(error))) => return Err(error),
-                Ok(News::Ended(_, Ok(()))) | Err(_) => {
+                Ok(News::Ended(_, Ok(()))) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::Refused("a worker ended before it started; please report this".to_owned()));
                 }
             }
@@ -473,7 +483,7 @@ pub(crate) fn with_engine<T>(
             let _ = sys::process::unshare_descriptors();
         }
         // Opened here, because a file must be closed in the table in which it was opened.
-        work(&mut engine::open(&Setup { plan, targets: &copy.targets, clock })?)
+        work(&mut engine::open(&Setup { plan, targets: &copy.targets, copy: copy.number, clock })?)
     });
     std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
 }
@@ -519,7 +529,7 @@ fn job_record(
         group: 0,
         mixed: None,
         flushes: None,
-        lost: None,
+        lost: worker.lost.map(|datagrams| Lost { read: Some(datagrams), write: Some(0) }),
         uncounted: false,
         group_reporting: plan.group_reporting,
         engine: plan.engine.name().to_owned(),

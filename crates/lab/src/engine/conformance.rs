@@ -9,8 +9,8 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, Order,
-    Peer, Size, Target, Verify, VerifyMethod,
+    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, NetPlan,
+    Order, Peer, Size, Target, Verify, VerifyMethod,
 };
 use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
@@ -30,6 +30,10 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     let name = format!("{engine:?}");
     let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
     let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
+    let mut net = NetPlan::default();
+    if engine == EngineKind::Net {
+        (net.host, net.port) = (Some("127.0.0.1".to_owned()), other_end());
+    }
     let mut files = FilePlan::default();
     if engine.medium() == Medium::Names {
         // One operation for each file.
@@ -41,6 +45,7 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
         name,
         uri,
         rr_peer,
+        net,
         engine,
         access,
         order: Order::Random,
@@ -94,6 +99,20 @@ fn echo(directory: &Path) -> Peer {
     peer
 }
 
+/// The port of a server that takes all that comes and sends all the time; it runs as long as the tests.
+fn other_end() -> u16 {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut sending, _) = listener.accept().unwrap();
+        let mut receiving = sending.try_clone().unwrap();
+        std::thread::spawn(move || while receiving.read(&mut [0; 1 << 16]).is_ok_and(|count| count > 0) {});
+        while sending.write_all(&[7; 1 << 16]).is_ok() {}
+    });
+    port
+}
+
 fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let created = Created::default();
     let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
@@ -103,7 +122,7 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let source = RequestSource::new(plan, &spans, 0).unwrap();
     let live = Arc::new(LiveCounters::default());
     let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
-    open(&Setup { plan, targets: &targets, clock })?(&mut worker)?;
+    open(&Setup { plan, targets: &targets, copy: 0, clock })?(&mut worker)?;
     let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
     let moves = plan.engine.medium() != Medium::Names && plan.engine != EngineKind::Cpuio;
     let bytes = if moves { counted * BLOCK } else { 0 };
@@ -125,7 +144,8 @@ fn each_engine(mut check: impl FnMut(EngineKind, &Path)) {
 fn every_engine_does_exactly_the_requested_ios() {
     each_engine(|engine, directory| {
         for (access, kinds) in [(Access::Read, [64, 0, 0]), (Access::Write, [0, 64, 0]), (Access::Trim, [0, 0, 64])] {
-            if access != Access::Write && engine.medium() == Medium::Files && !moves_data(engine) {
+            let only_writes = engine.medium() == Medium::Files && !moves_data(engine);
+            if access != Access::Write && only_writes || access == Access::Trim && engine == EngineKind::Net {
                 continue;
             }
             if engine.medium() == Medium::Names {
@@ -201,7 +221,8 @@ fn an_error_of_a_thread_ends_the_job_with_its_reason() {
     std::fs::File::options().write(true).open(&targets[0].path).unwrap().set_len(BLOCK).unwrap();
     let source = RequestSource::new(&plan, &[targets[0].span], 0).unwrap();
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-    let error = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap()(&mut worker).unwrap_err();
+    let error =
+        open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap()(&mut worker).unwrap_err();
     assert!(error.to_string().contains("the file ends before"), "{error}");
 }
 
@@ -293,7 +314,7 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
         let targets = [crate::workload::target::Target { path, span: spans[0], to_be_made: false }];
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
         let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-        let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
+        let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
         let error = engine(&mut worker).unwrap_err().to_string();
         assert!(error.contains("the file ends before") && error.contains(&plan.name), "{error}");
         assert_eq!(error.lines().count(), 1);
@@ -361,7 +382,7 @@ fn every_engine_reads_back_what_it_wrote() {
             created.keep();
             let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None, resume: None };
             let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
-            let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
+            let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
             engine(&mut worker).map(|()| worker.verified())
         };
         assert_eq!(through(Access::Write).unwrap(), None, "{engine:?}");
@@ -399,17 +420,14 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         std::thread::sleep(std::time::Duration::from_millis(10));
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
         let mut worker = Worker::new(&plan, source, live.clone(), Arc::default(), clock);
-        open(&Setup { plan: &plan, targets: &targets, clock }).unwrap()(&mut worker).unwrap();
+        open(&Setup { plan: &plan, targets: &targets, copy: 0, clock }).unwrap()(&mut worker).unwrap();
         let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
-        // An exchange sends and receives; a random place needs an lseek.
-        let calls = if [EngineKind::Rr, EngineKind::Sync, EngineKind::Vsync, EngineKind::Splice].contains(&engine) {
-            2
-        } else {
-            1
-        };
+        // An exchange sends and receives, a block comes in pieces, a random place needs an lseek.
+        let two = [EngineKind::Rr, EngineKind::Net, EngineKind::Sync, EngineKind::Vsync, EngineKind::Splice];
+        let calls = if two.contains(&engine) { 2 } else { 1 };
         assert!(syscalls <= calls * (counted + 8), "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
 }
@@ -473,7 +491,7 @@ fn run_in_loop(plan: &JobPlan) -> crate::error::Result<Worker> {
     let mut worker = Worker::new(plan, source, Arc::default(), Arc::default(), Hertz(1e9));
     assert!(opens_in_loop(plan, targets.len()));
     worker.open_in_loop(plan, &targets);
-    open(&Setup { plan, targets: &targets, clock: Hertz(1e9) })?(&mut worker)?;
+    open(&Setup { plan, targets: &targets, copy: 0, clock: Hertz(1e9) })?(&mut worker)?;
     created.keep();
     Ok(worker)
 }

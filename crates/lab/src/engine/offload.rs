@@ -288,7 +288,7 @@ fn plan_of_a_thread(plan: &JobPlan) -> JobPlan {
 fn work(plan: &JobPlan, targets: &[Target], clock: Hertz, feed: Feed, tell: &Sender<Result<(u32, ThreadClock)>>) {
     let (slots, number) = (feed.slots.clone(), feed.number);
     let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-    let opened = super::open(&Setup { plan, targets, clock });
+    let opened = super::open(&Setup { plan, targets, copy: 0, clock });
     let source = RequestSource::new(plan, &spans, 0);
     let no_room =
         || Error::Refused(format!("job '{}': a file is smaller than one block; check size= and bs=", plan.name));

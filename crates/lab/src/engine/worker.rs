@@ -94,6 +94,11 @@ pub struct Worker {
     moves_nothing: bool,
     /// I/Os in flight that overlap wait for each other.
     serialized: bool,
+    /// The other end of its stream may end the job, and has.
+    ends_with_stream: bool,
+    stream_ended: bool,
+    /// Datagrams that were sent to it and did not come.
+    pub lost: Option<u64>,
     /// Where its requests come from, if it performs those of a job.
     feed: Option<Box<Feed>>,
     /// The threads that perform its I/Os, if it does not itself.
@@ -193,6 +198,9 @@ impl Worker {
             errors: plan.errors.clone(),
             moves_nothing: plan.engine.medium() == Medium::Names || plan.engine == EngineKind::Cpuio,
             serialized: plan.calls.serialized,
+            ends_with_stream: false,
+            stream_ended: false,
+            lost: None,
             feed: None,
             helpers: None,
             failed_writes: Vec::new(),

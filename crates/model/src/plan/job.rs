@@ -8,6 +8,7 @@ mod errors;
 mod files;
 mod latency;
 mod logs;
+mod net;
 mod pace;
 mod path_plan;
 mod peer;
@@ -32,6 +33,7 @@ pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
 pub use latency::LatencyPlan;
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
+pub use net::{NetPlan, NetProtocol};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
@@ -70,6 +72,11 @@ impl Plan {
                 return Some(format!(
                     "job '{name}': ioengine={engine} can be measured once: a second pass over its files finds them made or removed; \
                      measure it by iotoll run"
+                ));
+            }
+            if job.engine == EngineKind::Net {
+                return Some(format!(
+                    "job '{name}': ioengine=net has another end, which does not take turns; measure it by iotoll run"
                 ));
             }
             if job.calls.offloaded {
@@ -235,6 +242,9 @@ pub struct JobPlan {
     /// How engine `cpuio` uses a CPU.
     #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
     pub cpu: CpuPlan,
+    /// What engine `net` sends to or receives from.
+    #[serde(default, skip_serializing_if = "NetPlan::is_default")]
+    pub net: NetPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
     pub mem_copy: PathCopy,
@@ -326,6 +336,7 @@ impl Default for JobPlan {
             spin_cycles: 0,
             work_steps: 0,
             cpu: CpuPlan::default(),
+            net: NetPlan::default(),
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
             rr_peer: None,

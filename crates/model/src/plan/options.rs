@@ -302,7 +302,7 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
     let near = match text {
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
-        "net" | "netsplice" => "; rr comes nearest",
+        "netsplice" => "; net comes nearest",
         _ => "",
     };
     let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));

@@ -223,9 +223,11 @@ impl<'a> Reader<'a> {
         if self.errors.is_empty() && self.plan.phases.is_empty() && !self.settings.without_jobs {
             self.errors.extend(self.no_job);
         }
+        let mut plan = self.plan;
+        plan.phases.iter_mut().for_each(check::begin_together);
         match Refused::of(self.errors) {
             Some(refused) => Err(refused),
-            None => Ok(self.plan),
+            None => Ok(plan),
         }
     }
 

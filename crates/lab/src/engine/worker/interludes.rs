@@ -101,10 +101,10 @@ impl Worker {
         self.files.as_ref().is_some_and(|files| !files.syncs_on_close())
     }
 
-    /// A full device ends a job that is to fill it.
+    /// A full device ends a job that is to fill it, and the other end of a stream may end a job.
     #[cold]
     pub(super) fn filled(&self, error: Error) -> Result<()> {
-        if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
+        if self.stream_ended || self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
     }
 
     /// A read or trim of a backlog: its file is open, because it was written there.

@@ -108,6 +108,11 @@ impl Worker {
         }
     }
 
+    /// The job ends well when an I/O moves nothing: the other end of its stream is done.
+    pub(in super::super) fn ends_with_its_stream(&mut self) {
+        self.ends_with_stream = true;
+    }
+
     #[cold]
     pub(super) fn too_slow(&self, why: String) -> Error {
         Error::job(&self.job, "keeping its rate", io::Error::other(why))
@@ -126,6 +131,7 @@ impl Worker {
             self.ledger.count(request.kind, 0, 0, latency);
             return Ok(0);
         }
+        self.stream_ended = result == 0 && self.ends_with_stream;
         if let Some(feed) = &mut self.feed {
             feed.failed(result);
             return Ok(0);

@@ -19,6 +19,8 @@ pub enum EngineKind {
     Cpuio,
     /// Exchanges requests and responses with an echo server.
     Rr,
+    /// Sends to a socket or receives from it.
+    Net,
     /// pread, pwrite.
     Psync,
     /// lseek, read, write.
@@ -75,7 +77,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 25] = [
+pub static ENGINES: [Engine; 26] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -117,6 +119,13 @@ pub static ENGINES: [Engine; 25] = [
         about: "Exchanges requests and responses with an echo server",
         medium: Medium::Nothing,
         queue: Queue::Deep,
+    },
+    Engine {
+        kind: EngineKind::Net,
+        name: "net",
+        about: "Sends blocks to a socket, or receives them; the other end is another job, or fio",
+        medium: Medium::Nothing,
+        queue: Queue::One,
     },
     Engine {
         kind: EngineKind::Psync,

@@ -31,21 +31,8 @@ pub(super) static REFUSED: &[Refused] = &[
     },
     Refused {
         effect: Effect::Work,
-        why: "an option of engines net and rdma; ioengine=rr exchanges requests with an echo server, and iotoll blast sends packets",
-        names: &[
-            "bindname",
-            "hostname",
-            "interface",
-            "listen",
-            "mss",
-            "nodelay",
-            "pingpong",
-            "port",
-            "protocol",
-            "ttl",
-            "verb",
-            "window_size",
-        ],
+        why: "an option of engine rdma; ioengine=net sends over other networks",
+        names: &["bindname", "verb"],
     },
     Refused {
         effect: Effect::Work,

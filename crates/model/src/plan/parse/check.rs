@@ -6,6 +6,7 @@
 mod files;
 mod latency;
 mod names;
+mod net;
 mod offloaded;
 mod replayed;
 mod requests;
@@ -19,6 +20,7 @@ use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
+pub(super) use net::begin_together;
 
 /// What `direct=1` with `buffered=1`, or `direct=0` with `buffered=0`, in one section mean.
 pub(super) fn cache_words(draft: &Draft) -> Option<String> {
@@ -36,8 +38,10 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(endless(&mut draft.job));
     warnings.extend(names::one_request_each(&mut draft));
     burns_in_chunks(&mut draft.job);
+    net::host_of_file(&mut draft.job);
     let complaint = zones::in_bytes(&mut draft)
         .or_else(|| server(&draft))
+        .or_else(|| net::complaint(&draft))
         .or_else(|| only_writes(&draft.job))
         .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
