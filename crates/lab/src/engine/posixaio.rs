@@ -28,7 +28,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let aio = PosixAio::new(open_files(setup)?, noisy_slots(plan, depth)?, depth).map_err(failed)?;
     let share = Share::join().map_err(failed)?;
     let trimmed = Vec::with_capacity(depth as usize);
-    let mut engine = Posixaio { aio, trims: Trims::of(setup), trimmed, share };
+    let mut engine = Posixaio { aio, trims: Trims::of(setup)?, trimmed, share };
     Ok(Box::new(move |worker| {
         worker.helped_by_library(&engine.share);
         worker.run_queued(&mut engine)
