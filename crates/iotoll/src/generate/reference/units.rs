@@ -95,7 +95,9 @@ const PARTS: [(&str, &str); 63] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 57] = [
+const KEYS: [(&str, &str, &str); 59] = [
+    ("DeviceZones", "reset_frequency", "fraction"),
+    ("DeviceZones", "reset_threshold", "fraction"),
     ("RequestPlan", "skip", "bytes"),
     ("Shape", "parameter", "its distribution's"),
     ("Shape", "center", "fraction"),
