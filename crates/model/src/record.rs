@@ -4,23 +4,25 @@
 //! can be repeated. The exception is [`TaskTimes`], a difference between two scans, because two scans of all tasks
 //! would make up most of a record. A record is saved before it is studied.
 
+mod job;
+
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
-use crate::histogram::Histogram;
-use crate::injected::Injected;
 pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::service::Service;
-use crate::plan::{Phase, Plan, Priority};
+use crate::plan::{Phase, Plan};
 use crate::probe;
 use crate::profile::Profile;
 use crate::reading::Reading;
 use crate::storage::Storage;
-use crate::thread_usage::ThreadUsage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
+pub use job::{
+    DepthSearched, Direction, JobRecord, Latency, Lost, PriorityRecord, StageLatencies, StampError, Verified,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -382,222 +384,4 @@ pub enum Exit {
 
 fn is_first(group: &u32) -> bool {
     *group == 0
-}
-
-/// The results of one job.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct JobRecord {
-    /// The job's name.
-    pub name: String,
-    /// Index of the copy (`numjobs`), from 0.
-    pub copy: u32,
-    /// Jobs of one group ran at the same time, groups one after the other.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub group: u32,
-    /// Whether the copies are reported as one job.
-    pub group_reporting: bool,
-    /// The I/O engine.
-    pub engine: String,
-    /// Reads.
-    pub read: Direction,
-    /// Writes.
-    pub write: Direction,
-    /// Trims.
-    pub trim: Direction,
-    /// I/Os whose direction the program does not report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mixed: Option<Box<Direction>>,
-    /// Flushes of a device's write cache, which are no I/Os; `None` if they are not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flushes: Option<u64>,
-    /// Packets that were sent and did not arrive, as the program reports them; `None` if no packet was lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Lost>,
-    /// Its counts leave out I/O that the machine paid for, so that no cost can be divided by them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub uncounted: bool,
-    /// fsync and fdatasync calls.
-    pub syncs: u64,
-    /// Blocks that were checked; `None` if the job does not verify.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verified: Option<Verified>,
-    /// Zones that were reset before a write, or when a pass began; `None` if the job has no zones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zone_resets: Option<u64>,
-    /// I/Os that failed.
-    pub errors: u64,
-    /// The first error, in words.
-    pub error: Option<String>,
-    /// Time from the first submission that counts to the last completion.
-    pub wall_nanos: Nanos,
-    /// CPU time of the job's thread.
-    pub thread_nanos: Option<Nanos>,
-    /// What the kernel counts for the job's thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<ThreadUsage>,
-    /// System calls that submit, wait for, or do I/O.
-    pub syscalls: Option<u64>,
-    /// Error of timestamps; only if a batch of I/Os shares them.
-    pub stamp_error: Option<StampError>,
-    /// The stages of latency, if the engine measures them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stages: Option<Box<StageLatencies>>,
-    /// Busy work added to each I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub injected_ns: Option<Injected>,
-    /// Latencies by priority, if requests have priorities of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_priority: Vec<PriorityRecord>,
-    /// Where the search for a queue depth ended, if the job made one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub depth_searched: Option<DepthSearched>,
-    /// Percentiles to report, in percent.
-    pub percentiles: Vec<f64>,
-}
-
-/// The reads or the writes of a job that had one priority.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PriorityRecord {
-    /// Whether they are writes.
-    pub writes: bool,
-    /// The priority.
-    pub priority: Priority,
-    /// Latency from submission to completion, in ticks.
-    pub latency: Histogram,
-}
-
-/// Where a search for a queue depth ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DepthSearched {
-    /// The depth.
-    pub depth: u32,
-    /// Whether the search was over.
-    pub found: bool,
-    /// I/Os of the last window at this depth.
-    pub ios: u64,
-    /// Of those, the ones that took longer than the target.
-    pub late: u64,
-}
-
-/// Blocks that were read and compared with what was written. Those that a job reads back when it has written everything are neither
-/// in its I/Os nor in its cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Verified {
-    /// Blocks.
-    pub ios: u64,
-    /// Their bytes.
-    pub bytes: Bytes,
-    /// Blocks that are not as they were written.
-    pub wrong: u64,
-}
-
-impl Verified {
-    /// Both together.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            ios: self.ios.saturating_add(other.ios),
-            bytes: Bytes(self.bytes.0.saturating_add(other.bytes.0)),
-            wrong: self.wrong.saturating_add(other.wrong),
-        }
-    }
-}
-
-impl JobRecord {
-    /// I/Os of all directions that a cost can be divided by; 0 if the counts leave out some. Saturates, because the numbers in a file may
-    /// be arbitrary.
-    pub fn ios(&self) -> u64 {
-        if self.uncounted { 0 } else { self.reported_ios() }
-    }
-
-    /// Bytes of all directions; 0 likewise.
-    pub fn bytes(&self) -> Bytes {
-        if self.uncounted { Bytes(0) } else { self.reported_bytes() }
-    }
-
-    /// I/Os of all directions, also if they are not all that the machine paid for.
-    pub fn reported_ios(&self) -> u64 {
-        self.directions().map(|direction| direction.ios).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes of all directions likewise.
-    pub fn reported_bytes(&self) -> Bytes {
-        self.directions().map(|direction| direction.bytes).sum()
-    }
-
-    /// Reads, writes and trims, and the I/Os that may be either.
-    pub fn directions(&self) -> impl Iterator<Item = &Direction> {
-        [&self.read, &self.write, &self.trim].into_iter().chain(self.mixed.as_deref())
-    }
-}
-
-/// Packets that were sent and did not arrive; `None` if the program cannot know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
-    /// Of those that were sent to this side. They are not among its reads.
-    pub read: Option<u64>,
-    /// Of those that this side sent. They are among its writes.
-    pub write: Option<u64>,
-}
-
-impl Lost {
-    /// No packet was lost.
-    pub const NONE: Self = Self { read: Some(0), write: Some(0) };
-}
-
-/// The stages of each I/O to a remote server, in ticks of the record's clock. They sum to its latency.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct StageLatencies {
-    /// From the issue of the I/O until its first byte is passed to the kernel.
-    pub backlog_wait: Histogram,
-    /// From then until the kernel has all of it, if the engine measures that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sending: Option<Histogram>,
-    /// From then until the client has parsed the reply.
-    pub round_trip: Histogram,
-    /// From then until the job sees the completion.
-    pub delivery: Histogram,
-}
-
-/// How far the timestamps of a batch are from the events that they stand for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StampError {
-    /// Mean over I/Os.
-    pub mean_nanos: f64,
-    /// Largest.
-    pub max_nanos: Nanos,
-}
-
-/// The results of one direction.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Direction {
-    /// I/Os completed.
-    pub ios: u64,
-    /// Bytes completed.
-    pub bytes: Bytes,
-    /// Number of short I/Os, which moved fewer bytes than requested.
-    pub short: u64,
-    /// Latency from submission to completion.
-    pub latency: Latency,
-}
-
-/// Recorded latencies.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Latency {
-    /// Not recorded.
-    #[default]
-    None,
-    /// Of iotoll's own engines, in TSC ticks.
-    Ticks(Histogram),
-    /// As reported by a foreign program.
-    Reported {
-        /// Mean.
-        mean_nanos: f64,
-        /// Largest.
-        max_nanos: Nanos,
-        /// Pairs of percent and value.
-        percentiles: Vec<(f64, Nanos)>,
-    },
 }

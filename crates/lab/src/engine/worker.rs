@@ -4,6 +4,7 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+mod injection;
 mod interludes;
 mod limited;
 mod offloaded;
@@ -25,7 +26,6 @@ use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::ThreadUsage;
-use model::injected::Injected;
 use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan, Medium};
 use model::unit::{Hertz, Nanos};
 use offloaded::Helpers;
@@ -236,23 +236,6 @@ impl Worker {
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
     pub fn at_start(&mut self, action: impl FnOnce(&[(u32, ThreadClock)]) + Send + 'static) {
         self.at_start = Some(Box::new(action));
-    }
-
-    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
-    /// milliseconds.
-    pub fn calibrate(&mut self) {
-        if let (Some(burner), None) = (self.inject, self.burnt_ticks) {
-            let calibrated = Burner::calibrated(burner.asked_ticks());
-            (self.inject, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
-        }
-    }
-
-    /// The busy work added to each I/O; `None` if it is added once in a time.
-    pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
-        if self.inject_every > 0 {
-            return None;
-        }
-        Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
     }
 
     /// Waits for `startdelay`, then starts the clocks of ramp and runtime.
@@ -525,27 +508,6 @@ impl Worker {
         }
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
-    }
-
-    #[inline(always)]
-    fn inject(&mut self) {
-        if let Some(burner) = self.inject
-            && (self.inject_every == 0 || self.inject_is_due())
-        {
-            burner.burn();
-        }
-    }
-
-    /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
-    /// however late each is.
-    fn inject_is_due(&mut self) -> bool {
-        let now = ticks();
-        let due = now >= self.inject_due;
-        if due {
-            let missed = now.saturating_sub(self.inject_due) / self.inject_every.max(1);
-            self.inject_due = self.inject_due.saturating_add((missed + 1).saturating_mul(self.inject_every));
-        }
-        due
     }
 
     /// Whether the next request can be issued at once: the common case, which uses [`draw`](Self::draw). It is separate

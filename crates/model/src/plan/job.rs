@@ -1,5 +1,6 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
+mod access;
 mod calls;
 mod content;
 mod cpu;
@@ -25,6 +26,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
+pub use access::{Access, Order, PATTERNS};
 pub use calls::{CallPlan, StatCall};
 pub use content::{Content, DedupeMode, LONGEST_PATTERN, Pattern, PatternPiece};
 pub use cpu::CpuPlan;
@@ -382,61 +384,6 @@ impl JobPlan {
         PATTERNS.iter().find(same).map_or("", |(word, _, _)| word)
     }
 }
-
-/// Which directions a job uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Access {
-    /// Reads only.
-    Read,
-    /// Writes only.
-    Write,
-    /// Trims (discards) only.
-    Trim,
-    /// Reads and writes; `read_percent` of the I/Os are reads.
-    ReadWrite,
-    /// Each block is trimmed, then written.
-    TrimWrite,
-}
-
-impl Access {
-    /// Whether it changes the files.
-    pub fn changes(self) -> bool {
-        self != Self::Read
-    }
-
-    /// Whether it writes data.
-    pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::ReadWrite | Self::TrimWrite)
-    }
-}
-
-/// The order in which blocks are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Order {
-    /// In ascending order.
-    Sequential,
-    /// In random order. Each block is used once before any is used again, unless `no_random_map` is set.
-    Random,
-}
-
-/// The values of `rw=`. Of two with the same meaning, the first is shown.
-pub const PATTERNS: [(&str, Access, Order); 11] = [
-    ("read", Access::Read, Order::Sequential),
-    ("write", Access::Write, Order::Sequential),
-    ("trim", Access::Trim, Order::Sequential),
-    ("randread", Access::Read, Order::Random),
-    ("randwrite", Access::Write, Order::Random),
-    ("randtrim", Access::Trim, Order::Random),
-    ("rw", Access::ReadWrite, Order::Sequential),
-    ("readwrite", Access::ReadWrite, Order::Sequential),
-    ("randrw", Access::ReadWrite, Order::Random),
-    ("trimwrite", Access::TrimWrite, Order::Sequential),
-    ("randtrimwrite", Access::TrimWrite, Order::Random),
-];
 
 /// `bs=R,W,T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
