@@ -132,11 +132,20 @@ pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(E
     Ok(prepared.guests.len())
 }
 
+/// What guests are.
+const GUEST_ARCHITECTURE: &str = "x86_64";
+
 /// The version of the emulator: "QEMU 7.2.22".
 ///
 /// # Errors
 /// When there is none, or guests do not run in it.
 pub fn emulator(care: &Care) -> Result<String> {
+    let host = std::env::consts::ARCH;
+    if host != GUEST_ARCHITECTURE {
+        return Err(Error::Refused(format!(
+            "guests need an {GUEST_ARCHITECTURE} host, because they run this very program; this one is for {host}; use another machine, or a virtual one"
+        )));
+    }
     let mut command = Command::new(QEMU);
     command.arg("--version");
     let mend = "install it (Debian: apt install qemu-system-x86)";

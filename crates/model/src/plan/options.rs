@@ -300,9 +300,11 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
         return value::choice(text);
     }
     let near = match text {
+        "exec" => "; iotoll cost -- COMMAND measures a program",
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
         "netsplice" => "; net comes nearest",
+        "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
         _ => "",
     };
     let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));
