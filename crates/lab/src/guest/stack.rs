@@ -278,6 +278,13 @@ const NVME_COMMANDS: Counter =
 const TARGET_IOS: Counter =
     Counter { name: "target_block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo };
 
+/// Of the stacks with null_blk.
+const NULL_BLK_PROOF: &[Counter] = &[
+    Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
+    Counter { name: "block_writes", source: Source::Block("nullb0", WRITES), expected: Expected::Any },
+    Counter { name: "block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo },
+];
+
 pub static STACKS: [Stack; 12] = [
     Stack {
         name: "tmpfs",
@@ -332,15 +339,7 @@ pub static STACKS: [Stack; 12] = [
         modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1")],
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
         target: Target::Device("/dev/nullb0"),
-        proof: &[&[
-            Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
-            Counter { name: "block_writes", source: Source::Block("nullb0", WRITES), expected: Expected::Any },
-            Counter {
-                name: "block_ios",
-                source: Source::Block("nullb0", usize::MAX),
-                expected: Expected::EachDirectIo,
-            },
-        ]],
+        proof: &[NULL_BLK_PROOF],
         ..Stack::PLAIN
     },
     Stack {
@@ -349,15 +348,7 @@ pub static STACKS: [Stack; 12] = [
         modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1 zoned=1 zone_size=16 zone_max_open=8")],
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
         target: Target::Device("/dev/nullb0"),
-        proof: &[&[
-            Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
-            Counter { name: "block_writes", source: Source::Block("nullb0", WRITES), expected: Expected::Any },
-            Counter {
-                name: "block_ios",
-                source: Source::Block("nullb0", usize::MAX),
-                expected: Expected::EachDirectIo,
-            },
-        ]],
+        proof: &[NULL_BLK_PROOF],
         ..Stack::PLAIN
     },
     Stack {
