@@ -53,7 +53,7 @@ pub(crate) struct IoLog {
     windows: Option<Windows>,
     bins: Option<Bins>,
     trace: Option<Trace>,
-    /// Who judges latencies, if the job looks for a queue depth.
+    /// Counts late I/Os, if the job looks for a queue depth.
     pub judge: Option<Judge>,
     /// The first I/O that found no room, if any; nothing is logged from then on.
     full: Option<u64>,

@@ -156,7 +156,7 @@ impl Net {
         }
         loop {
             let (Some(socket), Some(bytes)) = (&self.socket, self.buffer.get(..length)) else { return -9 };
-            // Who has sent nothing yet gets nothing back.
+            // A peer is known once it has sent a block: before that there is nowhere to send one back.
             let Some(to) = &self.to else { return moved(length) };
             self.calls += 1;
             match sendto(socket, bytes, SendFlags::NOSIGNAL, to) {

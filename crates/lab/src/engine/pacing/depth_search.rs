@@ -71,7 +71,7 @@ impl DepthSearch {
         })
     }
 
-    /// Who counts late I/Os for it.
+    /// Counts late I/Os for the search.
     pub fn judge(&self) -> Judge {
         self.judge.clone()
     }

@@ -7,14 +7,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Who has to write zones in order.
+/// Whether programs must write the zones of a device in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
     /// There are none.
     None,
-    /// The device likes it.
+    /// They may; the device takes other writes too.
     Aware,
-    /// The device demands it.
+    /// They must; the device refuses other writes.
     Managed,
 }
 
