@@ -232,7 +232,7 @@ fn blocks_are_sent_by_the_calls_of_fio() {
             let folder = Folder::new();
             folder.write("job.fio", pair(protocol, &folder, "rate_iops=1000") + "startdelay=1\n");
             let mut strace = Command::new("strace");
-            strace.args(["-f", "-o", "trace", "-s", "4", "-e", "trace=sendto"]).args(command);
+            strace.args(["-f", "--seccomp-bpf", "-o", "trace", "-s", "4", "-e", "trace=sendto"]).args(command);
             strace.current_dir(folder.path(".")).env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::null());
             let ended = strace.output().unwrap();
             let said = [ended.stdout, ended.stderr].concat();

@@ -3,7 +3,7 @@
 
 use super::cache::{Cache, Part};
 use super::cpio::{Content, Initramfs};
-use super::kept::{self, Note};
+use super::kept::{self, InUse, Note};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};
 use super::modules;
@@ -15,6 +15,7 @@ use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Where modules are in a guest.
@@ -26,6 +27,8 @@ pub(super) struct Image {
     pub kernel: PathBuf,
     /// The first file system.
     pub initramfs: PathBuf,
+    /// Keeps it in the cache.
+    _in_use: Arc<InUse>,
     /// Hash of all that determines it.
     hash: String,
     release: String,
@@ -51,20 +54,40 @@ pub(super) fn make(
     let recipe = recipe(kernel, stack, emulator, &placed)?;
     let hash = format!("{:032x}", xxh3_128(recipe.as_bytes()));
     let short = hash.get(..16).unwrap_or(&hash).to_owned();
-    let name = format!("{short}.cpio");
-    let mut initramfs = cache.entry(Part::Guests, &name);
-    if !Note::read(cache, &short).is_some_and(|note| note.describes(&initramfs)) {
-        let mut note = Note { kernel: kernel.release.clone(), stack: stack.name.to_owned(), ..Note::default() };
-        initramfs = cache.replace(Part::Guests, &name, |path| {
-            observe(format!("making the guest of {} with {}", stack.name, kernel.release));
-            let files = compose(kernel, stack, &placed)?;
-            note.hash = Some(files.hash()?);
-            files.write(path)
-        })?;
-        note.write(cache, &short)?;
-    }
+    let (initramfs, in_use) = kept_initramfs(cache, &short, |path| {
+        observe(format!("making the guest of {} with {}", stack.name, kernel.release));
+        let files = compose(kernel, stack, &placed)?;
+        let hash = Some(files.hash()?);
+        files.write(path)?;
+        Ok(Note { kernel: kernel.release.clone(), stack: stack.name.to_owned(), hash, ..Note::default() })
+    })?;
     kept::touch(&initramfs);
-    Ok(Image { kernel: kernel.image.clone(), initramfs, hash, release: kernel.release.clone(), stack })
+    let _in_use = Arc::new(in_use);
+    Ok(Image { kernel: kernel.image.clone(), initramfs, _in_use, hash, release: kernel.release.clone(), stack })
+}
+
+/// The first file system of this name, which `write` writes and describes unless the cache has it undamaged. It stays in the cache
+/// while it is in use.
+fn kept_initramfs(cache: &Cache, stem: &str, mut write: impl FnMut(&Path) -> Result<Note>) -> Result<(PathBuf, InUse)> {
+    let name = format!("{stem}.cpio");
+    let path = cache.entry(Part::Guests, &name);
+    // Another process that makes room in the cache may remove a file that was just made, before this one holds it.
+    for _ in 0..3 {
+        let undamaged = |_: &InUse| Note::read(cache, stem).is_some_and(|note| note.describes(&path));
+        if let Some(in_use) = InUse::hold(&path).filter(undamaged) {
+            return Ok((path, in_use));
+        }
+        let mut note = Note::default();
+        cache.replace(Part::Guests, &name, |path| {
+            note = write(path)?;
+            Ok(())
+        })?;
+        note.write(cache, stem)?;
+    }
+    Err(Error::Failed(format!(
+        "{}: another process removes it from the cache of guests each time it is made; raise --cache-limit",
+        path.display()
+    )))
 }
 
 /// Everything that the guest is made from, as text: the same text, the same guest.

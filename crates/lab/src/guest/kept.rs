@@ -3,9 +3,11 @@
 
 use super::cache::{Cache, Part};
 use crate::error::{Error, Result};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::xxh3_128;
@@ -60,6 +62,31 @@ impl Note {
     }
 }
 
+/// A file of the cache that this process uses: no iotoll removes it to make room while this exists.
+#[derive(Debug)]
+pub(super) struct InUse {
+    /// Its lock ends with it, also if iotoll is killed.
+    _locked: File,
+}
+
+impl InUse {
+    /// `None` if the file is absent, or was removed meanwhile.
+    pub(super) fn hold(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        // A file system without locks is no reason to refuse: the file is only unprotected there.
+        let _ = flock(&file, FlockOperation::LockShared);
+        let (held, named) = (file.metadata().ok()?, fs::metadata(path).ok()?);
+        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self { _locked: file })
+    }
+
+    /// Whether a process uses the file.
+    fn any(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)
+        })
+    }
+}
+
 /// Notes that a file is used now.
 pub(super) fn touch(path: &Path) {
     if let Ok(file) = File::options().write(true).open(path) {
@@ -93,7 +120,7 @@ pub fn guests(cache: &Cache) -> Vec<Kept> {
 }
 
 /// Removes the guests that were not used for the longest time, until all are no larger than `limit`; those that are
-/// `needed` stay. Returns the size of what is left.
+/// `needed` stay, and those that another process uses. Returns the size of what is left.
 pub(super) fn trim(cache: &Cache, limit: u64, needed: &BTreeSet<String>) -> u64 {
     let guests = guests(cache);
     let mut bytes: u64 = guests.iter().map(|kept| kept.bytes).sum();
@@ -101,8 +128,9 @@ pub(super) fn trim(cache: &Cache, limit: u64, needed: &BTreeSet<String>) -> u64 
         if bytes <= limit {
             break;
         }
-        remove(cache, kept);
-        bytes = bytes.saturating_sub(kept.bytes);
+        if remove(cache, kept) {
+            bytes = bytes.saturating_sub(kept.bytes);
+        }
     }
     bytes
 }
@@ -126,19 +154,24 @@ pub fn remove_superseded(cache: &Cache) -> u64 {
     let kernels = cache.names(Part::Kernels);
     for kept in guests(cache) {
         let Some(note) = &kept.note else { continue };
-        if super::kernel::is_superseded_release(&note.kernel, &kernels) {
-            remove(cache, &kept);
+        if super::kernel::is_superseded_release(&note.kernel, &kernels) && remove(cache, &kept) {
             bytes += kept.bytes;
         }
     }
     bytes
 }
 
-fn remove(cache: &Cache, kept: &Kept) {
-    // The note last: without it nobody knows what the others are.
-    for ending in ["state", "symbols", "cpio", "json"] {
-        let _ = fs::remove_file(cache.entry(Part::Guests, &format!("{}.{ending}", kept.stem)));
+/// Removes the files of a guest, unless a process uses them. Returns whether it did.
+fn remove(cache: &Cache, kept: &Kept) -> bool {
+    let file = |ending: &str| cache.entry(Part::Guests, &format!("{}.{ending}", kept.stem));
+    if InUse::any(&file("cpio")) {
+        return false;
     }
+    // The note last: it tells what the others are.
+    for ending in ["state", "symbols", "cpio", "json"] {
+        let _ = fs::remove_file(file(ending));
+    }
+    true
 }
 
 #[cfg(test)]
@@ -168,6 +201,21 @@ mod tests {
         assert!(!file("new.cpio").exists() && file("old.state").exists());
         assert_eq!(trim(&cache, 0, &needed), 100);
         assert!(file("needed.state").exists() && file("plugin-1.so").exists());
+    }
+
+    #[test]
+    fn a_file_in_use_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let file = cache.entry(Part::Guests, "a.cpio");
+        fs::write(&file, [0; 100]).unwrap();
+        let held = [InUse::hold(&file).unwrap(), InUse::hold(&file).unwrap()];
+        assert_eq!(trim(&cache, 0, &BTreeSet::new()), 100);
+        assert!(file.exists());
+        drop(held);
+        assert_eq!(trim(&cache, 0, &BTreeSet::new()), 0);
+        assert!(!file.exists());
+        assert!(InUse::hold(&file).is_none());
     }
 
     #[test]
