@@ -39,6 +39,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if arguments.readonly {
         refuse_writes(&plan)?;
     }
+    if let Some(folder) = arguments.fio.aux_path.as_deref().filter(|folder| !folder.is_dir()) {
+        return Err(BadInput(format!("--aux-path {}: no such folder; make it with mkdir", folder.display())).into());
+    }
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
@@ -71,6 +74,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         around,
         services: services.settings(&guardian),
         saver: saving.saver(),
+        state_folder: arguments.fio.aux_path.clone().unwrap_or_default(),
         ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
     };
     let created = Arc::new(Created::guarded(guardian));

@@ -106,7 +106,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     }
     let (warnings, written) = io_log::files::write(plan, &logs);
     sheet.record.warnings.extend(warnings);
-    if let Err(error) = written.and(verify_state::save(plan, &states)) {
+    if let Err(error) = written.and(verify_state::save(plan, &session.settings.state_folder, &states)) {
         sheet.note_outcome(outcome_of(&error));
     }
     Ok(sheet.close())
@@ -217,7 +217,7 @@ fn lay_out<'a>(
     }
     for (number, copy) in phases.iter_mut().flat_map(|(_, copies): &mut (_, Vec<JobCopy>)| copies).enumerate() {
         if copy.plan.verify.resumes {
-            copy.resume = Some(Arc::new(VerifyState::load(copy, number)?));
+            copy.resume = Some(Arc::new(VerifyState::load(copy, &session.settings.state_folder, number)?));
         }
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {

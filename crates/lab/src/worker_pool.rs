@@ -20,6 +20,7 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::verify_state::VerifyState;
+use model::ThreadUsage;
 use model::plan::{BlockSizes, Ends, EngineKind, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, Lost, PriorityRecord, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
@@ -229,13 +230,16 @@ impl WorkerPool {
                 }
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None, resume: None };
-            let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
-            let ended = worker.all_nanos();
-            let usage_end = thread_usage::own();
-            let failed = outcome.as_ref().err().map(ToString::to_string);
-            let goes_on = matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_)));
-            worker.leave();
-            let _ = tell.send(News::Ended(job, outcome));
+            let mut end = None;
+            let opened = with_engine(&copy, clock, |engine| {
+                let outcome = engine(&mut worker);
+                // What it takes to close the engine (30 ms for the kernel's AIO) is no part of the phase.
+                end = Some(End::tell(&mut worker, outcome, job, &tell));
+                Ok(())
+            });
+            // It was not opened, or panicked.
+            let End { ended, usage_end, failed, goes_on } =
+                end.unwrap_or_else(|| End::tell(&mut worker, opened, job, &tell));
             release.pass();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
@@ -372,6 +376,31 @@ impl WorkerPool {
         self.stop();
         self.begin.open();
         self.release.open();
+    }
+}
+
+/// How a worker ended its work.
+struct End {
+    /// CPU time of its threads until then.
+    ended: Nanos,
+    usage_end: Option<ThreadUsage>,
+    failed: Option<String>,
+    /// Whether it did all of its work.
+    goes_on: bool,
+}
+
+impl End {
+    /// Tells the pool that a worker is done.
+    fn tell(worker: &mut Worker, outcome: Result<()>, job: usize, tell: &Sender<News>) -> Self {
+        let end = Self {
+            ended: worker.all_nanos(),
+            usage_end: thread_usage::own(),
+            failed: outcome.as_ref().err().map(ToString::to_string),
+            goes_on: matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_))),
+        };
+        worker.leave();
+        let _ = tell.send(News::Ended(job, outcome));
+        end
     }
 }
 

@@ -174,7 +174,8 @@ pub struct PhaseFinding {
     pub cycles_low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub cycles_high: Option<f64>,
-    /// I/Os per second of `wall_seconds`, which contain the time in which a foreign command waits.
+    /// I/Os per second of `wall_seconds`, which contain the time in which a foreign command waits. The I/Os that jobs count before
+    /// the last of them has ramped are in `ios`, and not in this rate.
     pub iops: Option<f64>,
     /// Bytes per second likewise.
     pub bytes_per_second: Option<f64>,

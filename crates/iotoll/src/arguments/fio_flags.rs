@@ -40,9 +40,10 @@ pub struct FioFlags {
     /// Without effect: iotoll has no table of jobs of a given size
     #[arg(long, value_name = "N")]
     max_jobs: Option<String>,
-    /// Without effect: iotoll writes no files of the state of a verification or a trigger
+    /// Save and load the states of verifications (verify_state_save, verify_state_load) in this
+    /// folder [default: the working folder]
     #[arg(long, value_name = "FOLDER")]
-    aux_path: Option<String>,
+    pub aux_path: Option<PathBuf>,
     /// Without effect: what fio warns about in a job, iotoll refuses or says in a caveat
     #[arg(long)]
     warnings_fatal: bool,
@@ -166,7 +167,7 @@ mod tests {
             ("--output-format json,json+,terse", &["terse", "fio-json+"]),
             ("--minimal --terse-version=3", &["terse"]),
             ("--append-terse", &["mail", "terse"]),
-            ("--eta=never --eta-interval 1s --alloc-size=9 --aux-path=/tmp --max-jobs=3 --warnings-fatal", &["mail"]),
+            ("--eta=never --eta-interval 1s --alloc-size=9 --max-jobs=3 --warnings-fatal", &["mail"]),
         ] {
             assert_eq!(formats(line).unwrap(), expected, "{line}");
         }

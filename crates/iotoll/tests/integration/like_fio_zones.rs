@@ -59,7 +59,13 @@ const CASES: &[Case] = &[
         Fio,
     ),
     ("[a]\nrw=read\nread_beyond_wp=1\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], Fio),
+    ("[a]\nrw=read\nbs=8k\nsize=44k\nread_beyond_wp=1\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=randread\nread_beyond_wp=1\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], FioInAnyOrder),
+    (
+        "[a]\nrw=randread\nbs=8k\nsize=44k\nread_beyond_wp=1\nzonemode=zbd\nzonesize=16k\nfilename=x",
+        &[("x", 64)],
+        FioInAnyOrder,
+    ),
     ("[a]\nrw=randread\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=randrw\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], InZones(16)),
     ("[a]\nrw=write\nverify=crc32c\nzonemode=zbd\nzonesize=16k\nfilename=x", &[("x", 64)], Verifying),

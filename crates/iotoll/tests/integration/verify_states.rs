@@ -63,6 +63,33 @@ fn fio_and_iotoll_load_what_the_other_saved() {
     has_read(ours(&random, READ, "rw=randwrite\nverify_only\n"), 40);
 }
 
+/// The flag says where, for fio and for iotoll: the states in the working folder are of another amount.
+#[test]
+fn states_are_in_the_folder_of_the_flag() {
+    if !has("fio") {
+        return skip("states_are_in_the_folder_of_the_flag", "no fio here");
+    }
+    let folder = folder();
+    ours(&folder, WRITE, "rw=write\n").unwrap();
+    std::fs::create_dir(folder.path("aux")).unwrap();
+    let run = |job: &str| {
+        folder.write("job.fio", job);
+        folder.iotoll("run --no-save --background 200ms --format json --aux-path aux job.fio").run()
+    };
+    run(&format!("{WRITE}rw=write\nnumber_ios=7\n")).done();
+    assert!(folder.exists(&format!("aux/{STATE}")));
+    has_read(Ok(run(&format!("{READ}rw=read\n")).json()), 7);
+    has_read(ours(&folder, READ, "rw=read\n"), 40);
+    folder.write("fio.fio", format!("{READ}rw=read\n"));
+    let mut fio = Command::new("fio");
+    fio.args(["--aux-path=aux", "--output-format=json", "--output=fio.json", "fio.fio"]);
+    assert!(fio.current_dir(folder.path(".")).stdin(Stdio::null()).status().unwrap().success());
+    let found: Value = serde_json::from_slice(&folder.read("fio.json")).unwrap();
+    assert_eq!(whole(&found["jobs"][0]["read"]["total_ios"]), 7);
+    let missing = folder.iotoll("run --no-save --aux-path gone job.fio").run();
+    missing.refused(2, &["--aux-path gone: no such folder; make it with mkdir"]);
+}
+
 #[test]
 fn a_state_that_cannot_be_used_is_named() {
     let folder = folder();

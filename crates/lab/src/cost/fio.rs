@@ -6,7 +6,6 @@ use super::Printed;
 use super::lives::Life;
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
-use groups::Gap;
 use model::record::{Direction, IoInterval, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
@@ -84,14 +83,11 @@ fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, Strin
     }
     report.groups = groups::groups(&value, jobs, lives);
     let sequential = group_millis.len() > 1 && report.groups.len() != 1;
-    match groups::gap(&value, jobs, sequential) {
-        None => {}
-        Some(Gap::Time(why)) => report.unclear = Some(why.to_owned()),
+    report.unclear = groups::unclear(&value, jobs, sequential).map(str::to_owned);
+    report.uncounted = groups::uncounted(&value, jobs, sequential).map(str::to_owned);
+    if report.uncounted.is_some() {
         // A cost per counted I/O would be too high, because the I/O of the ramps is paid for but not counted.
-        Some(Gap::Count(why)) => {
-            report.io_unix_nanos = None;
-            report.uncounted = Some(why.to_owned());
-        }
+        report.io_unix_nanos = None;
     }
     // The lives of its processes also tell when it did I/O where its run times do not.
     report.io_interval = match report.groups.as_slice() {

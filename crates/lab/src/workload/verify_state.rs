@@ -18,7 +18,7 @@ use super::payload::digest_of_state;
 use super::request_source::{Request, RequestSource};
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, Plan};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const VERSION: u64 = 3;
 const HEADER: usize = 24;
@@ -35,9 +35,10 @@ pub struct VerifyState {
     pub recent: Vec<(u32, u64)>,
 }
 
-/// The file of a copy, by its number among those of the run, from 0. As in fio, a slash in the name becomes a dot.
-fn path(plan: &JobPlan, number: usize) -> PathBuf {
-    PathBuf::from(format!("local-{}-{number}-verify.state", plan.name.replace('/', ".")))
+/// The file of a copy in the folder of states, by its number among those of the run, from 0. As in fio, a slash in the name becomes a
+/// dot.
+fn path(folder: &Path, plan: &JobPlan, number: usize) -> PathBuf {
+    folder.join(format!("local-{}-{number}-verify.state", plan.name.replace('/', ".")))
 }
 
 impl VerifyState {
@@ -97,12 +98,12 @@ impl VerifyState {
         Ok(Self { writes: number(HEADER + 16, 8).unwrap_or(0), recent: recent.collect() })
     }
 
-    /// Loads the state of a copy, and makes sure that the copy reads in the order of the writes.
+    /// Loads the state of a copy from the folder of states, and makes sure that the copy reads in the order of the writes.
     ///
     /// # Errors
     /// When there is none, or it is another job's.
-    pub fn load(copy: &JobCopy, number: usize) -> Result<Self> {
-        let (plan, path) = (copy.plan, path(copy.plan, number));
+    pub fn load(copy: &JobCopy, folder: &Path, number: usize) -> Result<Self> {
+        let (plan, path) = (copy.plan, path(folder, copy.plan, number));
         let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::Refused(format!(
                 "job '{}': verify_state_load=1: {} does not exist; run the job that writes with verify_state_save=1",
@@ -129,7 +130,8 @@ impl VerifyState {
     /// Whether the last writes are where this source is after as many requests.
     fn is_order_of(&self, source: &mut RequestSource) -> bool {
         // In a queue, some may have overtaken others.
-        let window = 2 * self.recent.len() as u64;
+        let recent = self.recent.len() as u64;
+        let window = if recent > 1 { 2 * recent } else { recent };
         let mut found = vec![false; self.recent.len()];
         let mut drawn = 0;
         while drawn < self.writes {
@@ -151,16 +153,16 @@ impl VerifyState {
     }
 }
 
-/// Saves the states of copies, by their numbers from 1 among those of the run.
+/// Saves the states of copies in a folder, by their numbers from 1 among those of the run.
 ///
 /// # Errors
 /// The first file that cannot be written; the others are written.
-pub(crate) fn save(plan: &Plan, states: &[(usize, VerifyState)]) -> Result<()> {
+pub(crate) fn save(plan: &Plan, folder: &Path, states: &[(usize, VerifyState)]) -> Result<()> {
     let mut failure = None;
     for (number, job) in plan.copies() {
         let Some((_, state)) = states.iter().find(|(of, _)| *of == number) else { continue };
         let number = number.saturating_sub(1);
-        let path = path(job, number);
+        let path = path(folder, job, number);
         if let Err(error) = std::fs::write(&path, state.encode(job, number)) {
             let what = format!("job '{}': {}: saving the state: {error}", job.name, path.display());
             failure.get_or_insert(Error::Failed(what));
@@ -206,7 +208,7 @@ mod tests {
         plan.depth.in_flight = 2;
         let bytes = state().encode(&plan, 1);
         assert_eq!((bytes.len(), VerifyState::decode(&bytes)), (24 + 152 + 32, Ok(state())));
-        assert_eq!(path(&plan, 1), PathBuf::from("local-a.b-1-verify.state"));
+        assert_eq!(path(Path::new("f"), &plan, 1), PathBuf::from("f/local-a.b-1-verify.state"));
         for (at, says) in [(0, "version"), (8, "too early"), (41, "damaged"), (200, "damaged")] {
             let mut wrong = bytes.clone();
             wrong[at] ^= 1;

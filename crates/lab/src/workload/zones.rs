@@ -8,7 +8,7 @@ mod device;
 
 use crate::error::{Error, Result};
 use crate::workload::target::{Span, Target};
-use model::plan::{Access, JobPlan};
+use model::plan::{Access, JobPlan, Order};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -92,16 +92,16 @@ pub(crate) struct ZonedFile {
 /// What the jobs of this process know of files.
 static KNOWN: Mutex<Vec<Arc<ZonedFile>>> = Mutex::new(Vec::new());
 
-/// A job's part of a file in whole zones, as fio rounds it: a job that only reads may begin and end within one.
+/// A job's part of a file in whole zones, as fio rounds it: a job that only reads, in order, may begin and end within one.
 ///
 /// # Errors
 /// What the file or device cannot do, in one line.
 pub(crate) fn fit(plan: &JobPlan, path: &Path, span: &mut Span) -> Result<()> {
     let file = ZonedFile::look(plan, path)?;
-    span.beyond = 0;
-    if plan.access == Access::Read {
+    if plan.access == Access::Read && plan.order != Order::Random {
         return Ok(());
     }
+    span.beyond = 0;
     let state = file.state();
     let end = span.begin.saturating_add(span.length);
     let has_pointer = |zone: &&Zone| zone.sequential && zone.start < end && zone.start + file.size > span.begin;

@@ -33,6 +33,8 @@ const AWAKE: f64 = 0.97;
 /// Relative change of a canary above which there is a caveat. On a shared host, canaries move by a third without a
 /// visible effect on longer measurements.
 const CANARY_MOVED: f64 = 0.5;
+/// Part of the I/Os of jobs that may be outside the time of their phase's rate and cost without a caveat.
+const OUTSIDE: f64 = 0.05;
 /// Coefficient of variation of the rate of windows above which one mean does not describe them.
 const UNSTEADY: f64 = 0.25;
 
@@ -367,6 +369,9 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
         let message = format!("{jobs}: too short for an interval; run longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
+    if phase.exits.is_empty() {
+        found.extend(ios_outside(phase, &jobs));
+    }
     if let Some(CarryingUnit { number, of, part }) = phase.carried_by {
         let message = format!(
             "{jobs}: part {number} of {of} of the measurement has {:.0} % of the cycles: the mean depends on it, and there are too few \
@@ -400,6 +405,19 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
         );
         found.push(Warning::new(Code::UnsteadyLoad, message));
     }
+}
+
+/// Jobs count from the end of their own ramp; the phase has a rate and a cost from the end of the last one.
+fn ios_outside(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
+    let (ios, within) = (phase.ios? as f64, phase.iops? * phase.wall_seconds);
+    let outside = (ios - within) / ios;
+    let message = format!(
+        "{jobs}: {:.0} % of the I/Os that the jobs counted came before the last job had ramped (ramp_time, startdelay): rate and cost of the \
+         phase are of the {:.2} s after that; jobs behind a stonewall have each its own phase",
+        outside * 100.0,
+        phase.wall_seconds
+    );
+    (outside > OUTSIDE).then(|| Warning::new(Code::IosOutside, message))
 }
 
 /// Standard deviation ÷ mean; `None` for fewer than five values.

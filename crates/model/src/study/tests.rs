@@ -295,7 +295,9 @@ fn the_threads_cost_covers_the_same_time_as_the_machine_s() {
     let snapshots = &execution.stretch.snapshots;
     execution.io_interval = Some(IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos });
     execution.jobs[0].thread_nanos = Some(Nanos(20 * 60_000_000));
-    let phase = &study(&record(vec![quiet(10, NOTHING)], vec![execution])).phases[0];
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    assert!(has(&finding, Code::IosOutside), "{:?}", finding.warnings);
+    let phase = &finding.phases[0];
     let truth = 50_000.0 * CLOCK / 1e9;
     for found in [phase.cycles_per_io, phase.thread_cycles_per_io] {
         assert!((found.unwrap() / truth - 1.0).abs() < 1e-6, "{found:?}, not {truth}");
@@ -454,6 +456,7 @@ fn only_the_time_of_io_counts_where_it_is_known() {
     assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", phase.cycles_per_io);
     assert!((phase.cycles_outside_io.unwrap() - 4e9).abs() < 1.0, "{:?}", phase.cycles_outside_io);
     assert!((phase.wall_seconds - 2.0).abs() < 1e-9);
+    assert!(!has(&finding, Code::IosOutside), "without live counts, all I/O is in this time");
 }
 
 #[test]

@@ -10,15 +10,6 @@ use model::unit::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What fio's report leaves open, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
-    /// When it did I/O.
-    Time(&'static str),
-    /// I/O that it did.
-    Count(&'static str),
-}
-
 /// The values of an option in these jobs; `None` among them if a job does not have it. An option that is 0 is not given.
 fn values(report: &Value, jobs: &[Value], name: &str) -> BTreeSet<Option<String>> {
     let given = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
@@ -32,27 +23,31 @@ fn delays_differ(report: &Value, jobs: &[Value]) -> bool {
     delays.len() > 1 || delays.iter().flatten().any(|delay| delay.contains('-'))
 }
 
-/// Options of fio that leave gaps between the run times of these jobs, so that they do not show when fio did I/O. `sequential` jobs include
-/// groups that ran one after the other.
-pub(super) fn gap(report: &Value, jobs: &[Value], sequential: bool) -> Option<Gap> {
+/// Why fio's run times do not tell when these jobs did I/O, if an option makes it so. `sequential` jobs include groups that ran one
+/// after the other.
+pub(super) fn unclear(report: &Value, jobs: &[Value], sequential: bool) -> Option<&'static str> {
     let all = |name: &str| values(report, jobs, name);
     let given = |name: &str| all(name).iter().any(Option::is_some);
-    Some(if given("startdelay") && (sequential || delays_differ(report, jobs)) {
-        Gap::Time("fio's run times leave out its startdelay")
-    } else if given("ramp_time") && (sequential || all("ramp_time").len() > 1) {
-        Gap::Count(
-            "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
-             per I/O; fio's own counts of the jobs are right",
-        )
+    if given("startdelay") && (sequential || delays_differ(report, jobs)) {
+        Some("fio's run times leave out its startdelay")
     } else if all("verify").iter().flatten().any(|how| how != "none")
         && !all("do_verify").contains(&Some("0".to_owned()))
     {
-        Gap::Time("fio's run times of writing and of reading it back (verify) follow each other")
+        Some("fio's run times of writing and of reading it back (verify) follow each other")
     } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
-        Gap::Time("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
+        Some("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
     } else {
-        return None;
-    })
+        None
+    }
+}
+
+/// Why fio's counts leave out I/O of these jobs, if an option makes it so.
+pub(super) fn uncounted(report: &Value, jobs: &[Value], sequential: bool) -> Option<&'static str> {
+    let ramps = values(report, jobs, "ramp_time");
+    (ramps.iter().any(Option::is_some) && (sequential || ramps.len() > 1)).then_some(
+        "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
+         per I/O; fio's own counts of the jobs are right",
+    )
 }
 
 /// Jobs that ran at the same time, from the first beginning to the last end.
@@ -92,8 +87,7 @@ fn group(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<JobGroup> 
     if cluster.missed.since(cluster.begin) + SLACK < runtime {
         return None;
     }
-    let gap = gap(report, jobs, false);
-    let (begin, end) = if matches!(gap, Some(Gap::Time(_))) {
+    let (begin, end) = if unclear(report, jobs, false).is_some() {
         // All of its I/O is in this time.
         (cluster.begin, cluster.missed)
     } else {
@@ -105,7 +99,7 @@ fn group(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<JobGroup> 
     Some(JobGroup {
         jobs: jobs.len(),
         io_interval: IoInterval { begin_nanos: begin, end_nanos: end },
-        uncounted: matches!(gap, Some(Gap::Count(_))),
+        uncounted: uncounted(report, jobs, false).is_some(),
     })
 }
 
@@ -248,6 +242,13 @@ mod tests {
         assert_eq!(groups_of(&jobs, &short), []);
         let delayed = [job(0, 1000, json!({"startdelay": "3"})), job(1, 1000, none())];
         assert_eq!(groups_of(&delayed, &lives(&[(false, 10.0, 11.0), (false, 13.0, 14.0)])), [], "not in their order");
+    }
+
+    #[test]
+    fn a_ramp_is_uncounted_beside_a_delay_too() {
+        let jobs = [job(0, 1000, json!({"startdelay": "1"})), job(1, 1000, json!({"ramp_time": "3"}))];
+        assert!(uncounted(&json!({}), &jobs, true).is_some() && unclear(&json!({}), &jobs, true).is_some());
+        assert!(uncounted(&json!({}), &jobs[..1], true).is_none() && unclear(&json!({}), &jobs[1..], true).is_none());
     }
 
     #[test]

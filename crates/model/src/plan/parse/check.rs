@@ -64,6 +64,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
     warnings.extend(latency::ignored(&draft));
+    warnings.extend(verified::ignored(&draft));
     warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));

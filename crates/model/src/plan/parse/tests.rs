@@ -506,6 +506,8 @@ fn what_cannot_be_verified_is_refused() {
         ("verify_state_load=1", "no effect without verify"),
         ("verify=md5\nverify_state_load=1", "use rw=read or randread"),
         ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_backlog=2", "option 'verify_backlog'"),
+        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_only", "option 'verify_only'"),
+        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_state_save=1", "leave it or trim_percentage out"),
         ("verify=md5\nnrfiles=4\nsize=64k\nopenfiles=2", "option 'openfiles': job 'a': files that are closed"),
     ] {
         let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));

@@ -73,6 +73,13 @@ mod tests {
             ("--latency_window=1s", "latency_window has no effect without latency_target"),
             ("--ioengine=libaio --cmdprio_class=2", "cmdprio_class has no effect without cmdprio_percentage"),
             ("--cmdprio_percentage=20", "cmdprio_percentage has no effect with ioengine=psync"),
+            ("--rw=write --trim_percentage=20", "trim_percentage has no effect without a job that verifies"),
+            (
+                "--rw=write --verify=md5 --trim_backlog=2 --do_verify=0 --trim_percentage=9",
+                "without a job that verifies",
+            ),
+            ("--rw=write --verify=md5 --trim_percentage=20", "trim_percentage has no effect without trim_backlog"),
+            ("--rw=write --verify=md5 --trim_backlog=2", "trim_backlog has no effect without trim_percentage"),
         ] {
             let said = warned(options);
             assert!(said.len() == 1 && said[0].contains(says), "{options}: {said:?}");
