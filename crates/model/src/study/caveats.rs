@@ -413,7 +413,7 @@ fn ios_outside(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     let outside = (ios - within) / ios;
     let message = format!(
         "{jobs}: {:.0} % of the I/Os that the jobs counted came before the last job had ramped (ramp_time, startdelay): rate and cost of the \
-         phase are of the {:.2} s after that; jobs behind a stonewall have each its own phase",
+         phase are of the {:.2} s after that; a job behind a stonewall has a phase of its own",
         outside * 100.0,
         phase.wall_seconds
     );
