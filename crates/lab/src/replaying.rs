@@ -9,6 +9,7 @@ use model::plan::{
     Target as PlannedTarget,
 };
 use model::unit::{Bytes, Nanos};
+use model::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -42,10 +43,26 @@ pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
                 read.insert(trace.to_owned(), replay.clone());
                 replays.0.insert((number, of_phase, copy), replay);
             }
-            *job = as_replayed(job, &read.into_values().collect::<Vec<_>>());
+            let replayed = as_replayed(job, &read.into_values().collect::<Vec<_>>());
+            plan.warnings.extend(other_files(job, &replayed));
+            *job = replayed;
         }
     }
     Ok((plan, replays))
+}
+
+/// As in fio, a trace names its files, and `filename` has no effect.
+fn other_files(job: &JobPlan, replayed: &JobPlan) -> Option<Warning> {
+    let named = &job.target.files;
+    let mut others = replayed.target.files.iter().filter(|file| !named.contains(file));
+    let (first, more) = (others.next()?, others.count());
+    let given = named.first()?;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!(
+        "job '{}': filename={given} has no effect: the trace names its own files, {first}{more}; replay_redirect={given} replays it there",
+        job.name
+    );
+    Some(Warning::new(Code::OptionIgnored, message))
 }
 
 fn parsed(job: &JobPlan, trace: &str) -> Result<Replay> {

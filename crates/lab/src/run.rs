@@ -106,7 +106,12 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     }
     let (warnings, written) = io_log::files::write(plan, &logs);
     sheet.record.warnings.extend(warnings);
-    if let Err(error) = written.and(verify_state::save(plan, &session.settings.state_folder, &states)) {
+    let saved = verify_state::save(plan, &session.settings.state_folder, &states);
+    if saved.is_ok() && !states.is_empty() {
+        // A state without what was written would call right data wrong, also after an interruption.
+        created.keep();
+    }
+    if let Err(error) = written.and(saved) {
         sheet.note_outcome(outcome_of(&error));
     }
     Ok(sheet.close())
@@ -217,7 +222,8 @@ fn lay_out<'a>(
     }
     for (number, copy) in phases.iter_mut().flat_map(|(_, copies): &mut (_, Vec<JobCopy>)| copies).enumerate() {
         if copy.plan.verify.resumes {
-            copy.resume = Some(Arc::new(VerifyState::load(copy, &session.settings.state_folder, number)?));
+            let Settings { state_folder, interruption, .. } = session.settings;
+            copy.resume = Some(Arc::new(VerifyState::load(copy, state_folder, number, interruption)?));
         }
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {

@@ -177,6 +177,9 @@ impl WorkerPool {
                 // An engine may wait for the other end of a connection.
                 Err(RecvTimeoutError::Timeout) if interruption.is_requested() => pool.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
+                Ok(News::Ended(_, Err(_))) if interruption.is_requested() => {
+                    return Err(Error::Interrupted("before the first I/O".to_owned()));
+                }
                 Ok(News::Ended(_, Err(error))) => return Err(error),
                 Ok(News::Ended(_, Ok(()))) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::Refused("a worker ended before it started; please report this".to_owned()));

@@ -2,6 +2,7 @@
 //! a reference.
 
 use crate::buffer::AlignedBuffer;
+use crate::process::explain_bus_errors;
 use crate::shared_copy::{Copying, copy};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use std::fs::File;
@@ -66,11 +67,12 @@ impl ByteStore {
     }
 
     /// The first `length` bytes of a file, mapped: what is written there is written to the file. A file that another program cuts short
-    /// meanwhile ends this process (SIGBUS).
+    /// meanwhile ends this process (SIGBUS), with a line that says why.
     ///
     /// # Errors
     /// When the file is not open for reading and writing, or its file system does not support mapping.
     pub fn of_file(file: &File, length: usize) -> io::Result<Self> {
+        explain_bus_errors();
         let memory = AlignedBuffer::shared(file, length)?;
         Ok(Self { memory, length, copying: Copying::default(), file: None })
     }
@@ -80,6 +82,7 @@ impl ByteStore {
     /// # Errors
     /// As for [`of_file`](Self::of_file).
     pub fn of_file_to_read(file: &File, length: usize) -> io::Result<Self> {
+        explain_bus_errors();
         let memory = AlignedBuffer::shared_to_read(file, length)?;
         Ok(Self { memory, length, copying: Copying::default(), file: None })
     }

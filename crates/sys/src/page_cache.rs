@@ -33,11 +33,17 @@ pub fn cached(file: &File, begin: u64, length: u64) -> io::Result<Cached> {
         }
         // On overlayfs, cachestat(2) inspects the overlay's own inode, which never has pages; a mapping refers to the
         // underlying file.
-        Ok(told) if told.resident == 0 => {
+        Ok(told) if told.resident == 0 && is_on_overlay(file) => {
             Ok(Cached { resident: mincore(file, begin, length).unwrap_or(0), dirty: told.dirty })
         }
         told => told,
     }
+}
+
+fn is_on_overlay(file: &File) -> bool {
+    /// OVERLAYFS_SUPER_MAGIC of linux/magic.h.
+    const OVERLAY: i64 = 0x794c_7630;
+    rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == OVERLAY)
 }
 
 /// struct cachestat_range of linux/mman.h.

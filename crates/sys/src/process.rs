@@ -96,6 +96,23 @@ pub fn reset_inherited_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
 }
 
+/// From now on, an access to a mapped file that the kernel cannot serve ends this process with a line that says so, instead of with a
+/// bare signal. What the process has changed is undone as after a kill.
+pub(crate) fn explain_bus_errors() {
+    extern "C" fn explain(_: libc::c_int) {
+        const WHY: &str = "iotoll: a mapped file (ioengine=mmap) has become shorter, its file system is full, or its storage has failed \
+             (SIGBUS); leave the file alone while the job runs, or use another engine for an error of one I/O\n";
+        // SAFETY: the bytes are static; write and _exit may be called by a signal handler.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, WHY.as_ptr().cast(), WHY.len());
+            libc::_exit(1);
+        }
+    }
+    let handler: extern "C" fn(libc::c_int) = explain;
+    // SAFETY: the handler only calls what a signal handler may call, and does not return.
+    unsafe { libc::signal(libc::SIGBUS, handler as libc::sighandler_t) };
+}
+
 /// Raises this process's limit of open files to its hard limit.
 pub fn raise_open_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};

@@ -115,6 +115,16 @@ fn as_many_zones_are_reset_as_by_fio() {
 }
 
 #[test]
+fn a_file_that_is_made_has_all_of_its_zones() {
+    let folder = Folder::new();
+    let options = "--name=a --rw=randwrite --zonemode=zbd --zonesize=16k --size=64k --filename=x --fallocate=none";
+    assert_eq!(whole(&folder.measured(&format!("run {options}"))["jobs"][0]["write"]["ios"]), 16);
+    // No memory is taken for zones without number.
+    let ended = folder.iotoll("run --no-save --name=a --rw=write --zonemode=zbd --zonesize=512 --bs=512 --size=8g --filename=y --fallocate=none");
+    ended.run().refused(2, &["has 16777216 zones of 512 bytes; use a larger zonesize="]);
+}
+
+#[test]
 fn a_job_that_finds_no_data_says_so() {
     let folder = Folder::with_file("x", 64 << 10);
     let options = "--name=a --rw=randread --zonemode=zbd --zonesize=16k --filename=x";

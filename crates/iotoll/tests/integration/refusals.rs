@@ -72,6 +72,21 @@ fn a_refusal_removes_files_that_were_laid_out_for_it() {
     assert_eq!(folder.listing(), before);
 }
 
+/// The kernel cannot fail one access to a mapping.
+#[test]
+fn a_mapped_file_that_becomes_shorter_ends_the_run_in_one_line() {
+    let folder = Folder::with_file("data", 4 << 20);
+    let options =
+        "run --no-save --quiet --background 200ms --name=v --filename=data --rw=randread --runtime=30 --time_based";
+    let running = folder.iotoll(&format!("{options} --ioengine=mmap")).start();
+    assert!(super::iotoll::eventually(|| running.has_threads("job v", 1)));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    fs::OpenOptions::new().write(true).open(folder.path("data")).unwrap().set_len(0).unwrap();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{ended:?}");
+    assert!(ended.stderr.starts_with("iotoll: a mapped file (ioengine=mmap) has become shorter"), "{}", ended.stderr);
+}
+
 #[test]
 fn a_vanished_target_ends_the_run_and_keeps_the_results() {
     at_once(["psync", "libaio", "io_uring"], |engine| {

@@ -60,6 +60,19 @@ fn traces_are_replayed_by_both() {
 }
 
 #[test]
+fn a_trace_names_its_files_itself() {
+    let folder = Folder::with_file("other", 4096);
+    folder.write("t", "fio version 3 iolog\n0 f add\n0 f open\n500 f write 0 4096\n");
+    for (options, says) in [("", false), ("--filename=f", false), ("--filename=other", true)] {
+        let finding = folder.measured(&format!("run --name=r --read_iolog=t {options}"));
+        let warnings = finding["warnings"].to_string();
+        let said =
+            warnings.contains("filename=other has no effect: the trace names its own files, f; replay_redirect=other");
+        assert_eq!(said, says, "{options}: {warnings}");
+    }
+}
+
+#[test]
 fn a_trace_is_replayed_at_its_times_or_faster() {
     let folder = Folder::new();
     folder.write(

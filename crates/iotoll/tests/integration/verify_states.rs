@@ -1,7 +1,8 @@
 //! A job reads what an earlier one had written when it ended, by the state that it saved; blocks are trimmed, and read back as zeros.
 
-use super::iotoll::{Folder, whole};
+use super::iotoll::{Folder, eventually, whole};
 use super::machine::{has, skip};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -91,6 +92,21 @@ fn states_are_in_the_folder_of_the_flag() {
 }
 
 #[test]
+fn an_interrupted_job_leaves_what_its_state_tells() {
+    let folder = Folder::new();
+    folder.write("job.fio", WRITE.replace("number_ios=40", "rate_iops=200") + "rw=write\n");
+    let running = folder.iotoll("run --no-save --quiet --background 200ms job.fio").start();
+    assert!(eventually(|| std::fs::read(folder.path("x"))
+        .is_ok_and(|data| data.len() > 8192 && data[8200..].iter().any(|byte| *byte != 0))));
+    running.signal(Signal::INT);
+    assert_eq!(running.wait().code, Some(130));
+    assert!(folder.exists("x") && folder.exists(STATE));
+    let found = ours(&folder, READ, "rw=write\nverify_only\n").unwrap();
+    let job = &found["jobs"][0];
+    assert!(whole(&job["read"]["ios"]) > 2 && whole(&job["verified"]["wrong"]) == 0, "{job}");
+}
+
+#[test]
 fn a_state_that_cannot_be_used_is_named() {
     let folder = folder();
     let refused = |says: &str| {
@@ -107,6 +123,9 @@ fn a_state_that_cannot_be_used_is_named() {
     state.truncate(30);
     folder.write(STATE, state);
     refused("ends too early");
+    std::fs::remove_file(folder.path(STATE)).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, folder.path(STATE), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    refused("is no file, so it has no state");
 }
 
 #[test]

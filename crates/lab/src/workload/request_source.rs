@@ -206,7 +206,8 @@ impl RequestSource {
         if let Some(listed) = &self.listed {
             return listed.len() as u64;
         }
-        while self.is_spent() || !self.has_room() {
+        // A trimmed block is written before the pass ends.
+        while self.is_spent() && self.to_write.is_none() || !self.has_room() {
             let moved = std::mem::take(&mut self.issued);
             self.passes += 1;
             if !self.amount.begins_another(moved) {

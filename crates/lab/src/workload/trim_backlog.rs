@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct TrimBacklog {
     blocks: VecDeque<Request>,
+    /// The oldest go when more would be kept than two batches.
+    most: usize,
     percent: u64,
     every: u64,
     batch: usize,
@@ -39,8 +41,8 @@ impl TrimBacklog {
         }
         let batch = trims.batch.unwrap_or(trims.backlog) as usize;
         Some(Self {
-            // The oldest blocks go when more would be kept than two batches.
-            blocks: VecDeque::with_capacity(trims.backlog as usize + batch),
+            blocks: VecDeque::new(),
+            most: (trims.backlog as usize).saturating_add(batch),
             percent: trims.percent.into(),
             every: trims.backlog.into(),
             batch,
@@ -54,7 +56,7 @@ impl TrimBacklog {
     pub fn note_written(&mut self, request: &Request) {
         self.writes += 1;
         if below(split_mix(&mut self.chance), 100) < self.percent {
-            if self.blocks.len() == self.blocks.capacity() {
+            if self.blocks.len() >= self.most {
                 self.blocks.pop_front();
             }
             self.blocks.push_back(*request);

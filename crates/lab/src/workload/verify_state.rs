@@ -17,6 +17,7 @@ use super::job_copy::JobCopy;
 use super::payload::digest_of_state;
 use super::request_source::{Request, RequestSource};
 use crate::error::{Error, Result};
+use crate::interruption::Interruption;
 use model::plan::{JobPlan, Plan};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,16 @@ pub struct VerifyState {
 /// dot.
 fn path(folder: &Path, plan: &JobPlan, number: usize) -> PathBuf {
     folder.join(format!("local-{}-{number}-verify.state", plan.name.replace('/', ".")))
+}
+
+/// A pipe or a device at the place of a state has no end.
+fn refuse_others(plan: &JobPlan, path: &Path) -> Result<()> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let why =
+            "is no file, so it has no state of a verification; remove it, or choose another folder with --aux-path";
+        return Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
+    }
+    Ok(())
 }
 
 impl VerifyState {
@@ -102,8 +113,9 @@ impl VerifyState {
     ///
     /// # Errors
     /// When there is none, or it is another job's.
-    pub fn load(copy: &JobCopy, folder: &Path, number: usize) -> Result<Self> {
+    pub fn load(copy: &JobCopy, folder: &Path, number: usize, interruption: &Interruption) -> Result<Self> {
         let (plan, path) = (copy.plan, path(folder, copy.plan, number));
+        refuse_others(plan, &path)?;
         let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::Refused(format!(
                 "job '{}': verify_state_load=1: {} does not exist; run the job that writes with verify_state_save=1",
@@ -117,7 +129,11 @@ impl VerifyState {
         let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
         let mut source = RequestSource::new(plan, &spans, copy.number)
             .ok_or_else(|| refused("is of a job with larger files".to_owned()))?;
-        if state.is_order_of(&mut source) {
+        let is_of_order = state.is_order_of(&mut source, interruption);
+        if interruption.is_requested() {
+            return Err(Error::Interrupted("before the first I/O".to_owned()));
+        }
+        if is_of_order {
             return Ok(state);
         }
         Err(refused(
@@ -128,7 +144,7 @@ impl VerifyState {
     }
 
     /// Whether the last writes are where this source is after as many requests.
-    fn is_order_of(&self, source: &mut RequestSource) -> bool {
+    fn is_order_of(&self, source: &mut RequestSource, interruption: &Interruption) -> bool {
         // In a queue, some may have overtaken others.
         let recent = self.recent.len() as u64;
         let window = if recent > 1 { 2 * recent } else { recent };
@@ -136,10 +152,11 @@ impl VerifyState {
         let mut drawn = 0;
         while drawn < self.writes {
             let sure = source.following().min(self.writes - drawn);
-            if sure == 0 {
+            if sure == 0 || interruption.is_requested() {
                 break;
             }
-            for _ in 0..sure {
+            // A damaged state may have any number.
+            for _ in 0..sure.min(1 << 20) {
                 let request = source.draw();
                 drawn += 1;
                 if self.writes - drawn >= window {
@@ -163,9 +180,13 @@ pub(crate) fn save(plan: &Plan, folder: &Path, states: &[(usize, VerifyState)]) 
         let Some((_, state)) = states.iter().find(|(of, _)| *of == number) else { continue };
         let number = number.saturating_sub(1);
         let path = path(folder, job, number);
-        if let Err(error) = std::fs::write(&path, state.encode(job, number)) {
-            let what = format!("job '{}': {}: saving the state: {error}", job.name, path.display());
-            failure.get_or_insert(Error::Failed(what));
+        let written = refuse_others(job, &path).and_then(|()| {
+            std::fs::write(&path, state.encode(job, number)).map_err(|error| {
+                Error::Failed(format!("job '{}': {}: saving the state: {error}", job.name, path.display()))
+            })
+        });
+        if let Err(error) = written {
+            failure.get_or_insert(error);
         }
     }
     failure.map_or(Ok(()), Err)

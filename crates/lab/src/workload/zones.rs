@@ -89,6 +89,9 @@ pub(crate) struct ZonedFile {
     freed: Condvar,
 }
 
+/// A file that stands for a zoned device may have this number of zones: each takes some 60 bytes of memory, and disks have 100,000.
+const MOST_ZONES: u64 = 1 << 22;
+
 /// What the jobs of this process know of files.
 static KNOWN: Mutex<Vec<Arc<ZonedFile>>> = Mutex::new(Vec::new());
 
@@ -187,6 +190,10 @@ impl ZonedFile {
                     let why = format!(
                         "has {length} bytes, less than a zone of {size}; use a smaller zonesize=, or make it larger"
                     );
+                    return Err(refused(why));
+                }
+                if length / size > MOST_ZONES {
+                    let why = format!("has {} zones of {size} bytes; use a larger zonesize=", length / size);
                     return Err(refused(why));
                 }
                 let capacity = if wanted.device.capacity.0 == 0 { size } else { wanted.device.capacity.0 };

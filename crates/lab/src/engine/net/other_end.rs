@@ -6,7 +6,8 @@ use crate::engine::worker::Control;
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, NetProtocol};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::addr::SocketAddrArg;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect as connect_to,
@@ -16,8 +17,8 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -147,14 +148,32 @@ fn interface(plan: &JobPlan) -> Option<Ipv4Addr> {
 pub(super) struct Listening {
     socket: OwnedFd,
     key: (NetProtocol, String),
-    path: Option<PathBuf>,
+    made: Option<MadeSocket>,
+}
+
+/// A Unix socket in a folder, by its device and inode.
+struct MadeSocket {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl MadeSocket {
+    fn of(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), identity: identity_of(path)? })
+    }
+}
+
+fn identity_of(path: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         places().remove(&self.key);
-        if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
+        // Another program may have its own there by now.
+        if let Some(made) = self.made.as_ref().filter(|made| identity_of(&made.path).ok() == Some(made.identity)) {
+            let _ = std::fs::remove_file(&made.path);
         }
     }
 }
@@ -167,6 +186,7 @@ impl Listening {
     pub(super) fn begin(plan: &JobPlan, place: &Place) -> Result<Self> {
         let failed = |error: io::Error| {
             let why = match (place, error.kind()) {
+                (Place::Path(_), ErrorKind::AlreadyExists) => "another program listens there; choose another path",
                 (Place::Path(_), ErrorKind::AddrInUse) => "something is there that is no socket; choose another path",
                 (Place::Path(_), ErrorKind::InvalidInput) => "the path is too long; choose one of at most 107 bytes",
                 (Place::Path(_), _) => "cannot be made; choose another path",
@@ -178,16 +198,20 @@ impl Listening {
         };
         let protocol = place.protocol();
         let socket = place.socket().map_err(failed)?;
-        let listened = || -> io::Result<Option<PathBuf>> {
+        let listened = || -> io::Result<Option<MadeSocket>> {
             set_up(plan, &socket, protocol)?;
-            let path = match place {
+            let made = match place {
                 Place::Path(path) => {
-                    // As in fio, a socket that another program left is removed.
+                    let address = SocketAddrUnix::new(path.as_path()).map_err(|_| ErrorKind::InvalidInput)?;
+                    // As in fio, a socket that another program left is removed; not one at which it still listens.
                     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+                        if !is_left(&address)? {
+                            return Err(ErrorKind::AlreadyExists.into());
+                        }
                         std::fs::remove_file(path)?;
                     }
-                    bind(&socket, &SocketAddrUnix::new(path.as_path()).map_err(|_| ErrorKind::InvalidInput)?)?;
-                    Some(path.clone())
+                    bind(&socket, &address)?;
+                    Some(MadeSocket::of(path)?)
                 }
                 Place::Address(_, address) => {
                     // Two programs would share a port of UDP.
@@ -205,9 +229,9 @@ impl Listening {
             if !protocol.is_udp() {
                 listen(&socket, 10)?;
             }
-            Ok(path)
+            Ok(made)
         };
-        let path = listened().map_err(failed)?;
+        let made = listened().map_err(failed)?;
         let copy = match place {
             Place::Address(_, address) => u32::from(address.port().saturating_sub(plan.net.port)),
             Place::Path(_) => 0,
@@ -215,7 +239,7 @@ impl Listening {
         let key = plan.net.place(copy);
         places().insert(key.clone(), true);
         CHANGED.notify_all();
-        Ok(Self { socket, key, path })
+        Ok(Self { socket, key, made })
     }
 
     /// Waits for the other end: the socket for the transfer, and for datagrams where they come from.
@@ -263,6 +287,43 @@ impl Listening {
     }
 }
 
+/// Whether nobody listens at a Unix socket any more.
+fn is_left(address: &SocketAddrUnix) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(connect_to(&socket, address) == Err(Errno::CONNREFUSED))
+}
+
+/// Connects a socket. A queue of connections that is full, or a network that is silent, may take long: the end of the measurement is
+/// heeded meanwhile.
+fn connect_within(socket: &OwnedFd, address: &impl SocketAddrArg, control: &Control) -> io::Result<()> {
+    ioctl_fionbio(socket, true)?;
+    let begun = Instant::now();
+    let most = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
+    let mut under_way = false;
+    loop {
+        if !under_way {
+            match connect_to(socket, address) {
+                Ok(()) => break,
+                Err(Errno::INPROGRESS) => under_way = true,
+                Err(Errno::AGAIN) => std::thread::sleep(LOOK),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        } else if !matches!(poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&most)), Ok(0) | Err(Errno::INTR)) {
+            sockopt::socket_error(socket)??;
+            break;
+        }
+        if control.stopped() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "the measurement ended"));
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::new(ErrorKind::TimedOut, "no answer within 60 s"));
+        }
+    }
+    Ok(ioctl_fionbio(socket, false)?)
+}
+
 /// Connects to the other end.
 ///
 /// # Errors
@@ -284,11 +345,12 @@ pub(super) fn connect(plan: &JobPlan, place: &Place, control: &Control) -> Resul
         set_up(plan, &socket, place.protocol())?;
         match place {
             Place::Path(path) => {
-                connect_to(&socket, &SocketAddrUnix::new(path.as_path()).map_err(|_| ErrorKind::InvalidInput)?)?;
+                let address = SocketAddrUnix::new(path.as_path()).map_err(|_| ErrorKind::InvalidInput)?;
+                connect_within(&socket, &address, control)?;
                 Ok((socket, None))
             }
             Place::Address(protocol, address) if protocol.is_tcp() => {
-                connect_to(&socket, address)?;
+                connect_within(&socket, address, control)?;
                 Ok((socket, None))
             }
             Place::Address(_, address) => {

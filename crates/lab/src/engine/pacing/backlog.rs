@@ -35,7 +35,9 @@ impl Backlog {
         }
         let most = plan.verify.backlog as usize;
         let batch = plan.verify.batch.map_or(most, |batch| batch as usize);
-        let writes = VecDeque::with_capacity(most + 1);
+        /// More grow in the loop.
+        const AT_FIRST: usize = 1 << 16;
+        let writes = VecDeque::with_capacity(most.saturating_add(1).min(AT_FIRST));
         Some(Self { writes, most, batch, left: 0, settles: false, due: Arc::default() })
     }
 

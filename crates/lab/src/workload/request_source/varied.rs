@@ -134,7 +134,10 @@ impl Varied {
         let direction = kind as usize;
         let part = &self.files[file];
         match self.order {
-            Order::Random if self.strided => u64::MAX,
+            Order::Random if self.strided => {
+                let dice = &self.random[direction];
+                part.zone.left(dice.least(), dice.most())
+            }
             Order::Random if self.moves => part.lanes[lane].left(self.random[direction].most()).min(1),
             Order::Random => part.lanes[lane].left(self.random[direction].most()),
             Order::Sequential => match self.follows(part, direction) {

@@ -51,6 +51,14 @@ impl Zone {
         self.range.min(self.whole.saturating_sub(self.begin))
     }
 
+    /// A number of requests of these sizes that are in this zone, or in the next one if this one is over. As in fio, none is in a zone
+    /// at the end of the file that is shorter than a request.
+    pub fn left(&self, least: u64, most: u64) -> u64 {
+        let (begin, moved) = if self.is_over() { (self.following(), 0) } else { (self.begin, self.moved) };
+        let room = self.range.min(self.whole.saturating_sub(begin));
+        if room < least { 0 } else { self.size.saturating_sub(moved).div_ceil(most.max(1)).max(1) }
+    }
+
     /// Where a request that follows one that ended here is.
     pub fn next(&self, end: u64) -> u64 {
         if self.is_over() {

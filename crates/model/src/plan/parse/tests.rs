@@ -508,6 +508,10 @@ fn what_cannot_be_verified_is_refused() {
         ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_backlog=2", "option 'verify_backlog'"),
         ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_only", "option 'verify_only'"),
         ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_state_save=1", "leave it or trim_percentage out"),
+        (
+            "verify=md5\nzonemode=zbd\nzonesize=16k\nzone_reset_threshold=0\nzone_reset_frequency=1",
+            "option 'zone_reset_frequency'",
+        ),
         ("verify=md5\nnrfiles=4\nsize=64k\nopenfiles=2", "option 'openfiles': job 'a': files that are closed"),
     ] {
         let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));

@@ -92,6 +92,12 @@ fn written_in_order(job: &JobPlan) -> Option<Complaint> {
     if device.job_max_open > device.max_open && device.max_open > 0 {
         return said("job_max_open_zones", "it is larger than max_open_zones; use a smaller one");
     }
+    if device.reset_frequency > 0.0 && job.verify.method.is_some() {
+        return said(
+            "zone_reset_frequency",
+            "it resets zones whose blocks are to be read back; leave it or verify out",
+        );
+    }
     if job.access == Access::TrimWrite {
         return said("rw", "zones are trimmed as a whole; use rw=randtrim, and a job of its own that writes");
     }
