@@ -59,13 +59,15 @@ fn the_depth_that_is_found_keeps_the_target() {
     // 40 I/Os of 100 µs are within it, and 41 are not; a slower counter or a busy machine leaves fewer.
     let depth = whole(&search["depth"]);
     assert!((1..=40).contains(&depth) && search["highest"] == search["depth"], "{search}");
-    // On a machine that is too busy the runtime ends the search.
-    if search["found"] == true {
-        assert!(number(&search["percent_within"]) >= 50.0, "{search}");
-        assert!(number(&job["latency_ns"]["p50"]) <= 4.04e6, "the results are of that depth: {job}");
-        assert!(number(&job["wall_seconds"]) < 4.0, "{job}");
-        assert!(finding["warnings"].to_string().contains("all queue depths that latency_target tried"), "{finding}");
+    if search["found"] != true {
+        return skip("the_depth_that_is_found_keeps_the_target", "the machine was too busy for the search to end");
     }
+    // A machine that other programs share leaves fewer, but more than one.
+    assert!(depth > 1, "{search}");
+    assert!(number(&search["percent_within"]) >= 50.0, "{search}");
+    assert!(number(&job["latency_ns"]["p50"]) <= 4.04e6, "the results are of that depth: {job}");
+    assert!(number(&job["wall_seconds"]) < 4.0, "{job}");
+    assert!(finding["warnings"].to_string().contains("all queue depths that latency_target tried"), "{finding}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn fio_and_iotoll_load_what_the_other_saved() {
     ours(&written_by_us, WRITE, "rw=write\n").unwrap();
     assert_eq!(fio(&written_by_us, READ, "rw=read\n"), (true, 40));
     has_read(ours(&written_by_us, READ, "rw=write\nverify_only\n"), 40);
-    // Two queues, whose last writes come in the order of chance.
+    // A queue, whose last writes complete in any order.
     let queued = folder();
     assert!(fio(&queued, WRITE, "rw=write\nioengine=libaio\niodepth=8\n").0);
     has_read(ours(&queued, READ, "rw=read\n"), 40);

@@ -1,5 +1,5 @@
-//! An engine with a payload: each block is prepared before it is written, and checked when it was read. A type of its own, so that jobs
-//! without a payload have nothing of it in their loops.
+//! An engine with a payload: each block is prepared before it is written, and checked when it was read. A type of its own, so that the
+//! loops of jobs without a payload do not contain it.
 
 use super::traits::{Perform, Queue, Stages, Sync};
 use crate::workload::payload::{Expected, Payload};

@@ -1,4 +1,4 @@
-//! An engine whose I/Os are logged. A type of its own with stamps of its own, so that jobs without logs have nothing of it in their loops.
+//! An engine whose I/Os are logged. A type of its own with stamps of its own, so that the loops of jobs without logs do not contain it.
 
 use super::traits::{Perform, Queue, Stages, Sync};
 use crate::io_log::{Entry, IoLog};

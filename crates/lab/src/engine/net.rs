@@ -22,8 +22,8 @@ use sys::clock::ticks;
 
 /// How often a call that waits looks whether its job is to end. Only a call that sleeps pays for this, by setting a timer.
 const LOOK: Duration = Duration::from_millis(100);
-/// So many such looks without a datagram: the message that ends the transfer was lost.
-const MOST_LOOKS: u32 = 100;
+/// A receiver that gets no datagram for this long fails: the message that ends the transfer may be lost, and nothing else tells.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Ends a transfer, in all protocols: a magic number and a command, in little-endian order.
 const CLOSE: [u8; 8] = *b"knil\x89\0\0\0";
@@ -207,7 +207,7 @@ impl Net {
                 Ok((_, count, from)) => break (count, from),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.is_over() => return 0,
-                Err(Errno::AGAIN) if looks >= MOST_LOOKS => return -Errno::TIMEDOUT.raw_os_error(),
+                Err(Errno::AGAIN) if LOOK * looks >= SILENCE => return -Errno::TIMEDOUT.raw_os_error(),
                 Err(Errno::AGAIN) => looks += 1,
                 Err(error) => return self.gone(error),
             }
@@ -279,7 +279,7 @@ impl Perform for Net {
     }
 
     fn sync(&mut self, _: u32, _: Sync) -> std::io::Result<bool> {
-        Ok(true)
+        Ok(false)
     }
 
     fn count_from(&mut self, now: u64) {

@@ -1,5 +1,5 @@
 //! An engine whose I/Os wait for those in flight that they overlap, if one of the two writes (`serialize_overlap`). A type of its own,
-//! so that other jobs have nothing of it in their loops.
+//! so that the loops of other jobs do not contain it.
 
 use super::traits::{Queue, Stages, Sync};
 use crate::workload::request_source::{Kind, Request};

@@ -24,7 +24,7 @@ pub trait Perform {
 
 /// An engine that has several requests in flight, each in a slot.
 pub trait Queue {
-    /// Whether the loop sets the priority of each request. A constant, so that other loops have nothing of it.
+    /// Whether the loop sets the priority of each request. A constant, so that other loops do not contain it.
     const PRIORITIZED: bool = false;
     /// Sets the I/O priority of the next request of a slot, as the kernel has it; 0 means that of the thread.
     fn set_priority(&mut self, _slot: u32, _priority: u16) {}

@@ -1,4 +1,4 @@
-//! What a worker sets for its own thread: CPUs, priorities, memory policy.
+//! What a worker sets for its own thread: CPUs, priorities, memory policy, locked memory.
 
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, MemoryPolicy};

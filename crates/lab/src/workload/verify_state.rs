@@ -102,11 +102,13 @@ impl VerifyState {
         if count > MOST_RECENT || FIXED as u64 + count * 16 > length {
             return Err(short());
         }
-        let recent = (0..count as usize).map_while(|at| {
+        let recent = (0..count as usize).map(|at| {
             let at = HEADER + FIXED + at * 16;
             Some((u32::try_from(number(at, 8)?).ok()?, number(at + 8, 8)?))
         });
-        Ok(Self { writes: number(HEADER + 16, 8).unwrap_or(0), recent: recent.collect() })
+        let recent: Option<_> = recent.collect();
+        let recent = recent.ok_or("is damaged: a file has a number above those of any job")?;
+        Ok(Self { writes: number(HEADER + 16, 8).unwrap_or(0), recent })
     }
 
     /// Loads the state of a copy from the folder of states, and makes sure that the copy reads in the order of the writes.

@@ -72,6 +72,13 @@ pub(crate) struct State {
     waiting: u32,
 }
 
+impl State {
+    /// Bytes of a zone that are written, of a file that stands for a device.
+    fn capacity(&self) -> u64 {
+        self.zones.first().map_or(0, |zone| zone.capacity_end - zone.start)
+    }
+}
+
 /// A file with zones.
 #[derive(Debug)]
 pub(crate) struct ZonedFile {
@@ -237,6 +244,13 @@ impl ZonedFile {
             let (size, known) = (other.size, self.size);
             return Err(Error::Refused(format!(
                 "job '{name}': {path} has zones of {known} bytes for an earlier job, and of {size} for this one; use the same zonesize="
+            )));
+        }
+        let (capacity, known) = (other.state().capacity(), self.state().capacity());
+        if capacity != known && !self.is_device {
+            return Err(Error::Refused(format!(
+                "job '{name}': {path} has zones with {known} bytes to write for an earlier job, and with {capacity} for this one; use the \
+                 same zonecapacity="
             )));
         }
         let asked = plan.requests.zones.device.max_open;

@@ -10,11 +10,21 @@ use model::unit::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// What a job has for an option, by itself or from `[global]`.
+fn value(report: &Value, job: &Value, name: &str) -> Option<String> {
+    let given = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
+    given(job.get("job options")).or_else(|| given(report.get("global options")))
+}
+
+/// Whether a job reads back what it wrote.
+fn reads_back(report: &Value, job: &Value) -> bool {
+    value(report, job, "verify").is_some_and(|how| how != "none" && how != "0")
+        && value(report, job, "do_verify").as_deref() != Some("0")
+}
+
 /// The values of an option in these jobs; `None` among them if a job does not have it. An option that is 0 is not given.
 fn values(report: &Value, jobs: &[Value], name: &str) -> BTreeSet<Option<String>> {
-    let given = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
-    let of = |job: &Value| given(job.get("job options")).or_else(|| given(report.get("global options")));
-    jobs.iter().map(|job| of(job).filter(|value| value != "0" || name == "do_verify")).collect()
+    jobs.iter().map(|job| value(report, job, name).filter(|value| value != "0")).collect()
 }
 
 /// Whether the jobs wait for different times before they start. Each copy draws its own from a range.
@@ -26,13 +36,10 @@ fn delays_differ(report: &Value, jobs: &[Value]) -> bool {
 /// Why fio's run times do not tell when these jobs did I/O, if an option makes it so. `sequential` jobs include groups that ran one
 /// after the other.
 pub(super) fn unclear(report: &Value, jobs: &[Value], sequential: bool) -> Option<&'static str> {
-    let all = |name: &str| values(report, jobs, name);
-    let given = |name: &str| all(name).iter().any(Option::is_some);
+    let given = |name: &str| values(report, jobs, name).iter().any(Option::is_some);
     if given("startdelay") && (sequential || delays_differ(report, jobs)) {
         Some("fio's run times leave out its startdelay")
-    } else if all("verify").iter().flatten().any(|how| how != "none")
-        && !all("do_verify").contains(&Some("0".to_owned()))
-    {
+    } else if jobs.iter().any(|job| reads_back(report, job)) {
         Some("fio's run times of writing and of reading it back (verify) follow each other")
     } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
         Some("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
@@ -262,6 +269,10 @@ mod tests {
         let uncounted = |groups: &[JobGroup]| groups.iter().map(|group| group.uncounted).collect::<Vec<_>>();
         assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("1")])), [false, false]);
         assert_eq!(uncounted(&found([ramp("1"), ramp("1"), ramp("2")])), [false, true]);
+        let one_reads_back = [json!({"verify": "md5"}), json!({"verify": "md5", "do_verify": "0"}), json!({})];
+        let jobs = one_reads_back.map(|options| job(0, 1000, options));
+        assert!(unclear(&json!({}), &jobs, false).is_some_and(|why| why.contains("verify")));
+        assert!(unclear(&json!({}), &jobs[1..], false).is_none());
         let verified = found([json!({"verify": "crc32c"}), json!({}), json!({})]);
         let whole = verified.first().map(|group| group.io_interval.end_nanos.since(group.io_interval.begin_nanos));
         assert_eq!(whole, Some(Nanos::from_millis(2050)), "reading back is I/O too");

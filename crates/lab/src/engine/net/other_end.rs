@@ -10,8 +10,8 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect as connect_to,
-    connect_unspec, listen, recvfrom, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect as connect_to, connect_unspec, listen, recvfrom, send, socket_with,
 };
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -269,7 +269,7 @@ impl Listening {
                 Err(error) => return Err(failed(error)),
             }
             if !place.protocol().is_udp() {
-                let socket = accept(&self.socket).map_err(failed)?;
+                let socket = accept_with(&self.socket, SocketFlags::CLOEXEC).map_err(failed)?;
                 if place.protocol().is_tcp() && plan.net.nodelay {
                     sockopt::set_tcp_nodelay(&socket, true).map_err(failed)?;
                 }

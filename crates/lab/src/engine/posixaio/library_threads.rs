@@ -19,7 +19,7 @@ use sys::schedule;
 
 const THREADS: &str = "/proc/self/task";
 
-/// CPU time of threads that ended and are none of the library's, of those that say so.
+/// CPU time of threads that ended, are none of the library's, and called [`ended_beside`].
 static ENDED_BESIDE: AtomicU64 = AtomicU64::new(0);
 
 /// The calling thread ends soon, while jobs may run, and is none of the library's.
@@ -36,7 +36,7 @@ struct Threads {
     named: Option<HashMap<u32, bool>>,
     /// CPU time of all threads of the library when it was divided last, from an arbitrary origin.
     divided: i64,
-    /// What a job would have that used them always, in nanoseconds.
+    /// The part of a job that has used them from the origin on, in nanoseconds.
     each: i64,
 }
 

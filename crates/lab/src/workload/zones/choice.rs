@@ -142,7 +142,7 @@ impl Around<'_> {
             offset = zone.start;
         } else if self.wish.random {
             let within = drawn.offset.saturating_sub(drawn_at as u64 * self.file.size);
-            // fio leaves the last block of each zone out.
+            // Unlike fio, which never reads the last block of a zone.
             offset = zone.start + within % (written - length + least) / least * least;
         }
         let room = zone.write_pointer.saturating_sub(offset).min(length) / least * least;

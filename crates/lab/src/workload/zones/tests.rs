@@ -1,4 +1,4 @@
-//! Zones under jobs of chance: what a zoned device would refuse never happens.
+//! Zones under random jobs: no job does what a zoned device would refuse.
 
 use super::*;
 use crate::workload::permutation::{below, split_mix};
@@ -114,6 +114,13 @@ fn jobs_of_one_file_write_each_zone_in_order_and_read_what_is_written() {
             }
             let open = file.state().open.len() as u32;
             assert!(most_open == 0 && open == 0 || open <= most_open, "{open} of {most_open}");
+            if most_open > 0 {
+                // By what was written, whatever is noted.
+                let begun = pointers.iter().filter(|pointer| (1..ZONE).contains(*pointer)).count() as u32;
+                assert!(begun <= most_open, "{begun} of {most_open}");
+                let of_job = file.state().zones.iter().filter(|zone| zone.opened_by == Some(job as u32)).count() as u32;
+                assert!(of_job <= most_open.min(2), "{of_job} of job {job}");
+            }
         }
         assert!(issued > 1000 && resets > 20, "{seed}: {issued} {resets}");
     }

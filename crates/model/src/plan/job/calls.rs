@@ -57,7 +57,7 @@ impl StatCall {
 }
 
 impl CallPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -50,7 +50,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -23,7 +23,7 @@ impl Default for CpuPlan {
 }
 
 impl CpuPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -15,7 +15,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

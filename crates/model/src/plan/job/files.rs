@@ -99,7 +99,7 @@ impl Default for FilePlan {
 }
 
 impl FilePlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -28,7 +28,7 @@ impl Default for LatencyPlan {
 }
 
 impl LatencyPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

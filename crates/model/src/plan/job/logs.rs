@@ -91,7 +91,7 @@ pub enum LogKind {
 }
 
 impl LogPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

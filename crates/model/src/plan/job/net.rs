@@ -49,7 +49,7 @@ impl Default for NetPlan {
 }
 
 impl NetPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -46,7 +46,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -66,7 +66,7 @@ pub struct PriorityShare {
 }
 
 impl PriorityPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -54,7 +54,7 @@ impl Default for ReplayPlan {
 }
 
 impl ReplayPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -31,7 +31,7 @@ pub struct ThreadPlan {
 }
 
 impl ThreadPlan {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -100,7 +100,7 @@ impl Default for Verify {
 }
 
 impl Verify {
-    /// Whether a job says nothing of it.
+    /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

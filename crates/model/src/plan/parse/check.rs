@@ -4,6 +4,7 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
+mod ineffective;
 mod latency;
 mod names;
 mod net;
@@ -63,8 +64,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
-    warnings.extend(latency::ignored(&draft));
-    warnings.extend(verified::ignored(&draft));
+    warnings.extend(ineffective::warnings(&draft));
     warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));

@@ -250,7 +250,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "hostname",
-        help: "Connect to this host; with protocol=unix, the path of the socket, also of the job that waits; with UDP, a group of multicast to send to, or to receive from",
+        help: "Connect to this host; with protocol=unix, the path of the socket, also of the job that waits; with UDP over IPv4, a group of multicast to send to, or to receive from",
         default: Default::Words("filename, if that is one name"),
         engines: &[EngineKind::Net],
         role: Role::Work,
@@ -266,7 +266,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "port",
         help: "Port of TCP or UDP. Each copy of the job has the next one",
-        default: Default::Required,
+        default: Default::Words("required by TCP and UDP"),
         engines: &[EngineKind::Net],
         role: Role::Work,
         example: "8888",

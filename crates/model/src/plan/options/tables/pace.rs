@@ -10,7 +10,7 @@ use crate::unit::Nanos;
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
 const DEEPEST: u32 = 65_536;
 
-/// More bytes per second than memory moves.
+/// The largest rate: no memory moves as many bytes per second.
 const FASTEST: u64 = 1 << 50;
 
 const MILLISECOND: u64 = 1_000_000;

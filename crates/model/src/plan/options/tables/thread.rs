@@ -9,7 +9,7 @@ use crate::unit::Bytes;
 /// I/O priority classes and levels of Linux: none, real time, best effort, idle; 0 is the highest level.
 const CLASSES: u64 = 3;
 const LEVELS: u64 = 7;
-/// More than a machine has.
+/// The largest number: no machine has more.
 const MOST_LOCKED: u64 = 1 << 50;
 /// Best effort: the class of a priority without a class.
 const BEST_EFFORT: u8 = 2;

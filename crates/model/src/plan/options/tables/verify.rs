@@ -6,7 +6,7 @@ use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::{Effect, Wrong, choice, cpus, list_words, typed, word};
 use crate::unit::Bytes;
 
-/// More blocks in memory than that are no backlog.
+/// The largest `verify_backlog` and `trim_backlog`: iotoll keeps each of these blocks in memory until it is read back or trimmed.
 const LONGEST_BACKLOG: u32 = 1 << 24;
 
 pub(super) static OPTIONS: &[JobOption] = &[

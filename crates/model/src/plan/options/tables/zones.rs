@@ -95,7 +95,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "max_open_zones",
-        help: "Zones that all jobs of a file may have begun to write and not filled, with zonemode=zbd. 0 means those that the device allows",
+        help: "Zones that all jobs of a file may have begun to write and not filled, with zonemode=zbd; those of a device that are open beyond it are reset. 0 means those that the device allows",
         default: Default::Value("0"),
         role: Role::Work,
         example: "32",

@@ -81,8 +81,14 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     if net.protocol.is_udp() && job.largest_block().0 > LONGEST_DATAGRAM {
         return refused("bs", "a datagram has at most 65507 bytes; use a smaller bs");
     }
-    let serves = [(job.fsync_every > 0, "fsync"), (job.fdatasync_every > 0, "fdatasync"), (job.end_fsync, "end_fsync")];
-    serves
+    let syncs = [
+        (job.fsync_every > 0, "fsync"),
+        (job.fdatasync_every > 0, "fdatasync"),
+        (job.end_fsync, "end_fsync"),
+        (job.files.syncing.on_close, "fsync_on_close"),
+        (job.files.syncing.range.is_some(), "sync_file_range"),
+    ];
+    syncs
         .into_iter()
         .find(|(given, _)| *given)
         .map(|(_, option)| (option, "a network has nothing to sync; leave it out".to_owned()))
@@ -137,6 +143,8 @@ mod tests {
             ("--rw=write --protocol=udp --hostname=h --port=9 --bs=64k", "at most 65507"),
             ("--rw=write --hostname=h --port=65535 --numjobs=2", "none above 65535"),
             ("--rw=write --hostname=h --port=9 --end_fsync=1", "nothing to sync"),
+            ("--rw=write --hostname=h --port=9 --fsync_on_close=1", "nothing to sync"),
+            ("--rw=write --hostname=h --port=9 --sync_file_range=write:4", "nothing to sync"),
             ("--rw=write --hostname=239.1.1.1 --port=9 --protocol=udp --interface=eth0", "address of an interface"),
         ] {
             let why = parsed(options).unwrap_err();

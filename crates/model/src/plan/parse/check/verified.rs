@@ -3,9 +3,8 @@
 use super::Complaint;
 use crate::plan::draft::Draft;
 use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod};
-use crate::plan::value::{Quoted, Short};
+use crate::plan::value::Short;
 use crate::unit::Bytes;
-use crate::warning::{Code, Warning};
 
 /// Below it, fio 3.33 does not read back its own blocks: they have to contain 128 bytes behind the header.
 const LEAST_SHA512: u64 = 296;
@@ -69,24 +68,6 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
         return Some(("openfiles", why.to_owned()));
     }
     header(job, method)
-}
-
-/// Options of trims that have no effect, as in fio.
-pub(super) fn ignored(draft: &Draft) -> Option<Warning> {
-    let (job, verify) = (&draft.job, &draft.job.verify);
-    let options = ["trim_percentage", "trim_backlog", "trim_backlog_batch"];
-    let option = options.into_iter().find(|option| draft.origin(option).is_some())?;
-    let missing = if verify.method.is_none() || !verify.after {
-        "a job that verifies what it wrote (verify, without do_verify=0)"
-    } else if verify.trims.backlog == 0 {
-        "trim_backlog"
-    } else if verify.trims.percent == 0 && draft.origin("trim_percentage").is_none() {
-        "trim_percentage"
-    } else {
-        return None;
-    };
-    let name = Quoted(&job.name);
-    Some(Warning::new(Code::OptionIgnored, format!("job {name}: {option} has no effect without {missing}, as in fio")))
 }
 
 fn holds_data(medium: Medium) -> bool {
