@@ -1,7 +1,7 @@
 //! Checks what a job says about its files.
 
 use super::Complaint;
-use crate::plan::job::{Access, JobPlan, Medium, Size};
+use crate::plan::job::{Access, EngineKind, JobPlan, Medium, Size};
 use crate::plan::value::Quoted;
 use crate::warning::{Code, Warning};
 
@@ -15,6 +15,13 @@ pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
         let why =
             "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name";
         return Some(("filename", why.to_owned()));
+    }
+    if job.engine == EngineKind::Mmap && (making.on_open || making.unlink_each_loop) {
+        let option = if making.on_open { "create_on_open" } else { "unlink_each_loop" };
+        return Some((
+            option,
+            "ioengine=mmap maps all files before the first I/O; leave it out, or use psync".to_owned(),
+        ));
     }
     if making.append && !job.access.writes() {
         return Some((
@@ -72,6 +79,7 @@ mod tests {
             ("--file_append=1", "add size= in bytes"),
             ("--file_append=1 --size=1m --rw=read", "leave it out"),
             ("--fill_device=1 --rw=randread", "only a job of writes"),
+            ("--ioengine=mmap --size=64k --unlink_each_loop=1", "ioengine=mmap maps all files before the first I/O"),
             ("--filesize=2k", "does not fit into a file of"),
             ("--nrfiles=3 --size=8k", "does not fit into a file of"),
             ("--ioscheduler=../x", "is no name of a scheduler"),
