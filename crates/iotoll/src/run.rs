@@ -39,9 +39,6 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if arguments.readonly {
         refuse_writes(&plan)?;
     }
-    if let Some(folder) = arguments.fio.aux_path.as_deref().filter(|folder| !folder.is_dir()) {
-        return Err(BadInput(format!("--aux-path {}: no such folder; make it with mkdir", folder.display())).into());
-    }
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
@@ -57,6 +54,10 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         }
         Results::prepare(arguments)?.print(&plan)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    let has_state = jobs().any(|job| job.verify.state || job.verify.resumes);
+    if let Some(folder) = arguments.fio.aux_path.as_deref().filter(|folder| has_state && !folder.is_dir()) {
+        return Err(BadInput(format!("--aux-path {}: no such folder; make it with mkdir", folder.display())).into());
     }
     // Otherwise they are checked when setup has run.
     if around.setup.is_none() {
