@@ -282,7 +282,7 @@ fn wrong_use_is_one_clear_line_and_waiting_ends() {
     );
 }
 
-/// A socket that another program has left is in the way of nobody; one at which it listens stays.
+/// A job replaces the socket of a program that has ended, and leaves one alone at which a program listens.
 #[test]
 fn a_socket_belongs_to_the_program_that_listens_there() {
     let folder = Folder::new();
@@ -297,7 +297,7 @@ fn a_socket_belongs_to_the_program_that_listens_there() {
         came = listens().ok();
         came.is_some()
     }));
-    // It has gone from there: what another one makes in its place is not its own.
+    // Its socket is gone: it must not remove the one that another program makes in that place.
     fs::remove_file(folder.path("s")).unwrap();
     let other = std::os::unix::net::UnixListener::bind(folder.path("s")).unwrap();
     drop(came);

@@ -154,11 +154,14 @@ impl VerifyState {
         let mut drawn = 0;
         while drawn < self.writes {
             let sure = source.following().min(self.writes - drawn);
-            if sure == 0 || interruption.is_requested() {
+            if sure == 0 {
                 break;
             }
-            // A damaged state may have any number.
-            for _ in 0..sure.min(1 << 20) {
+            for _ in 0..sure {
+                // A state may have any number of writes.
+                if drawn.is_multiple_of(1 << 20) && interruption.is_requested() {
+                    return false;
+                }
                 let request = source.draw();
                 drawn += 1;
                 if self.writes - drawn >= window {

@@ -287,7 +287,7 @@ impl Listening {
     }
 }
 
-/// Whether nobody listens at a Unix socket any more.
+/// Whether no program listens at a Unix socket any more.
 fn is_left(address: &SocketAddrUnix) -> io::Result<bool> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
