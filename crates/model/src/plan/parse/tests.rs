@@ -535,7 +535,7 @@ fn where_verifying_differs_from_fio_is_said() {
     assert_eq!(warnings("verify=md5\nverify_state_save=0\nverify_fatal=1\nverify_dump=1"), "");
     assert_eq!(warnings("refill_buffers\nbuffer_compress_percentage=50\ndedupe_percentage=30"), "");
     assert!(warnings("verify=md5\nverify_async=2\nverify_async_cpus=0").contains("the job's own thread"));
-    assert_eq!(warnings("verify=md5\nverify_state_save=1\ntrim_verify_zero=1"), "");
+    assert_eq!(warnings("verify=md5\nverify_state_save=1\ntrim_backlog=1\ntrim_percentage=0\ntrim_verify_zero=1"), "");
     assert!(warnings("verify=md5\nloops=2").contains("once, at the end"));
     assert_eq!(warnings("verify=md5\nloops=2\ndo_verify=0"), "");
     assert!(warnings("ioengine=null\nzero_buffers").contains("writes nothing"));
