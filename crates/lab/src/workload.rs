@@ -13,3 +13,7 @@ pub(crate) mod trim_backlog;
 mod turn;
 pub(crate) mod verify_state;
 pub(crate) mod zones;
+
+/// Lists of requests that a job keeps while it runs have room for this number before its first I/O: more would take memory by a number that
+/// the user writes. Longer lists grow in the loop.
+pub(crate) const ROOM_AT_FIRST: usize = 1 << 20;

@@ -1,6 +1,7 @@
 //! Which written blocks a job trims (`trim_backlog`). It depends on nothing but the order of the writes, so that what reads the blocks
 //! back finds out once more which are trimmed.
 
+use super::ROOM_AT_FIRST;
 use super::permutation::{below, split_mix};
 use super::request_source::{Kind, Request};
 use model::plan::JobPlan;
@@ -40,9 +41,10 @@ impl TrimBacklog {
             return None;
         }
         let batch = trims.batch.unwrap_or(trims.backlog) as usize;
+        let most = (trims.backlog as usize).saturating_add(batch);
         Some(Self {
-            blocks: VecDeque::new(),
-            most: (trims.backlog as usize).saturating_add(batch),
+            blocks: VecDeque::with_capacity(most.min(ROOM_AT_FIRST)),
+            most,
             percent: trims.percent.into(),
             every: trims.backlog.into(),
             batch,

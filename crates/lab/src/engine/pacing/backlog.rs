@@ -1,5 +1,6 @@
 //! Blocks that a job reads back while it still writes (`verify_backlog`).
 
+use crate::workload::ROOM_AT_FIRST;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
 use std::collections::VecDeque;
@@ -35,9 +36,7 @@ impl Backlog {
         }
         let most = plan.verify.backlog as usize;
         let batch = plan.verify.batch.map_or(most, |batch| batch as usize);
-        /// More grow in the loop.
-        const AT_FIRST: usize = 1 << 16;
-        let writes = VecDeque::with_capacity(most.saturating_add(1).min(AT_FIRST));
+        let writes = VecDeque::with_capacity(most.saturating_add(1).min(ROOM_AT_FIRST));
         Some(Self { writes, most, batch, left: 0, settles: false, due: Arc::default() })
     }
 

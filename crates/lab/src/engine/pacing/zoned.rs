@@ -2,6 +2,7 @@
 //! zone that is full is reset before it is written again.
 
 use crate::error::Result;
+use crate::workload::ROOM_AT_FIRST;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::Target;
 use crate::workload::zones::{Choice, Wish, ZonedFile};
@@ -103,11 +104,9 @@ impl Zoned {
         });
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let reads_back = keeps && plan.verify.after && plan.verify.backlog == 0;
-        /// More grow in the loop.
-        const AT_FIRST: u64 = 1 << 20;
         // No zone is reset while blocks are to be read back, so that a pass has at most these.
         let blocks: u64 = targets.iter().map(|target| target.span.length / least[1].max(1)).sum();
-        let room = blocks.min(AT_FIRST) as usize;
+        let room = usize::try_from(blocks).unwrap_or(usize::MAX).min(ROOM_AT_FIRST);
         Ok(Self {
             plan: plan.clone(),
             parts,
