@@ -247,10 +247,6 @@ impl Receiving {
     }
 }
 
-fn in_nanos(length: Duration) -> Nanos {
-    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
-}
-
 struct Measurement<'a> {
     plan: &'a BlastPlan,
     session: &'a Session<'a>,
@@ -339,11 +335,10 @@ impl Measurement<'_> {
     /// The machine without packets; `None` if it was interrupted.
     fn background(&mut self, slice: Duration) -> Option<SliceRecord> {
         let length = (slice / 2).max(SHORTEST_BACKGROUND);
-        let nanos = in_nanos(length);
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
-        let before = Box::new(self.meters.begin_slice(nanos));
+        let before = Box::new(self.meters.begin_slice());
         self.session.settings.interruption.sleep(length);
-        let after = Box::new(self.meters.end_slice(nanos, self.receiving.owners()));
+        let after = Box::new(self.meters.end_slice(self.receiving.owners()));
         let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
         (!self.session.interrupted()).then_some(SliceRecord { case: None, reading })
     }
@@ -354,11 +349,11 @@ impl Measurement<'_> {
         let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
-        let before = Box::new(self.meters.begin_slice(in_nanos(length)));
+        let before = Box::new(self.meters.begin_slice());
         let first = Instantaneous::read(&mut self.receiving, &submitters)?;
         self.session.settings.interruption.sleep(length);
         let owners = Owners { workers: submitters.threads(), ..self.receiving.owners() };
-        let after = Box::new(self.meters.end_slice(in_nanos(length), owners));
+        let after = Box::new(self.meters.end_slice(owners));
         let last = Instantaneous::read(&mut self.receiving, &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;

@@ -7,10 +7,11 @@ pub mod boots;
 mod cache;
 mod catch_up;
 mod counter_by_bytes;
+mod drawn_cpus;
 mod executions;
 mod explaining;
 mod neighbours;
-mod one_cpu;
+
 mod protocol;
 mod rehearsal;
 mod sliced;
@@ -30,8 +31,8 @@ use crate::guardian::processes::Processes;
 use crate::host;
 use crate::interruption::Interruption;
 use crate::laying_out;
-use crate::meter::{MeterSet, Owners, TaskScan};
-use crate::placing;
+use crate::meter::{MeterSet, Owners};
+use crate::placing::{self, Placing};
 use crate::progress;
 use crate::session::{self, Session, note_failure};
 use crate::toggle::Toggles;
@@ -42,6 +43,7 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::shuffler::Shuffler;
 use crate::workload::target::{Created, Target};
 use cache::CacheKeeper;
+use drawn_cpus::{Deck, Drawn};
 use model::comparison::record::{
     CaseLatency, CommandTotal, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -57,7 +59,7 @@ use sliced::SlicedCommands;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
-use sys::schedule::{Class, set_class};
+use sys::schedule::{Class, allowed_cpus, set_class};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -153,6 +155,8 @@ fn measure(
         targets,
         cache,
         longest_slice: None,
+        deck: deck_of_jobs(experiment),
+        placing: session.placing.clone(),
         session,
         neighbours: Neighbours::new(experiment.cases.len()),
         processes: settings.session.guardian.processes()?,
@@ -209,6 +213,10 @@ struct RoundRunner<'a> {
     cache: CacheKeeper,
     /// Longest slice that does not read again what it has read into the page cache.
     longest_slice: Option<Duration>,
+    /// CPUs that are drawn for each round; `None` if something else places its threads.
+    deck: Option<Deck>,
+    /// The CPUs of the threads in this round.
+    placing: Placing,
     session: &'a Session<'a>,
     neighbours: Neighbours,
     /// Workers and commands.
@@ -315,11 +323,11 @@ impl RoundRunner<'_> {
     /// Measures one round, with its times; `None` if it was interrupted.
     fn recorded(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
         let begin_nanos = Nanos(monotonic_nanos());
-        let Some(Measured { slices, starts, latencies, commands, cpu }) = self.round(schedule)? else {
+        let Some(Measured { slices, starts, latencies, commands, cpus }) = self.round(schedule)? else {
             return Ok(None);
         };
         let end_nanos = Nanos(monotonic_nanos());
-        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, starts, latencies, boots: Vec::new(), commands, cpu }))
+        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, starts, latencies, boots: Vec::new(), commands, cpus }))
     }
 
     /// Measures one round; `None` if it was interrupted.
@@ -341,10 +349,9 @@ impl RoundRunner<'_> {
 
     /// Measures the machine without the workload.
     fn alone(&mut self, length: Duration, tasks: Tasks) -> SliceRecord {
-        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
-        let earlier = (tasks == Tasks::Read).then(TaskScan::now);
-        let before = Box::new(self.meters.begin_slice(nanos));
+        let earlier = (tasks == Tasks::Read).then(|| self.meters.scan_tasks());
+        let before = Box::new(self.meters.begin_slice());
         // As often as while an execution runs, iotoll wakes up.
         let is_execution = tasks == Tasks::Read && self.meters.counts_events() && self.runs_commands();
         let step = if is_execution { READING_OF_EVENTS } else { length };
@@ -353,9 +360,20 @@ impl RoundRunner<'_> {
             std::thread::sleep(left.min(step));
             left = left.saturating_sub(step);
         }
-        let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
-        let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
+        let after = Box::new(self.meters.end_slice(Owners::default()));
+        let tasks = earlier.map(|earlier| self.meters.scan_tasks().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
+    }
+
+    /// Draws the CPUs of the next round's threads, the same for every case, if every thread has one of its own.
+    fn draw_cpus(&mut self) -> Result<Option<Drawn>> {
+        let threads = self.targets.iter().map(Vec::len).max().unwrap_or(0);
+        let Some(deck) = self.deck.as_mut().filter(|_| threads <= allowed_cpus().map_or(0, |cpus| cpus.len())) else {
+            return Ok(None);
+        };
+        let drawn = deck.draw(threads, &mut self.shuffler)?;
+        self.placing = Placing::one_each(&drawn.cpus);
+        Ok(Some(drawn))
     }
 
     /// Name of a case in messages.
@@ -384,8 +402,8 @@ struct Measured {
     starts: Vec<SliceRecord>,
     latencies: Vec<CaseLatency>,
     commands: Vec<CommandTotal>,
-    /// The CPU that all commands shared.
-    cpu: Option<u32>,
+    /// The CPUs that all arms shared.
+    cpus: Vec<u32>,
 }
 
 /// Runs with real-time priority, so that a boundary does not wait behind the workload. Children run with ordinary
@@ -403,6 +421,13 @@ fn at_once<T>(work: impl FnOnce() -> T) -> T {
 /// Whether the kernel still writes data back after the job's last I/O.
 fn leaves_dirty_pages(job: &JobPlan) -> bool {
     job.access != Access::Read && !job.direct && job.engine.medium() == Medium::Files
+}
+
+/// CPUs for the threads of iotoll's own jobs, unless the user places one of them.
+fn deck_of_jobs(experiment: &Experiment) -> Option<Deck> {
+    let jobs = || experiment.cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
+    let placed = experiment.place.is_some() || !jobs().all(drawn_cpus::may_be_placed);
+    (!placed && jobs().next().is_some()).then(Deck::default)
 }
 
 /// Where the servers of all cases listen, as far as it is known.

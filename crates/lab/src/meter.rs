@@ -1,8 +1,8 @@
 //! Meters count the cycles of the whole machine.
 //!
 //! A [`MeterSet`] owns every meter that this machine and the user's choice allow. At each boundary of a window it takes
-//! a [`Snapshot`]: a reader pinned to each CPU reads the clocks of that CPU on that CPU, because an idle clock does not
-//! advance while its CPU idles, and waking the CPU brings it up to date.
+//! a [`Snapshot`]. The kernel's idle clock is read from one CPU. What can only be read on its CPU is read there by a reader
+//! that is pinned to it; where no such meter runs, no CPU is woken.
 //!
 //! `model::meter` describes each meter. A file here and a row of `OPENERS` open and read it.
 
@@ -11,13 +11,12 @@ pub mod accounts;
 mod cpu_reader;
 mod events;
 mod idle;
-mod paced;
+mod idle_clock;
 mod pmu;
 mod proc_stat;
 mod sampler;
 mod soaker;
 mod tasks;
-mod timer_list;
 
 pub use model::meter::Selection;
 pub use tasks::{Owners, TaskScan};
@@ -27,24 +26,25 @@ use crate::probe::ProbeSet;
 use account_windows::{AccountWindows, Relations};
 use cpu_reader::{CpuMeters, CpuReaders};
 use events::EventMeter;
+use idle_clock::IdleClock;
 use model::events::{Events, Wanted};
-use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
+use model::meter::{Count, Meter, MeterStatus};
 use model::reading::Reading;
 use model::record::{Done, Mode, Snapshot};
 use model::unit::{Bytes, Nanos};
-use paced::Paced;
 use proc_stat::ProcStatFile;
 use sampler::Sampling;
-use sys::clock::monotonic_nanos;
+use std::time::Duration;
+use sys::clock::{monotonic_nanos, own_thread_nanos};
 
 /// Opens a meter, or returns why it cannot be read here.
 type Opener = fn(&Cpus) -> std::result::Result<Opened, String>;
 
-/// The opener of each meter, in the order in which meters are shown.
+/// The opener of each meter. The kernel's idle clock is first, because others depend on it.
 const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
+    (Meter::TimerList, idle_clock::open),
     (Meter::Pmu, pmu::open),
     (Meter::Idle, idle::open),
-    (Meter::TimerList, timer_list::open),
     (Meter::ProcStat, |_| proc_stat::open()),
     (Meter::Soaker, soaker::open),
     (Meter::Sampler, sampler::open),
@@ -57,8 +57,8 @@ const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
 enum Opened {
     /// One per CPU, in the order of the CPUs.
     EachCpu(Vec<Box<dyn CpuMeter>>),
-    /// One for all CPUs.
-    Once(Box<dyn MachineMeter>),
+    /// The kernel's idle clock.
+    IdleClock(Box<IdleClock>),
     /// Exact accounts.
     Accounts(Box<AccountWindows>),
     /// Samples of stacks.
@@ -71,13 +71,7 @@ enum Opened {
 trait CpuMeter: Send {
     /// The current count. `next` is the mode of the time after this reading: a meter that disturbs starts or stops with
     /// it.
-    fn read(&mut self, next: Mode) -> Option<Count>;
-}
-
-/// A meter that is read once for all CPUs.
-trait MachineMeter: Send {
-    /// The current clocks.
-    fn read(&mut self) -> Option<Clocks>;
+    fn read(&mut self, next: Mode) -> Option<u64>;
 }
 
 /// The CPUs that meters are opened on.
@@ -190,7 +184,7 @@ impl InRounds {
 /// All meters of a measurement.
 pub struct MeterSet {
     readers: CpuReaders,
-    once: Vec<Paced>,
+    idle_clock: Option<Box<IdleClock>>,
     accounts: Option<Box<AccountWindows>>,
     sampler: Option<Box<Sampling>>,
     events: Option<EventMeter>,
@@ -202,6 +196,8 @@ pub struct MeterSet {
     statuses: Vec<MeterStatus>,
     /// Probes that are read at the same time.
     probes: ProbeSet,
+    /// The latest scan of all tasks, so that the next one reads only those that ran since.
+    tasks: Option<TaskScan>,
 }
 
 impl MeterSet {
@@ -210,7 +206,10 @@ impl MeterSet {
     /// # Errors
     /// When the readers cannot be started. A meter that cannot run is not an error but a status.
     pub fn open(selection: Selection) -> Result<Self> {
-        Self::open_where(selection, |_| Ok(()))
+        Self::open_where(selection, |meter, idle_clock| match meter {
+            Meter::Idle if idle_clock => Err(WAKES.to_owned()),
+            _ => Ok(()),
+        })
     }
 
     /// The same for rounds, in which no meter has windows of its own. Some rounds keep accounts, count events or sample
@@ -219,37 +218,51 @@ impl MeterSet {
     /// # Errors
     /// Likewise.
     pub fn open_for_rounds(selection: Selection) -> Result<Self> {
-        let fits = |meter: Meter| !meter.disturbs() || matches!(meter, Meter::Accounts | Meter::Sampler);
-        let meters =
-            Self::open_where(selection, |meter| if fits(meter) { Ok(()) } else { Err(NO_WINDOWS.to_owned()) })?;
+        let meters = Self::open_where(selection, |meter, idle_clock| match meter {
+            Meter::Idle | Meter::Pmu if idle_clock => Err(WAKES.to_owned()),
+            meter if meter.disturbs() && !matches!(meter, Meter::Accounts | Meter::Sampler) => {
+                Err(NO_WINDOWS.to_owned())
+            }
+            _ => Ok(()),
+        })?;
         Ok(Self { in_rounds: Some(InRounds::default()), ..meters })
     }
 
-    fn open_where(selection: Selection, fits: impl Fn(Meter) -> std::result::Result<(), String>) -> Result<Self> {
+    /// `fits` tells whether a meter that is not chosen by name runs, also by whether the kernel's idle clock does.
+    fn open_where(selection: Selection, fits: impl Fn(Meter, bool) -> std::result::Result<(), String>) -> Result<Self> {
         let cpus = Cpus::online()?;
         let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
-        let (mut once, mut accounts, mut sampler) = (Vec::new(), None, None);
+        let (mut idle_clock, mut accounts, mut sampler) = (None::<Box<IdleClock>>, None, None);
         let mut statuses = Vec::new();
         for (meter, open) in OPENERS {
-            let chosen = if selection.allows(meter) { fits(meter) } else { Err(not_chosen(meter)) };
-            let opened = chosen.and_then(|()| open(&cpus));
-            let status = Reading::from(opened.as_ref().map(|_| meter.descriptor().sees.to_owned()));
-            statuses.push(MeterStatus { meter, status });
+            let chosen = if selection.allows(meter) { Ok(()) } else { Err(not_chosen(meter)) };
+            let wanted = chosen.and_then(|()| {
+                if selection.names(meter) && !meter.disturbs() { Ok(()) } else { fits(meter, idle_clock.is_some()) }
+            });
+            let opened = wanted.and_then(|()| open(&cpus));
+            let sees = |opened: &Opened| match opened {
+                Opened::IdleClock(clock) => format!("{}; {}", meter.descriptor().sees, clock.way()),
+                _ => meter.descriptor().sees.to_owned(),
+            };
+            statuses.push(MeterStatus { meter, status: Reading::from(opened.as_ref().map(sees)) });
             match opened {
                 Ok(Opened::EachCpu(meters)) => {
                     of_cpus.iter_mut().zip(meters).for_each(|((_, own), opened)| own.push((meter, opened)));
                 }
-                Ok(Opened::Once(source)) => once.push(Paced::new(meter, source)),
+                Ok(Opened::IdleClock(opened)) => idle_clock = Some(opened),
                 Ok(Opened::Accounts(opened)) => accounts = Some(opened),
                 Ok(Opened::Sampler(opened)) => sampler = Some(opened),
                 Ok(Opened::ReadAnyway) | Err(_) => {}
             }
         }
+        // In the order in which meters are shown.
+        statuses.sort_by_key(|status| Meter::ALL.iter().position(|meter| *meter == status.meter));
+        of_cpus.retain(|(_, meters)| !meters.is_empty());
         let readers = CpuReaders::start(of_cpus)?;
         let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
         Ok(Self {
             readers,
-            once,
+            idle_clock,
             accounts,
             sampler,
             events: None,
@@ -258,6 +271,7 @@ impl MeterSet {
             selection,
             statuses,
             probes,
+            tasks: None,
         })
     }
 
@@ -287,6 +301,12 @@ impl MeterSet {
         &self.probes
     }
 
+    /// The CPU time of all tasks now.
+    pub fn scan_tasks(&mut self) -> TaskScan {
+        let scan = self.tasks.take().unwrap_or_else(TaskScan::now).again();
+        self.tasks.insert(scan).clone()
+    }
+
     /// What each meter sees, or why it does not run.
     pub fn statuses(&self) -> &[MeterStatus] {
         &self.statuses
@@ -313,8 +333,7 @@ impl MeterSet {
 
     /// Reads every clock, then starts what `mode`, the mode of the time after this snapshot, needs.
     pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
-        let now = Nanos(monotonic_nanos());
-        self.read(mode, work, |meter| meter.is_due(mode, now))
+        self.read(mode, work, |clock| clock.read_if_due(mode))
     }
 
     /// Begins to count events, if the latest snapshot was for that.
@@ -381,30 +400,35 @@ impl MeterSet {
         self.events.iter_mut().for_each(EventMeter::release);
     }
 
-    /// Reads every clock at the beginning of a slice of this length. Both ends must read the same clocks, so the decision
-    /// depends on the length, not on the time since the last reading. Events are counted from the end of this reading on.
-    pub fn begin_slice(&mut self, length: Nanos) -> Snapshot {
+    /// The shortest slice in which reading the clocks does not dominate.
+    pub fn shortest_slice(&self) -> Duration {
+        self.idle_clock.as_ref().map_or(Duration::ZERO, |clock| clock.shortest_window())
+    }
+
+    /// Reads every clock at the beginning of a slice. Events are counted from the end of this reading on.
+    pub fn begin_slice(&mut self) -> Snapshot {
         let mode = self.in_rounds.as_ref().map_or(Mode::Quiet, InRounds::mode);
-        let snapshot = self.boundary(mode, length, Owners::default());
+        let snapshot = self.boundary(mode, Owners::default());
         self.begin_events(&NoWork);
         snapshot
     }
 
     /// The same at its end, until whose beginning events are counted. `owners` tells the tasks of its workload.
-    pub fn end_slice(&mut self, length: Nanos, owners: Owners) -> Snapshot {
+    pub fn end_slice(&mut self, owners: Owners) -> Snapshot {
         self.note_events(&NoWork);
-        self.boundary(Mode::Quiet, length, owners)
+        self.boundary(Mode::Quiet, owners)
     }
 
-    fn boundary(&mut self, mode: Mode, length: Nanos, owners: Owners) -> Snapshot {
-        let snapshot = self.read(mode, &OfSlice(owners), |meter| meter.fits(length));
-        self.once.iter_mut().for_each(Paced::begin_anew);
-        snapshot
+    fn boundary(&mut self, mode: Mode, owners: Owners) -> Snapshot {
+        self.read(mode, &OfSlice(owners), IdleClock::read)
     }
 
-    fn read(&mut self, mode: Mode, work: &dyn Work, is_due: impl Fn(&mut Paced) -> bool) -> Snapshot {
-        // Decide first, so that nothing delays the readings.
-        let due: Vec<bool> = self.once.iter_mut().map(is_due).collect();
+    fn read(
+        &mut self,
+        mode: Mode,
+        work: &dyn Work,
+        read_idle_clock: impl Fn(&mut IdleClock) -> Option<Count>,
+    ) -> Snapshot {
         let asks = self.accounts.is_some() || self.sampler.is_some();
         let owners = if asks { work.owners() } else { Owners::default() };
         self.accounts.iter_mut().for_each(|accounts| accounts.before(mode));
@@ -413,32 +437,30 @@ impl MeterSet {
         // Beside the instant at which the accounts are closed.
         let early = self.accounts.as_ref().map(|_| work.done());
         self.accounts.iter_mut().for_each(|accounts| accounts.close(mode));
-        let cpus = self.readers.read(mode);
+        let mut counts = self.readers.read(mode);
+        // Beside one another: the idle clock does not count this thread's time as idle.
+        let own_nanos = Nanos(own_thread_nanos());
+        counts.set(Meter::TimerList, self.idle_clock.as_deref_mut().and_then(read_idle_clock));
         let done = early.unwrap_or_else(|| work.done());
-        let mut clocks = ByMeter::default();
         let thread = work.thread_nanos().filter(|_| self.selection.allows(Meter::Thread));
-        clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
+        counts.set(Meter::Thread, thread.map(|Nanos(total)| Count { at_nanos, cpus: 1, total }));
         let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
-        clocks.set(Meter::ProcStat, idle);
-        // Right after the readers woke every CPU, so that every idle clock is up to date.
-        for (meter, _) in self.once.iter_mut().zip(due).filter(|(_, due)| *due) {
-            clocks.set(meter.meter, meter.read(mode, at_nanos));
-        }
+        counts.set(Meter::ProcStat, idle);
         let storage_read = work.storage_read();
         let probes = self.probes.read();
         let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
-        clocks.set(Meter::Accounts, read.clocks);
+        counts.set(Meter::Accounts, read.count);
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
         // Last, because naming what was sampled takes longest.
         let none = Relations::default();
         let relations = self.accounts.as_ref().map_or(&none, |accounts| accounts.relations());
         let sampled = self.sampler.as_mut().map(|sampler| sampler.read(mode, &owners, relations)).unwrap_or_default();
-        clocks.set(Meter::Sampler, sampled.clocks);
+        counts.set(Meter::Sampler, sampled.count);
         Snapshot {
             mode,
             at_nanos,
-            cpus,
-            clocks,
+            counts,
+            own_nanos,
             system,
             done,
             storage_read,
@@ -453,6 +475,10 @@ impl MeterSet {
 
 /// Why a meter that disturbs does not run in slices.
 const NO_WINDOWS: &str = "it disturbs the workload, and has windows of its own only in run and cost";
+
+/// Why a meter that has to be read on each CPU does not run.
+const WAKES: &str =
+    "reading it wakes every CPU, and timer_list needs no CPU to be woken; --meters names those that run all the same";
 
 /// Why a meter that could run does not run.
 fn not_chosen(meter: Meter) -> String {
@@ -476,8 +502,7 @@ mod tests {
 
     /// A slice that spins in a thread of its own, which is the workload.
     fn slice(meters: &mut MeterSet) -> (Snapshot, Snapshot) {
-        let length = Nanos::from_millis(20);
-        let before = meters.begin_slice(length);
+        let before = meters.begin_slice();
         let spinner = std::thread::spawn(|| {
             let end = sys::clock::own_thread_nanos() + 10_000_000;
             while sys::clock::own_thread_nanos() < end {
@@ -486,7 +511,7 @@ mod tests {
             sys::schedule::thread_id().unsigned_abs()
         });
         let workers = [spinner.join().unwrap()].into();
-        (before, meters.end_slice(length, Owners { workers, ..Owners::default() }))
+        (before, meters.end_slice(Owners { workers, ..Owners::default() }))
     }
 
     #[test]
@@ -511,7 +536,7 @@ mod tests {
                 let (before, after) = slice(&mut meters);
                 assert_eq!(keeps(&(before.clone(), after.clone())), (true, false, true));
                 let accounts = after.accounts.unwrap();
-                let cpus = before.cpus.len() as f64;
+                let cpus = f64::from(before.counts.get(Meter::Accounts).unwrap().cpus);
                 let passed = accounts.passed_nanos.as_f64() / cpus;
                 let between = after.at_nanos.since(before.at_nanos).as_f64();
                 assert!((passed / between - 1.0).abs() < 0.2, "{passed} of {between} ns");
@@ -526,7 +551,8 @@ mod tests {
     }
 
     #[test]
-    fn every_meter_has_an_opener_in_the_order_in_which_they_are_shown() {
-        assert_eq!(OPENERS.map(|(meter, _)| meter), Meter::ALL);
+    fn every_meter_has_an_opener() {
+        let opened = OPENERS.map(|(meter, _)| meter);
+        assert!(Meter::ALL.iter().all(|meter| opened.contains(meter)));
     }
 }

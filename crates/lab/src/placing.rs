@@ -43,6 +43,11 @@ impl Placing {
         Ok(Self { of_threads })
     }
 
+    /// Each thread has one of these.
+    pub fn one_each(cpus: &[u32]) -> Self {
+        Self { of_threads: cpus.iter().map(|cpu| vec![*cpu]).collect() }
+    }
+
     /// The CPUs of the thread with this number; empty means any.
     pub fn of(&self, thread: usize) -> &[u32] {
         self.of_threads.iter().cycle().nth(thread % self.of_threads.len().max(1)).map_or(&[], Vec::as_slice)

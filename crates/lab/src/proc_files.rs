@@ -1,6 +1,7 @@
 //! What /proc says about processes.
 
 use model::record::Holder;
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -65,6 +66,18 @@ fn real_time_task(stat: &str) -> Option<Holder> {
     Some(Holder { name: head.split_once('(')?.1.to_owned(), priority, cpu: u32::try_from(number(39)?).ok()? })
 }
 
+/// The live descendants of a process, as far as their parents live: some 10 µs for each process of the machine.
+pub(crate) fn descendants(ancestor: u32) -> Vec<u32> {
+    descendants_in(Path::new("/proc"), ancestor)
+}
+
+fn descendants_in(proc: &Path, ancestor: u32) -> Vec<u32> {
+    let parent = |process: u32| Some((process, Stat::read(&proc.join(process.to_string()))?.parent));
+    let parents: HashMap<u32, u32> = numbered(proc).into_iter().filter_map(parent).collect();
+    let found = parents.keys().filter(|process| **process != ancestor);
+    found.filter(|process| descends(**process, ancestor, |process| parents.get(&process).copied())).copied().collect()
+}
+
 /// Whether a process is `ancestor`, or descends from it as far as parents are known.
 pub(crate) fn descends(process: u32, ancestor: u32, parent: impl Fn(u32) -> Option<u32>) -> bool {
     /// A longer chain is a cycle of reused numbers.
@@ -105,6 +118,20 @@ mod tests {
         }
         let own = fs::read_to_string("/proc/self/stat").unwrap();
         assert_eq!(real_time_task(&own), None);
+    }
+
+    #[test]
+    fn descendants_are_found_by_their_parents() {
+        let directory = tempfile::tempdir().unwrap();
+        for (process, parent) in [(5, 1), (6, 5), (7, 6), (8, 1)] {
+            fs::create_dir_all(directory.path().join(process.to_string())).unwrap();
+            let stat = format!("{process} (a) S {parent} 0 0 0 -1 4194304 0 0");
+            fs::write(directory.path().join(format!("{process}/stat")), stat).unwrap();
+        }
+        let mut found = descendants_in(directory.path(), 5);
+        found.sort_unstable();
+        assert_eq!(found, [6, 7]);
+        assert!(descendants_in(directory.path(), 8).is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::file_roles;
 use crate::interruption::Interruption;
 use crate::io_log::{self, IoLog};
 use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
-use crate::meter::{Owners, TaskScan, Work};
+use crate::meter::{Owners, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing;
 use crate::progress::{Observer, Progress, iops};
@@ -154,7 +154,7 @@ fn measure_phase(
     let mut subject = Running { pool, interruption, observer, number, count, total, placement_watch, windows };
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
-    let before = TaskScan::now();
+    let before = sheet.meters.scan_tasks();
     let mut stretch = watch(&mut sheet.meters, &mut subject);
     subject.placement_watch.note_servers(&mut stretch.snapshots);
     let page_cache = cached.map(|before| CacheRecord {
@@ -163,7 +163,7 @@ fn measure_phase(
         after: files.look(),
     });
     let owners = subject.pool.owners();
-    let tasks = TaskScan::now().since(&before, &owners);
+    let tasks = sheet.meters.scan_tasks().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
     let Joined { mut records, failure, complaint } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();

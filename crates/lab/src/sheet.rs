@@ -62,10 +62,10 @@ impl<'a> Sheet<'a> {
             deadline: std::time::Instant::now(),
             interruption: &self.session.settings.interruption,
             observer,
-            before: None,
+            before: self.meters.scan_tasks(),
         };
         let mut stretch = watch(&mut self.meters, &mut idle);
-        stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
+        stretch.tasks = Some(self.meters.scan_tasks().since(&idle.before, &Owners::default()));
         self.keep(Some(&stretch), None);
         self.record.background.push(stretch);
     }
@@ -133,7 +133,7 @@ struct Idle<'a> {
     interruption: &'a Interruption,
     observer: Observer<'a>,
     /// All tasks at the start of the first window.
-    before: Option<TaskScan>,
+    before: TaskScan,
 }
 
 impl Work for Idle<'_> {
@@ -148,7 +148,7 @@ impl Work for Idle<'_> {
 impl Subject for Idle<'_> {
     fn begin(&mut self) {
         self.deadline = std::time::Instant::now() + self.total.saturating_sub(self.settle());
-        self.before = Some(TaskScan::now());
+        self.before = self.before.again();
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {

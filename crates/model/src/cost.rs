@@ -23,14 +23,9 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// The sum of the windows of all CPUs.
-    pub fn of_windows(windows: impl IntoIterator<Item = Nanos>) -> Self {
-        Self { nanos: windows.into_iter().map(Nanos::as_f64).sum() }
-    }
-
     /// `cpus` CPUs for `wall`.
-    pub fn of(cpus: usize, wall: Nanos) -> Self {
-        Self { nanos: cpus as f64 * wall.as_f64() }
+    pub fn of(cpus: u32, wall: Nanos) -> Self {
+        Self { nanos: f64::from(cpus) * wall.as_f64() }
     }
 
     /// The time of the whole machine that was not idle, including what the hypervisor stole while a CPU was busy. A

@@ -38,8 +38,8 @@ struct Row {
 }
 
 static KINDS: [Row; 5] = [
-    Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 4 },
-    Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 3 },
+    Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 5 },
+    Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 5 },
     Row {
         kind: Kind::Guest,
         name: "guest",
@@ -48,7 +48,7 @@ static KINDS: [Row; 5] = [
         method_version: 1,
     },
     Row { kind: Kind::Ftq, name: "ftq", noun: "a recording", made_by: "iotoll ftq", method_version: 2 },
-    Row { kind: Kind::Blast, name: "blast", noun: "a blast of packets", made_by: "iotoll blast", method_version: 2 },
+    Row { kind: Kind::Blast, name: "blast", noun: "a blast of packets", made_by: "iotoll blast", method_version: 5 },
 ];
 
 impl Kind {

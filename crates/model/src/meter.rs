@@ -4,6 +4,7 @@
 //! entry in [`Meter::ALL`] and its row in [`Meter::descriptor`] here; in `lab::meter`, add a file that opens it and a
 //! row of the table.
 
+use crate::cost::Capacity;
 use crate::reading::Reading;
 use crate::unit::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,15 +53,6 @@ pub enum Counts {
     CoreCycles,
 }
 
-/// Where a meter is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadAt {
-    /// On each CPU, by the reader pinned to it: [`crate::record::CpuReading::counts`].
-    EachCpu,
-    /// Once for all CPUs: [`crate::record::Snapshot::clocks`].
-    Once,
-}
-
 /// Half-width of a 95 % interval on whole-machine cycles per operation, in percent, after 10 s: measured on a quiet
 /// 2-CPU guest without a PMU (docs/method/meters.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,8 +74,6 @@ pub struct Descriptor {
     pub scope: Scope,
     /// What its counter counts.
     pub counts: Counts,
-    /// Where it is read.
-    pub read_at: ReadAt,
     /// Whether it changes what it measures, so that it needs its own windows.
     pub disturbs: bool,
     /// Whether it runs unless other meters are chosen.
@@ -102,7 +92,6 @@ const COMMON: Descriptor = Descriptor {
     sees: "",
     scope: Scope::WholeMachine,
     counts: Counts::IdleTime,
-    read_at: ReadAt::EachCpu,
     disturbs: false,
     by_default: false,
     headline_rank: None,
@@ -140,7 +129,6 @@ impl Meter {
             Self::TimerList => Descriptor {
                 name: "timer_list",
                 sees: "all time that the kernel's idle clock does not count; counts idle entry and exit as idle; ±2.5 % in 10 s",
-                read_at: ReadAt::Once,
                 headline_rank: Some(1),
                 expected_error: error(1.6, 2.5),
                 ..COMMON
@@ -158,7 +146,6 @@ impl Meter {
                 name: "proc_stat",
                 resolution_nanos: 1e7,
                 sees: "all time except idle, iowait and steal, in 10 ms ticks; only for whole runs",
-                read_at: ReadAt::Once,
                 headline_rank: Some(3),
                 expected_error: error(2.2, 4.6),
                 ..COMMON
@@ -174,7 +161,6 @@ impl Meter {
                 name: "sampler",
                 sees: "samples of the stacks of tasks; ±10 % on loads that do not sleep; misses loads that wake in step with the timer",
                 counts: Counts::BusyTime,
-                read_at: ReadAt::Once,
                 disturbs: true,
                 headline_rank: Some(5),
                 ..COMMON
@@ -183,7 +169,6 @@ impl Meter {
                 name: "accounts",
                 sees: "every nanosecond of every CPU, charged to a task, a softirq, an interrupt or idling; adds time to each switch and interrupt, so it uses its own windows",
                 counts: Counts::BusyTime,
-                read_at: ReadAt::Once,
                 disturbs: true,
                 by_default: true,
                 ..COMMON
@@ -200,7 +185,6 @@ impl Meter {
                 sees: "CPU time of the workload's own threads, without what others do for them",
                 scope: Scope::WorkloadThreads,
                 counts: Counts::BusyTime,
-                read_at: ReadAt::Once,
                 expected_error: error(0.8, 2.6),
                 ..COMMON
             },
@@ -298,32 +282,38 @@ impl Selection {
         }
     }
 
+    /// Whether the user names this meter.
+    pub fn names(&self, meter: Meter) -> bool {
+        match self {
+            Self::Default | Self::Profile => false,
+            Self::Only(chosen) => chosen.contains(&meter),
+            Self::All => true,
+        }
+    }
+
     /// Whether events may be counted although the user does not ask for them: who chooses meters wants nothing else to disturb.
     pub fn allows_default_events(&self) -> bool {
         matches!(self, Self::Default | Self::All)
     }
 }
 
-/// The value of a meter's counter on one CPU.
+/// The value of a meter's counter at one instant, as the sum over CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
+    /// CLOCK_MONOTONIC at the reading; the mean over CPUs if each was read at an instant of its own.
+    pub at_nanos: Nanos,
+    /// The CPUs that were counted: two readings of a different number have nothing in between.
+    pub cpus: u32,
     /// Nanoseconds or cycles, according to the descriptor.
     pub total: u64,
 }
 
 impl Count {
-    pub fn of(total: u64) -> Self {
-        Self { total }
+    /// What was counted since an earlier reading, and the time that the CPUs had. `None` if a CPU came or went in between.
+    pub fn since(&self, earlier: &Self) -> Option<(Capacity, u64)> {
+        let capacity = Capacity::of(self.cpus, self.at_nanos.since(earlier.at_nanos));
+        (self.cpus == earlier.cpus).then(|| (capacity, self.total.saturating_sub(earlier.total)))
     }
-}
-
-/// The values of a meter's counters at one instant.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clocks {
-    /// CLOCK_MONOTONIC at the reading.
-    pub at_nanos: Nanos,
-    /// One value for each CPU, or one for all.
-    pub nanos: Vec<Nanos>,
 }
 
 /// One reading for each meter. A fixed array, so that a reading does not allocate.
@@ -411,12 +401,13 @@ mod tests {
 
     #[test]
     fn readings_are_kept_by_meter_and_a_missing_one_is_missing() {
-        let mut readings = ByMeter::from([(Meter::Idle, Count::of(5)), (Meter::Pmu, Count::of(0))]);
+        let count = |total| Count { at_nanos: Nanos(1), cpus: 2, total };
+        let mut readings = ByMeter::from([(Meter::Idle, count(5)), (Meter::Pmu, count(0))]);
         readings.set(Meter::Pmu, None);
-        assert_eq!(readings.get(Meter::Idle), Some(&Count::of(5)));
+        assert_eq!(readings.get(Meter::Idle), Some(&count(5)));
         assert_eq!(readings.get(Meter::Pmu), None);
         let text = serde_json::to_string(&readings).unwrap();
-        assert_eq!(text, "{\"idle\":{\"total\":5}}");
+        assert_eq!(text, "{\"idle\":{\"at_nanos\":1,\"cpus\":2,\"total\":5}}");
         assert_eq!(serde_json::from_str::<ByMeter<Count>>(&text).unwrap(), readings);
         assert!(serde_json::from_str::<ByMeter<Count>>("{\"sponge\":{\"total\":5}}").is_err());
     }

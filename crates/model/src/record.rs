@@ -9,7 +9,7 @@ mod job;
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
-pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
+pub use crate::meter::{ByMeter, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::service::Service;
@@ -216,10 +216,11 @@ pub struct Snapshot {
     pub mode: Mode,
     /// CLOCK_MONOTONIC when the snapshot was asked for.
     pub at_nanos: Nanos,
-    /// One reading for each CPU, taken on that CPU.
-    pub cpus: Vec<CpuReading>,
-    /// Meters that are read once for all CPUs.
-    pub clocks: ByMeter<Clocks>,
+    /// The meters that were read.
+    pub counts: ByMeter<Count>,
+    /// CPU time that iotoll's measuring thread has used so far: the machine's idle clocks do not count it as idle, and it is neither the
+    /// load's nor the background's.
+    pub own_nanos: Nanos,
     /// Counters that are not meters: steal and context switches of the whole machine.
     pub system: Option<SystemCounts>,
     /// I/Os and bytes completed by all jobs of the phase.
@@ -269,19 +270,8 @@ pub struct Done {
 impl Snapshot {
     /// CPU time of all worker threads of the workload.
     pub fn thread_nanos(&self) -> Option<Nanos> {
-        self.clocks.get(Meter::Thread)?.nanos.first().copied()
+        self.counts.get(Meter::Thread).map(|count| Nanos(count.total))
     }
-}
-
-/// The readings of one CPU, by the reader that is pinned to it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct CpuReading {
-    /// Number of the CPU.
-    pub cpu: u32,
-    /// CLOCK_MONOTONIC at the reading.
-    pub at_nanos: Nanos,
-    /// The meters that are read on this CPU.
-    pub counts: ByMeter<Count>,
 }
 
 /// Counters of /proc/stat except idle time, for all CPUs together.

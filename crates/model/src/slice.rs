@@ -36,9 +36,9 @@ pub struct RoundRecord {
     /// What each command did from its start to its end, if commands took turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTotal>,
-    /// The CPU on which all of them ran; `None` if they did not share one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<u32>,
+    /// The CPUs on which all arms ran, which were drawn for this round; empty if something else placed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
 }
 
 /// What a command did from its start to its end, in one round.

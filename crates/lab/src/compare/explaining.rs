@@ -42,9 +42,9 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
             let (all, blocks) = (blocks, fewer(blocks));
             Some((Schedule::Slices { slice_nanos, warm_up_nanos, blocks }, length(all, blocks)))
         }
-        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu } => {
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
             let (all, blocks) = (blocks, fewer(blocks));
-            Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu }, length(all, blocks)))
+            Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks }, length(all, blocks)))
         }
         Schedule::WholeRounds { .. } | Schedule::Executions => Some((schedule, round)),
         // A boot measures one arm.

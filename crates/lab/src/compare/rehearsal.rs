@@ -2,7 +2,7 @@
 
 use super::RoundRunner;
 use super::counter_by_bytes::{self, Rates};
-use super::one_cpu::keeps_one_thread_busy;
+use super::drawn_cpus::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
 use super::work_counter::{self, Everything, Source};
 use crate::canary;

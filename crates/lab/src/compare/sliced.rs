@@ -1,7 +1,7 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
 use super::catch_up::Turns;
-use super::one_cpu::{Deck, Drawn};
+use super::drawn_cpus::{Deck, Drawn};
 use super::rehearsal::Rehearsed;
 use super::sliced_command::{Gone, SlicedCommand, total};
 use super::work_counter::{Source, counted};
@@ -47,8 +47,6 @@ pub(super) struct SlicedCommands {
     paces: Vec<(f64, Duration)>,
     /// The turns so far of the command of each case; a command of several cases has them at the first.
     turns: Vec<Turns>,
-    /// For the CPU of all commands of a round; `None` if they run where `--place` and the scheduler put them.
-    deck: Option<Deck>,
 }
 
 /// The part of the rate that is still asked for after a part of the timeout. In the first half, a command still starts, as it did
@@ -95,14 +93,14 @@ impl RoundRunner<'_> {
             Rehearsed::Sliceable(rehearsal) => rehearsal,
             Rehearsed::Not(why) => return self.executions(asked, &why),
         };
-        let slice = asked.unwrap_or(SLICE);
+        let slice = asked.unwrap_or(SLICE.max(self.meters.shortest_slice()));
         let guard = LEAST_GUARD.max(slice / GUARD_SHARE);
         let turns = u32::try_from(arms.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;
         let blocks = (ROUND.as_secs_f64() / block.as_secs_f64()).floor().clamp(1.0, MOST_BLOCKS.into()) as u32;
         let one_cpu = experiment.place.is_none() && experiment.services.is_empty() && rehearsed.shares_a_cpu;
+        self.deck = one_cpu.then(Deck::default);
         self.sliced = Some(SlicedCommands {
-            deck: one_cpu.then(Deck::default),
             places,
             _freezer: freezer,
             source: rehearsed.source,
@@ -111,7 +109,7 @@ impl RoundRunner<'_> {
             turns: vec![Turns::default(); experiment.cases.len()],
         });
         let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks, one_cpu })
+        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
     }
 
     /// Whole executions, because slices are not possible. That is an error if the user asked for slices.
@@ -157,11 +155,11 @@ impl RoundRunner<'_> {
         cell: usize,
         places: &'a mut [Freezable],
         chosen: Option<&Source>,
-        cpu: Option<u32>,
+        cpus: Option<&[u32]>,
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
-        let cpus = cpu.map_or_else(|| self.session.placing.of(0).to_vec(), |cpu| vec![cpu]);
+        let cpus = cpus.unwrap_or(self.session.placing.of(0)).to_vec();
         for (cases, place) in self.shuffler.shuffled(commands) {
             let Some(&first) = cases.first() else { continue };
             self.session.prepare(&self.cell(first))?;
@@ -186,8 +184,9 @@ impl RoundRunner<'_> {
             return Err(Error::Refused("sliced commands need a rehearsal".to_owned()));
         };
         let mut outcome = Ok(true);
-        let drawn = sliced.deck.as_mut().map(|deck| deck.draw(&mut self.shuffler)).transpose()?;
-        let mut measured = Measured { cpu: drawn.as_ref().map(|drawn| drawn.cpu), ..Measured::default() };
+        let drawn = self.deck.as_mut().map(|deck| deck.draw(1, &mut self.shuffler)).transpose()?;
+        let cpus = drawn.as_ref().map(|drawn| drawn.cpus.clone()).unwrap_or_default();
+        let mut measured = Measured { cpus, ..Measured::default() };
         for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
             outcome = self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured);
             if !matches!(outcome, Ok(true)) {
@@ -208,7 +207,7 @@ impl RoundRunner<'_> {
         measured: &mut Measured,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, turns: histories, .. } = sliced;
-        let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpu))?;
+        let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpus.as_slice()))?;
         let _aside = drawn.map(Drawn::step_aside).transpose()?;
         // The rehearsal chose no CPU; this one may be slower.
         let part = if drawn.is_some() { AT_WORK / 2.0 } else { AT_WORK };
@@ -317,19 +316,18 @@ impl RoundRunner<'_> {
         (slice, guard): (Duration, Duration),
         history: Option<&mut Turns>,
     ) -> Result<SliceRecord> {
-        let nanos = Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX));
         let missed = command.frozen_for();
         command.thaw(Some(source))?;
         let woke = command.read(source);
         std::thread::sleep(guard);
         // The counter before the clocks at both ends, so that both cover the same length.
         let first = command.read(source);
-        let before = Box::new(self.meters.begin_slice(nanos));
+        let before = Box::new(self.meters.begin_slice());
         // Events are counted from here on.
         let first = if self.meters.counts_events() { command.read(source) } else { first };
         self.sleep(slice);
         let last = command.read(source);
-        let after = Box::new(self.meters.end_slice(nanos, command.owners()));
+        let after = Box::new(self.meters.end_slice(command.owners()));
         command.freeze(Some(source))?;
         if let Some(history) = history {
             history.add(missed, [woke, first, last]);
@@ -345,15 +343,14 @@ impl RoundRunner<'_> {
         length: Duration,
     ) -> SliceRecord {
         let Some(command) = command else { return self.alone(length, Tasks::Unread) };
-        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         command.read(source);
-        let before = Box::new(self.meters.begin_slice(nanos));
+        let before = Box::new(self.meters.begin_slice());
         if self.meters.counts_events() {
             command.read(source);
         }
         self.sleep(length);
         command.read(source);
-        let after = Box::new(self.meters.end_slice(nanos, Owners::default()));
+        let after = Box::new(self.meters.end_slice(Owners::default()));
         let work = SliceWork::default();
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work, tasks: None } }
     }

@@ -1,6 +1,6 @@
 //! A command that takes turns: started frozen, thawed for its slices, and ended so that it reports what it did.
 
-use super::one_cpu::ThreadTimes;
+use super::drawn_cpus::ThreadTimes;
 use super::work_counter::{Everything, Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, OutputParser, Prepared, last_line, prepared, set_apart};
 use crate::error::{Error, Result};

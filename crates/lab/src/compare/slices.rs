@@ -1,5 +1,6 @@
 //! Rounds of slices: warm worker processes, started anew in each round, take turns of some 10 ms.
 
+use super::drawn_cpus::Drawn;
 use super::protocol::Assignment;
 use super::worker_process::WorkerProcess;
 use super::{Measured, RoundRunner, Tasks};
@@ -55,8 +56,10 @@ impl RoundRunner<'_> {
     /// Starts every case once, to measure the duration of its I/Os and of its start, and whether it sleeps.
     pub(super) fn rehearse(&mut self) -> Result<Schedule> {
         let begun = Instant::now();
+        let drawn = self.draw_cpus()?;
         let mut teams = self.teams()?;
         let start = begun.elapsed();
+        let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
         let (mut slowest, mut awake) = (Duration::ZERO, true);
         let mut longest: Option<Duration> = None;
         for (case, worker_process) in teams.iter_mut().enumerate() {
@@ -89,7 +92,9 @@ impl RoundRunner<'_> {
         } else {
             (if awake { SLICE } else { SLEEPY_SLICE }, WARM_UP_SHARE)
         };
-        let slice = self.asked_slice().unwrap_or_else(|| least.max(slowest * TURNS_PER_SLICE));
+        let slice = self
+            .asked_slice()
+            .unwrap_or_else(|| least.max(slowest * TURNS_PER_SLICE).max(self.meters.shortest_slice()));
         self.longest_slice = longest.map(|longest| longest.max(SHORTEST_SLICE));
         let slice = self.longest_slice.map_or(slice, |longest| slice.min(longest));
         let warm_up = (slice / share).max(slowest);
@@ -111,7 +116,9 @@ impl RoundRunner<'_> {
         warm_up: Duration,
         blocks: u32,
     ) -> Result<Option<Measured>> {
+        let drawn = self.draw_cpus()?;
         let mut teams = self.teams()?;
+        let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
         for case in self.shuffler.shuffled(0..teams.len()) {
             if let Some(worker_process) = teams.get_mut(case) {
                 worker_process.warm_up(warm_up)?;
@@ -149,7 +156,13 @@ impl RoundRunner<'_> {
                 ticks: worker_process.finish()?,
             });
         }
-        Ok(Some(Measured { slices, starts, latencies, ..Measured::default() }))
+        Ok(Some(Measured {
+            slices,
+            starts,
+            latencies,
+            cpus: drawn.map(|drawn| drawn.cpus).unwrap_or_default(),
+            ..Measured::default()
+        }))
     }
 
     /// A warm-up, then a slice of one case.
@@ -160,16 +173,15 @@ impl RoundRunner<'_> {
         length: Duration,
         warm_up: Duration,
     ) -> Result<SliceRecord> {
-        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         worker_process.warm_up(warm_up)?;
         self.cache.before_slice(case)?;
         let read_before = worker_process.storage_read();
         self.neighbours.before(case);
-        let before = Box::new(self.meters.begin_slice(nanos));
+        let before = Box::new(self.meters.begin_slice());
         worker_process.go(true);
         self.sleep(length);
         worker_process.halt()?;
-        let mut after = Box::new(self.meters.end_slice(nanos, worker_process.owners()));
+        let mut after = Box::new(self.meters.end_slice(worker_process.owners()));
         after.whereabouts = self.neighbours.after(case, worker_process);
         let storage_read = worker_process.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..worker_process.work() };
@@ -214,7 +226,7 @@ impl RoundRunner<'_> {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
-        let (scheduler, placing) = (std::process::id(), self.session.placing.clone());
+        let (scheduler, placing) = (std::process::id(), self.placing.clone());
         let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
         WorkerProcess::start(&self.settings.program, &self.name(case), &assignment, self.limit.clone(), &self.processes)
     }

@@ -1,5 +1,6 @@
 //! Whole rounds: each case once, with its own workers, followed by a sync of its written data.
 
+use super::drawn_cpus::Drawn;
 use super::{Measured, RoundRunner, at_once};
 use crate::error::Result;
 use model::comparison::record::{CaseLatency, Schedule};
@@ -24,7 +25,9 @@ pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Sc
 impl RoundRunner<'_> {
     /// Measures one round; `None` if it was interrupted.
     pub(super) fn whole_round(&mut self, length: Duration) -> Result<Option<Measured>> {
-        self.round_of_turns(|runner, case| {
+        let drawn = self.draw_cpus()?;
+        let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
+        let measured = self.round_of_turns(|runner, case| {
             let mut worker_process = runner.worker_process(case, synced)?;
             worker_process.ready()?;
             let slice = at_once(|| runner.slice(case, &mut worker_process, length, WARM_UP))?;
@@ -32,7 +35,9 @@ impl RoundRunner<'_> {
                 slice,
                 Some(CaseLatency { case, injected_ns: worker_process.injected(), ticks: worker_process.finish()? }),
             ))
-        })
+        })?;
+        let cpus = drawn.map(|drawn| drawn.cpus).unwrap_or_default();
+        Ok(measured.map(|measured| Measured { cpus, ..measured }))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
-use crate::meter::{MeterSet, Owners, TaskScan};
+use crate::meter::{MeterSet, Owners};
 use crate::progress::Observer;
 use crate::shell::scratch;
 use crate::store::GrowingWindows;
@@ -64,7 +64,7 @@ pub(crate) fn execute(
     child.args(arguments).stdout(stdout);
     let mut complaints = set_apart(&mut child, plan.custody)?;
     surroundings.processes.mark(&mut child);
-    let before = TaskScan::now();
+    let before = surroundings.meters.scan_tasks();
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
     running.processes = Some(surroundings.processes);
@@ -76,7 +76,7 @@ pub(crate) fn execute(
     let lives = running.lives();
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };
-    let tasks = TaskScan::now().since(&before, &owners);
+    let tasks = surroundings.meters.scan_tasks().since(&before, &owners);
     let mut report = parser.jobs(&lives).unwrap_or_else(|why| {
         let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));

@@ -5,10 +5,11 @@ use super::{CommandPlan, Count, Counter, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
-use crate::meter::{Owners, TaskScan, Work};
+use crate::meter::{Owners, Work};
 use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
+use crate::proc_files::descendants;
 use crate::progress::{Observer, Progress, iops};
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject};
@@ -206,7 +207,7 @@ impl<'a> Running<'a> {
         let mut found = BTreeSet::new();
         for _ in 0..MOST_SCANS {
             let before = found.len();
-            for process in TaskScan::now().descendants(command) {
+            for process in descendants(command) {
                 if found.insert(process) {
                     signal(process, Signal::STOP);
                 }

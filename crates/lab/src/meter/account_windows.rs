@@ -9,7 +9,7 @@ use super::tasks::{OwnedTask, Owners};
 use crate::proc_files::descends;
 use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
 use model::meter::Meter;
-use model::record::{Clocks, Mode};
+use model::record::{Count, Mode};
 use model::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sys::clock::monotonic_nanos;
@@ -26,7 +26,7 @@ pub(super) struct AccountWindows {
     /// When they were closed last, if they were.
     closed: Option<Nanos>,
     /// Busy time in all windows so far, at the end of the latest.
-    clock: Clocks,
+    count: Count,
     /// What is known of each load that takes turns, and of the machine without one.
     loads: HashMap<LoadKey, Load>,
     /// The present one.
@@ -60,7 +60,7 @@ pub(super) struct Relations {
 #[derive(Default)]
 pub(super) struct AccountReading {
     /// The busy time of all CPUs.
-    pub clocks: Option<Clocks>,
+    pub count: Option<Count>,
     /// What the window that ends here was charged to.
     pub accounts: Option<Box<account::Accounts>>,
 }
@@ -87,7 +87,7 @@ impl AccountWindows {
             held: false,
             open: None,
             closed: None,
-            clock: Clocks::default(),
+            count: Count::default(),
             loads: HashMap::new(),
             load: LoadKey::default(),
             relations: Relations::default(),
@@ -142,18 +142,18 @@ impl AccountWindows {
             let cpus = times.cpus.len().max(1) as u64;
             let idle = times.idle.nanos.since(begun.idle.nanos);
             let busy = found.passed_nanos.since(idle);
-            let before = self.clock.nanos.first().copied().unwrap_or_default();
-            self.clock.at_nanos += Nanos(found.passed_nanos.0 / cpus);
-            self.clock.nanos = vec![before + busy];
+            self.count.at_nanos += Nanos(found.passed_nanos.0 / cpus);
+            self.count.total = self.count.total.saturating_add(busy.0);
             let load = self.loads.entry(self.load).or_default();
             load.others += found.others_part() * found.passed_nanos.as_f64();
             load.passed += found.passed_nanos.as_f64();
             reading.accounts = Some(Box::new(found));
         } else {
             // The instant of the first reading; later ones follow by the time that passed on the CPUs.
-            self.clock = Clocks { at_nanos: now, nanos: vec![self.clock.nanos.first().copied().unwrap_or_default()] };
+            let cpus = u32::try_from(times.cpus.len()).unwrap_or(u32::MAX);
+            self.count = Count { at_nanos: now, cpus, ..self.count };
         }
-        reading.clocks = Some(self.clock.clone());
+        reading.count = Some(self.count);
         self.open = (next == KEPT).then_some(times);
         reading
     }

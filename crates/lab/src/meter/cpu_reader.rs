@@ -1,13 +1,12 @@
 //! One thread pinned to each CPU, woken at each boundary to read that CPU's clocks.
 //!
-//! Pinned, because an idle clock is stale until its CPU wakes; with real-time priority if allowed, so that the reading
-//! does not wait behind the workload. Each reading has its own time stamp, and the study divides each CPU's idle time
-//! by that CPU's own window.
+//! Pinned, because such a clock is stale until its CPU wakes; with real-time priority if allowed, so that the reading
+//! does not wait behind the workload. Each reading has its own time stamp.
 
 use super::CpuMeter;
 use crate::error::{Error, Result};
 use model::meter::Meter;
-use model::record::{ByMeter, CpuReading, Mode};
+use model::record::{ByMeter, Count, Mode};
 use model::unit::Nanos;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -28,10 +27,13 @@ struct Board {
     answered: Condvar,
 }
 
+type CpuReading = (Nanos, ByMeter<u64>);
+
 #[derive(Default)]
 struct State {
     generation: u64,
     next_mode: Mode,
+    /// When each CPU was read, and what its meters had.
     readings: Vec<CpuReading>,
     missing: usize,
     stopping: bool,
@@ -52,34 +54,50 @@ impl CpuReaders {
         let mut readers = Self { board: board.clone(), threads: Vec::new() };
         for (place, (cpu, meters)) in cpus.into_iter().enumerate() {
             let reader = CpuReader { cpu, place, meters };
-            board.lock().readings.push(CpuReading { cpu, ..CpuReading::default() });
+            board.lock().readings.push(CpuReading::default());
             let board = board.clone();
             let thread = std::thread::Builder::new().name(format!("iotoll-read{cpu}")).stack_size(128 << 10);
             let thread = thread.spawn(move || reader.serve(&board));
             readers.threads.push(thread.map_err(|error| Error::instrument("starting a reader", error))?);
         }
-        readers.collect();
+        drop(readers.wait());
         Ok(readers)
     }
 
-    /// Wakes every reader and collects the readings. `next_mode` is the mode of the time after them.
-    pub(super) fn read(&self, next_mode: Mode) -> Vec<CpuReading> {
+    /// Wakes every reader and adds up the readings. `next_mode` is the mode of the time after them.
+    pub(super) fn read(&self, next_mode: Mode) -> ByMeter<Count> {
         let mut state = self.board.lock();
         state.generation += 1;
         state.next_mode = next_mode;
         state.missing = self.threads.len();
         self.board.asked.notify_all();
         drop(state);
-        self.collect()
+        sum(&self.wait().readings)
     }
 
-    fn collect(&self) -> Vec<CpuReading> {
+    fn wait(&self) -> MutexGuard<'_, State> {
         let mut state = self.board.lock();
         while state.missing > 0 {
             state = self.board.answered.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.readings.clone()
+        state
     }
+}
+
+/// The sum over CPUs of each meter that every CPU has.
+fn sum(readings: &[CpuReading]) -> ByMeter<Count> {
+    let Some(&(first, ref counts)) = readings.first() else { return ByMeter::default() };
+    let cpus = readings.len() as u64;
+    let later: u64 = readings.iter().map(|(at, _)| at.since(first).0).sum();
+    let earlier: u64 = readings.iter().map(|(at, _)| first.since(*at).0).sum();
+    let mean = (u128::from(first.0) + u128::from(later / cpus)).saturating_sub(u128::from(earlier / cpus));
+    let of = |meter: Meter| {
+        let totals = readings.iter().map(|(_, counts)| counts.get(meter).copied());
+        let total = totals.sum::<Option<u64>>()?;
+        let at_nanos = Nanos(u64::try_from(mean).unwrap_or(u64::MAX));
+        Some((meter, Count { at_nanos, cpus: u32::try_from(cpus).unwrap_or(u32::MAX), total }))
+    };
+    counts.iter().filter_map(|(meter, _)| of(meter)).collect()
 }
 
 impl Drop for CpuReaders {
@@ -106,7 +124,7 @@ impl CpuReader {
         let _ = sys::schedule::set_class(sys::schedule::Class::Watching);
         let mut seen = 0;
         let mut state = board.lock();
-        self.answer(&mut state, board, CpuReading { cpu: self.cpu, ..CpuReading::default() });
+        self.answer(&mut state, board, CpuReading::default());
         loop {
             while state.generation == seen && !state.stopping {
                 state = board.asked.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -140,6 +158,6 @@ impl CpuReader {
         for (meter, reader) in &mut self.meters {
             counts.set(*meter, reader.read(next));
         }
-        CpuReading { cpu: self.cpu, at_nanos, counts }
+        (at_nanos, counts)
     }
 }

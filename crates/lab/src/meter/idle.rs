@@ -4,7 +4,7 @@
 //! here (see docs/method/meters.md), and so does polling in the idle loop.
 
 use super::{CpuMeter, Cpus, Opened};
-use model::record::{Count, Mode};
+use model::record::Mode;
 use model::unit::Nanos;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -43,8 +43,8 @@ impl IdleFiles {
 }
 
 impl CpuMeter for IdleFiles {
-    fn read(&mut self, _: Mode) -> Option<Count> {
-        self.nanos().map(|nanos| Count::of(nanos.0))
+    fn read(&mut self, _: Mode) -> Option<u64> {
+        self.nanos().map(|nanos| nanos.0)
     }
 }
 

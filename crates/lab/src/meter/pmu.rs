@@ -1,7 +1,7 @@
 //! The hardware's cycle counters, one per CPU, for everything that runs on it (perf events).
 
 use super::{CpuMeter, Cpus, Opened};
-use model::record::{Count, Mode};
+use model::record::Mode;
 use sys::perf::{Hardware, HardwareCounter};
 
 /// One per CPU.
@@ -10,7 +10,7 @@ pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
 }
 
 impl CpuMeter for HardwareCounter {
-    fn read(&mut self, _: Mode) -> Option<Count> {
-        HardwareCounter::read(self).ok().map(Count::of)
+    fn read(&mut self, _: Mode) -> Option<u64> {
+        HardwareCounter::read(self).ok()
     }
 }

@@ -5,7 +5,7 @@
 //! much of steal lies in idle time.
 
 use super::Opened;
-use model::record::{Clocks, SystemCounts};
+use model::record::{Count, SystemCounts};
 use model::unit::Nanos;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -30,7 +30,7 @@ impl ProcStatFile {
         Ok(Self { file, text: String::new(), tick_nanos: 1_000_000_000 / ticks_per_second })
     }
 
-    pub(super) fn read(&mut self) -> Option<(Clocks, SystemCounts)> {
+    pub(super) fn read(&mut self) -> Option<(Count, SystemCounts)> {
         self.text.clear();
         self.file.rewind().ok()?;
         let at_nanos = Nanos(monotonic_nanos());
@@ -39,14 +39,16 @@ impl ProcStatFile {
     }
 }
 
-fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<(Clocks, SystemCounts)> {
+fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<(Count, SystemCounts)> {
     let mut lines = text.lines();
+    let cpus = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
     let columns = lines.next()?.strip_prefix("cpu ")?;
     let column = |index| columns.split_whitespace().nth(index)?.parse::<u64>().ok();
     // user nice system idle iowait irq softirq steal …, proc_stat(5). A kernel before 2.6.11 has no steal.
     let ticks = |count: u64| Nanos(count.saturating_mul(tick_nanos));
     let context_switches = lines.find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()?;
-    let idle = Clocks { at_nanos, nanos: vec![ticks(column(3)?.saturating_add(column(4)?))] };
+    let Nanos(total) = ticks(column(3)?.saturating_add(column(4)?));
+    let idle = Count { at_nanos, cpus: u32::try_from(cpus).ok()?, total };
     let counts = SystemCounts {
         at_nanos,
         steal_nanos: ticks(column(7).unwrap_or(0)),
@@ -63,7 +65,7 @@ mod tests {
     #[test]
     fn columns_are_those_of_proc_stat() {
         let text = "cpu  1 2 3 40 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\nctxt 1234\nbtime 9\n";
-        let idle = Clocks { at_nanos: Nanos(1), nanos: vec![Nanos(900)] };
+        let idle = Count { at_nanos: Nanos(1), cpus: 1, total: 900 };
         let expected = SystemCounts {
             at_nanos: Nanos(1),
             steal_nanos: Nanos(80),

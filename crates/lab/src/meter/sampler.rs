@@ -16,7 +16,7 @@ use crate::names::{KernelFunctions, UNKNOWN};
 use kernel_code::KernelCode;
 use listings::Listings;
 use model::account::{AccountKind, TaskOwner};
-use model::meter::{Clocks, Meter};
+use model::meter::{Count, Meter};
 use model::profile::{Function, Instruction, Profile, Stack};
 use model::record::Mode;
 use model::unit::Nanos;
@@ -54,7 +54,7 @@ pub(super) struct Sampling {
     listings: Listings,
     kernel_code: Option<KernelCode>,
     /// Time of all samples in all windows, at the latest reading.
-    clock: Clocks,
+    count: Count,
 }
 
 #[derive(Default)]
@@ -98,7 +98,7 @@ struct Sampled {
 /// What was read at a snapshot.
 #[derive(Default)]
 pub(super) struct SamplerReading {
-    pub(super) clocks: Option<Clocks>,
+    pub(super) count: Option<Count>,
     pub(super) profile: Option<Box<Profile>>,
 }
 
@@ -111,6 +111,7 @@ impl Board {
 impl Sampling {
     fn start(samplers: Vec<StackSampler>) -> Result<Self, String> {
         let board = Arc::new(Board::default());
+        let count = Count { cpus: u32::try_from(samplers.len()).unwrap_or(u32::MAX), ..Count::default() };
         board.lock().samplers = samplers;
         let shared = board.clone();
         let thread = std::thread::Builder::new().name("iotoll-samples".to_owned());
@@ -118,7 +119,7 @@ impl Sampling {
         let functions = KernelFunctions::of_this_kernel();
         let listings = Listings::default();
         let kernel_code = KernelCode::open();
-        Ok(Self { board, drainer: Some(drainer), functions, listings, kernel_code, clock: Clocks::default() })
+        Ok(Self { board, drainer: Some(drainer), functions, listings, kernel_code, count })
     }
 
     /// At a snapshot, after everything else: ending a window takes some milliseconds.
@@ -129,15 +130,13 @@ impl Sampling {
         }
         let mut reading = SamplerReading::default();
         let now = Nanos(monotonic_nanos());
-        let busy = self.clock.nanos.first().copied().unwrap_or_default();
         if state.running {
             state.samplers.iter().for_each(|sampler| drop(sampler.disable()));
             state.drain();
             state.running = false;
             let collected = &mut state.collected;
-            let period = DEFAULT_PERIOD_NANOS;
-            let nanos = vec![busy + Nanos(std::mem::take(&mut collected.busy).saturating_mul(period))];
-            self.clock = Clocks { at_nanos: now, nanos };
+            let busy = std::mem::take(&mut collected.busy).saturating_mul(DEFAULT_PERIOD_NANOS);
+            self.count = Count { at_nanos: now, total: self.count.total.saturating_add(busy), ..self.count };
             // Consecutive windows are named together, because it takes long; not too many, because I/O may begin and end among them. What
             // runs without a load is no part of a cost.
             let loaded = !owners.workers.is_empty() || owners.command.is_some();
@@ -160,17 +159,14 @@ impl Sampling {
             state.collected.begin_window(Nanos(monotonic_nanos()));
             let begun = state.samplers.iter().all(|sampler| sampler.enable().is_ok());
             state.running = begun;
-            self.clock.at_nanos = Nanos(monotonic_nanos());
+            self.count.at_nanos = Nanos(monotonic_nanos());
             self.board.changed.notify_all();
             if !begun {
                 state.samplers.iter().for_each(|sampler| drop(sampler.disable()));
                 return reading;
             }
-            if self.clock.nanos.is_empty() {
-                self.clock.nanos = vec![Nanos(0)];
-            }
         }
-        reading.clocks = Some(self.clock.clone());
+        reading.count = Some(self.count);
         reading
     }
 }

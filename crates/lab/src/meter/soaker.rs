@@ -7,7 +7,7 @@
 
 use super::{CpuMeter, Cpus, Opened};
 use model::meter::Meter;
-use model::record::{Count, Mode};
+use model::record::Mode;
 use model::unit::{Hertz, Ticks};
 use std::io;
 use std::sync::Arc;
@@ -69,11 +69,11 @@ impl Soaker {
 }
 
 impl CpuMeter for Soaker {
-    fn read(&mut self, next: Mode) -> Option<Count> {
+    fn read(&mut self, next: Mode) -> Option<u64> {
         let hertz = Instant::now().hertz_since(self.started);
         let soaked = Ticks(self.shared.soaked_ticks.load(Ordering::Relaxed));
         self.run(next == Mode::Alone(Meter::Soaker));
-        Some(Count::of(Hertz(hertz?).nanos(soaked).0))
+        Some(Hertz(hertz?).nanos(soaked).0)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::service_name;
 use super::thread::{directory, name};
-use crate::meter::TaskScan;
-use crate::proc_files::numbered;
+use crate::proc_files::{descendants, numbered};
 use model::placement::BUSY;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -106,7 +105,7 @@ pub(super) fn family(ancestor: u32, most: usize) -> Vec<(u32, u32)> {
     // Without CONFIG_PROC_CHILDREN the kernel lists no children, but every process has its parent.
     let told = fs::exists(directory(ancestor).join(ancestor.to_string()).join("children")).unwrap_or(false);
     if !told {
-        processes.extend(TaskScan::now().descendants(ancestor));
+        processes.extend(descendants(ancestor));
     }
     let mut place = 0;
     while let Some(&process) = processes.get(place) {

@@ -9,7 +9,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::hostile::Vandal;
 use crate::kind::Recorded;
 use crate::kind::blast::Line;
-use crate::record::{Clocks, Host, Meter, Mode, Outcome, Snapshot, SystemCounts};
+use crate::record::{Count, Host, Meter, Mode, Outcome, Snapshot, SystemCounts};
 use crate::stored::Stored;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Code;
@@ -31,10 +31,9 @@ struct Machine {
 impl Machine {
     fn snapshot(&self) -> Box<Snapshot> {
         let at_nanos = Nanos(self.now);
-        let each = vec![Nanos(self.idle / 2), Nanos(self.idle - self.idle / 2)];
-        let clocks = [(Meter::TimerList, Clocks { at_nanos, nanos: each })];
+        let counts = [(Meter::TimerList, Count { at_nanos, cpus: 2, total: self.idle })];
         let system = SystemCounts { at_nanos, context_switches: self.switches, ..SystemCounts::default() };
-        Box::new(Snapshot { at_nanos, clocks: clocks.into(), system: Some(system), ..Snapshot::default() })
+        Box::new(Snapshot { at_nanos, counts: counts.into(), system: Some(system), ..Snapshot::default() })
     }
 
     /// A slice in which this many packets arrive, each of which costs this much CPU time.

@@ -123,9 +123,6 @@ pub enum Schedule {
         guard_nanos: Nanos,
         /// Number of blocks of each cell in a round.
         blocks: u32,
-        /// All commands of a round run on one CPU, which is drawn for each round.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        one_cpu: bool,
     },
     /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
     Boots,

@@ -384,9 +384,11 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     } else {
         ""
     };
+    let drawn = record.rounds.iter().all(|round| !round.cpus.is_empty());
+    let shared = if drawn { ", all arms on the same CPUs, drawn for each round" } else { "" };
     match record.header.schedule {
         Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(
-            "{rounds} with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
+            "{rounds} with fresh worker processes{shared}, each of {blocks} {} of one {:.0} ms slice per arm and one of \
              the idle machine in random order, {:.0} ms before each discarded{switched}; stalls that occur fewer than three times \
              are not seen; ended: {ended}",
             if blocks == 1 { "block" } else { "blocks" },
@@ -394,15 +396,14 @@ fn method(record: View, warm_up: &WarmUp) -> String {
             warm_up_nanos.seconds() * 1e3
         ),
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds}, each with every arm once for {} in random order, with fresh workers, \
+            "{rounds}, each with every arm once for {} in random order, with fresh workers{shared}, \
              including a sync of the written data; ended: {ended}",
             in_words(slice_nanos.seconds())
         ),
-        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu } => format!(
-            "{rounds} with freshly started commands that take turns (all others frozen{}), each of {blocks} {} of one {:.0} ms \
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => format!(
+            "{rounds} with freshly started commands that take turns (all others frozen){shared}, each of {blocks} {} of one {:.0} ms \
              slice per arm and one with all frozen in random order, {:.0} ms after each switch discarded{switched}; \
              ended: {ended}",
-            if one_cpu { "; all on one CPU, drawn for each round" } else { "" },
             if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,
             guard_nanos.seconds() * 1e3

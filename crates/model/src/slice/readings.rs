@@ -116,8 +116,8 @@ fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<u
 /// Number of CPUs according to the machine's own clocks.
 fn cpus(slices: &[SliceRecord]) -> Option<usize> {
     let of = |snapshot: &Snapshot| {
-        let listed = snapshot.clocks.iter().map(|(_, clocks)| clocks.nanos.len()).max().unwrap_or(0);
-        Some(listed.max(snapshot.cpus.len())).filter(|cpus| *cpus > 0)
+        let most = snapshot.counts.iter().map(|(_, count)| count.cpus).max();
+        most.and_then(|cpus| usize::try_from(cpus).ok()).filter(|cpus| *cpus > 0)
     };
     slices.iter().find_map(|slice| match &slice.reading {
         SliceReading::Slice { before, .. } | SliceReading::Command { before, .. } => of(before),

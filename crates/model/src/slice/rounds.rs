@@ -140,12 +140,22 @@ impl MeasuredSlices {
     }
 }
 
-/// The first meter that read every slice of these rounds.
+/// The first meter that read every slice of these rounds, and is fine enough for them.
 fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> {
     let reads = |meter: &Meter| {
-        rounds.iter().flat_map(|round| &round.slices).all(|slice| cycles(slice, *meter, context).is_some())
+        let reads = |slice| is_fine_enough(*meter, slice) && cycles(slice, *meter, context).is_some();
+        rounds.iter().flat_map(|round| &round.slices).all(reads)
     };
     Meter::by_trust().find(reads)
+}
+
+/// Whether a slice of a case has a thousand steps of the meter's reading: 10 s for the ticks of /proc/stat.
+fn is_fine_enough(meter: Meter, slice: &SliceRecord) -> bool {
+    const STEPS: f64 = 1e3;
+    let length = |(before, after): (&Snapshot, &Snapshot)| after.at_nanos.since(before.at_nanos).as_f64();
+    let is_slice = slice.case.is_some() && !matches!(slice.reading, SliceReading::Execution(_));
+    let length = slice.reading.ends().filter(|_| is_slice).map(length);
+    length.is_none_or(|length| length >= STEPS * meter.resolution_nanos())
 }
 
 /// What one slice did, and what that cost; `None` where it is unknown.

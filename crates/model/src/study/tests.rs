@@ -67,19 +67,19 @@ impl Machine {
 
     fn look(&mut self, mode: Mode) {
         let at = Nanos(self.now);
-        let cpu = |cpu: u32| CpuReading {
-            cpu,
-            at_nanos: at,
-            counts: [(Meter::Idle, Count::of(self.idle / 2)), (Meter::Soaker, Count::of(self.soaked / 2))].into(),
-        };
         let steal_nanos = Nanos(self.steal);
         let system = SystemCounts { at_nanos: at, steal_nanos, busy_nanos: None, context_switches: self.switches };
-        let clock = |nanos: u64| Clocks { at_nanos: at, nanos: vec![Nanos(nanos)] };
+        let count = |total: u64| Count { at_nanos: at, cpus: 2, total };
+        let counts = [
+            (Meter::Idle, self.idle),
+            (Meter::Soaker, self.soaked),
+            (Meter::ProcStat, self.idle),
+            (Meter::Thread, self.thread),
+        ];
         self.snapshots.push(Snapshot {
             mode,
             at_nanos: at,
-            cpus: vec![cpu(0), cpu(1)],
-            clocks: [(Meter::ProcStat, clock(self.idle)), (Meter::Thread, clock(self.thread))].into(),
+            counts: counts.map(|(meter, total)| (meter, count(total))).into(),
             system: Some(system),
             done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
             storage_read: Some(Bytes(self.storage_read)),
@@ -112,18 +112,16 @@ fn quiet(windows: usize, happening: Happening) -> Stretch {
     machine.stretch()
 }
 
-/// The value of each CPU's idle clock, from its previous value.
+/// The value of the idle clock, from its previous value.
 fn set_idle(snapshot: &mut Snapshot, change: impl Fn(u64) -> u64) {
-    for cpu in &mut snapshot.cpus {
-        let count = cpu.counts.get_mut(Meter::Idle).unwrap();
-        count.total = change(count.total);
-    }
+    let count = snapshot.counts.get_mut(Meter::Idle).unwrap();
+    count.total = change(count.total);
 }
 
 /// The workload's I/Os and CPU time are not counted live.
 fn forget_work(snapshot: &mut Snapshot) {
     snapshot.done = None;
-    snapshot.clocks.set(Meter::Thread, None);
+    snapshot.counts.set(Meter::Thread, None);
 }
 
 fn job(ios: u64) -> JobRecord {
@@ -230,11 +228,11 @@ fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
         let mut stretch = quiet(20, NOTHING);
         let nanos = |millis: u64, number: u64| Nanos(millis * 1_000_000 * number);
         for (number, snapshot) in (0..).zip(&mut stretch.snapshots) {
-            snapshot.clocks.get_mut(Meter::ProcStat).unwrap().nanos = vec![nanos(idle, number)];
+            snapshot.counts.get_mut(Meter::ProcStat).unwrap().total = nanos(idle, number).0;
             let system = snapshot.system.as_mut().unwrap();
             system.steal_nanos = nanos(stolen, number);
             system.busy_nanos = columns.map(|busy| nanos(busy, number));
-            set_idle(snapshot, |_| nanos(idle, number).0 / 2);
+            set_idle(snapshot, |_| nanos(idle, number).0);
         }
         // A soaker's time is idle time.
         let tasks = |millis| {
@@ -314,8 +312,8 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
     let load = |thread| Happening { busy: 40_000_000, thread, ios: 1000, steal: 0 };
     let doubted = |thread: u64, idle_is_read: bool, steal_in_task_clocks| {
         let stretch = |mut stretch: Stretch| {
-            let cpus = stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus);
-            cpus.filter(|_| !idle_is_read).for_each(|cpu| cpu.counts.set(Meter::Idle, None));
+            let unread = stretch.snapshots.iter_mut().filter(|_| !idle_is_read);
+            unread.for_each(|snapshot| snapshot.counts.set(Meter::Idle, None));
             stretch
         };
         let mut execution = execution(stretch(quiet(20, load(thread))), 20_000);

@@ -2,9 +2,8 @@
 
 use super::Context;
 use super::io_time::own_growth;
-use crate::account::named::SOAKER;
-use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
-use crate::meter::{Counts, Meter, ReadAt};
+use crate::cost::{BusyTime, Cycles, WholeMachine, WorkloadThreads};
+use crate::meter::{Counts, Meter};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 
@@ -72,8 +71,8 @@ impl Watched<'_> {
         let tasks =
             self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0) && !tasks.tasks.is_empty())?;
         let command = self.execution.and_then(|execution| execution.command_cpu_nanos);
-        // A soaker only uses otherwise idle time.
-        let counted = || tasks.tasks.iter().filter(|task| !task.name.starts_with(SOAKER));
+        // What iotoll uses is left out of the busy time.
+        let counted = || tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
         let sum =
             |of: &dyn Fn(&TaskTime) -> bool| counted().filter(|task| of(task)).map(|task| task.nanos).sum::<Nanos>();
         let per_second = |nanos: Nanos, seconds: f64| if seconds > 0.0 { nanos.as_f64() / seconds } else { 0.0 };
@@ -127,18 +126,18 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
     let mut found: Vec<(Window, Columns)> = Vec::new();
     let mut open: Option<&Snapshot> = None;
     for snapshot in &watched.stretch.snapshots {
-        if let Some(before) = open
+        let is_read = snapshot.counts.get(meter).is_some();
+        if let Some(before) = open.take_if(|_| is_read)
             && let Some(window) = window(before, snapshot, meter, context)
         {
             let between = Columns::between(before, snapshot).filter(|_| meter.takes_steal_for_busy());
             found.push((window, between.unwrap_or_default()));
-            open = None;
         }
         // A meter that is read at every tenth snapshot has windows of ten snapshots, but none that spans another
         // meter's windows.
         if snapshot.mode != wanted {
             open = None;
-        } else if open.is_none_or(|open| !is_read(open, meter)) {
+        } else if is_read {
             open = Some(snapshot);
         }
     }
@@ -220,12 +219,10 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     if after.at_nanos <= before.at_nanos {
         return None;
     }
-    let (capacity, counted) = match meter.descriptor().read_at {
-        ReadAt::EachCpu => counted_on_each_cpu(before, after, meter)?,
-        ReadAt::Once => counted_once(before, after, meter, context)?,
-    };
+    let (capacity, counted) = after.counts.get(meter)?.since(before.counts.get(meter)?)?;
+    let own = after.own_nanos.since(before.own_nanos);
     let cycles = match meter.descriptor().counts {
-        Counts::IdleTime => capacity.minus_idle(Nanos(counted)).cycles(context.clock).count(),
+        Counts::IdleTime => capacity.minus_idle(Nanos(counted) + own).cycles(context.clock).count(),
         Counts::BusyTime if !meter.sees_whole_machine() => {
             BusyTime::<WorkloadThreads>::from_nanos(counted as f64).cycles(context.clock).count()
         }
@@ -241,30 +238,4 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
 pub(super) fn done_between(before: &Snapshot, after: &Snapshot) -> Option<Done> {
     let (before, after) = (before.done?, after.done?);
     Some(Done { ios: after.ios.saturating_sub(before.ios), bytes: after.bytes.since(before.bytes) })
-}
-
-/// The change of each CPU's counter between that CPU's own two readings.
-fn counted_on_each_cpu(before: &Snapshot, after: &Snapshot, meter: Meter) -> Option<(Capacity, u64)> {
-    let mut lengths = Vec::with_capacity(after.cpus.len());
-    let mut counted = 0_u64;
-    for (before, after) in before.cpus.iter().zip(&after.cpus) {
-        lengths.push(after.at_nanos.since(before.at_nanos));
-        let grown = after.counts.get(meter)?.total.saturating_sub(before.counts.get(meter)?.total);
-        counted = counted.saturating_add(grown);
-    }
-    Some((Capacity::of_windows(lengths), counted))
-}
-
-fn counted_once(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<(Capacity, u64)> {
-    let (before, after) = (before.clocks.get(meter)?, after.clocks.get(meter)?);
-    let grown: Nanos = after.nanos.iter().zip(&before.nanos).map(|(after, before)| after.since(*before)).sum();
-    Some((Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos)), grown.0))
-}
-
-/// Whether a snapshot contains a reading of `meter`.
-fn is_read(snapshot: &Snapshot, meter: Meter) -> bool {
-    match meter.descriptor().read_at {
-        ReadAt::EachCpu => snapshot.cpus.iter().all(|cpu| cpu.counts.get(meter).is_some()),
-        ReadAt::Once => snapshot.clocks.get(meter).is_some(),
-    }
 }

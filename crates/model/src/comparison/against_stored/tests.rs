@@ -158,17 +158,17 @@ fn cycles_of_different_meters_are_not_compared() {
     let mut now = session(Draft::default(), 1.69);
     for slice in now.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
-            before.clocks.set(Meter::TimerList, None);
+            before.counts.set(Meter::TimerList, None);
         }
     }
     let mut old = session(Draft::default(), 1.0);
     for slice in old.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
-            before.clocks.set(Meter::ProcStat, None);
+            before.counts.set(Meter::Idle, None);
         }
     }
     let found = study_against(&now, Some(&stored(old)));
-    assert_eq!(found.environment.meter.as_deref(), Some("proc_stat"));
+    assert_eq!(found.environment.meter.as_deref(), Some("idle"));
     let metrics = &found.cells[0].metrics;
     assert!(metrics["cycles_per_io"].change.is_some() && metrics["cycles_per_io"].stored.is_none());
     assert!(metrics["iops"].stored.is_some());

@@ -160,8 +160,7 @@ mod tests {
         let plain = record(experiment(Draft::default()), 12, load);
         let mut sliced = plain.clone();
         let nanos = Nanos(0);
-        sliced.header.schedule =
-            Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1, one_cpu: false };
+        sliced.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
         sliced.header.work_counter = Some(counter(Counted::Bytes));
         for round in &mut sliced.rounds {
             for slice in &mut round.slices {

@@ -17,7 +17,7 @@ use crate::experiment::draft::{Draft, Surroundings, Workload};
 use crate::experiment::{ArmPlan, Axis, Metric};
 use crate::limit::LimitState;
 use crate::reading::Reading;
-use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
+use crate::record::{ByMeter, Canaries, Count, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
 use crate::slice::rounds::Choice;
 use crate::stats::{Estimate, Verdict};
 use crate::unit::{Bytes, Nanos};
@@ -65,14 +65,10 @@ struct Machine {
 impl Machine {
     fn snapshot(&self) -> Snapshot {
         let at_nanos = Nanos(self.now);
-        let idle_nanos = Nanos(self.idle);
-        let each = vec![Nanos(self.idle / 2), Nanos(self.idle - self.idle / 2)];
-        let clocks = [
-            (Meter::TimerList, Clocks { at_nanos, nanos: each }),
-            (Meter::ProcStat, Clocks { at_nanos, nanos: vec![idle_nanos] }),
-        ];
+        let counts =
+            [Meter::TimerList, Meter::Idle].map(|meter| (meter, Count { at_nanos, cpus: 2, total: self.idle }));
         let system = SystemCounts { at_nanos, context_switches: self.now / 1000, ..SystemCounts::default() };
-        Snapshot { at_nanos, clocks: clocks.into(), system: Some(system), ..Snapshot::default() }
+        Snapshot { at_nanos, counts: counts.into(), system: Some(system), ..Snapshot::default() }
     }
 
     fn slice(&mut self, case: Option<usize>, load: Load) -> SliceRecord {
@@ -167,7 +163,7 @@ fn unread_values_are_unknown_with_a_reason() {
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let SliceReading::Slice { before, after, .. } = &mut slice.reading {
             for snapshot in [before, after] {
-                (snapshot.clocks, snapshot.system) = (ByMeter::default(), None);
+                (snapshot.counts, snapshot.system) = (ByMeter::default(), None);
             }
         }
     }
@@ -186,8 +182,8 @@ fn a_meter_must_read_all_rounds() {
         for slice in &mut round.slices {
             let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
             for snapshot in [before, after] {
-                let missing = if number == 0 { Meter::ProcStat } else { Meter::TimerList };
-                snapshot.clocks.set(missing, None);
+                let missing = if number == 0 { Meter::Idle } else { Meter::TimerList };
+                snapshot.counts.set(missing, None);
             }
         }
     }
@@ -401,12 +397,12 @@ fn steal_is_divided_by_busy_time() {
     let mut stolen = 0;
     for slice in robbed.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-        let idle = |snapshot: &Snapshot| snapshot.clocks.get(Meter::ProcStat).unwrap().nanos[0];
-        let busy = 2 * SLICE - idle(after).since(idle(before)).0;
+        let idle = |snapshot: &Snapshot| snapshot.counts.get(Meter::Idle).unwrap().total;
+        let busy = 2 * SLICE - (idle(after) - idle(before));
         for (snapshot, more) in [(before, 0), (after, busy / 20)] {
             snapshot.system.as_mut().unwrap().steal_nanos = Nanos((stolen + more) / TICK * TICK);
-            let list = snapshot.clocks.get_mut(Meter::TimerList).unwrap();
-            list.nanos[0] = Nanos(list.nanos[0].0 - stolen - more);
+            let list = snapshot.counts.get_mut(Meter::TimerList).unwrap();
+            list.total -= stolen + more;
         }
         stolen += busy / 20;
     }
@@ -484,8 +480,8 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
         let (before, after) = (before.as_ref(), after.as_mut());
-        for meter in [Meter::TimerList, Meter::ProcStat] {
-            after.clocks.get_mut(meter).unwrap().nanos = before.clocks.get(meter).unwrap().nanos.clone();
+        for meter in [Meter::TimerList, Meter::Idle] {
+            after.counts.get_mut(meter).unwrap().total = before.counts.get(meter).unwrap().total;
         }
     }
     let found = study(&record);
@@ -534,8 +530,8 @@ fn a_boot_is_studied_with_its_own_cpus() {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
         for snapshot in [before, after] {
             // Two more CPUs, which are idle.
-            let idle = snapshot.at_nanos;
-            snapshot.clocks.get_mut(Meter::TimerList).unwrap().nanos.extend([idle, idle]);
+            let list = snapshot.counts.get_mut(Meter::TimerList).unwrap();
+            (list.cpus, list.total) = (4, list.total + 2 * snapshot.at_nanos.0);
         }
     }
     let large = study(&large);

@@ -55,8 +55,9 @@ fn everything() -> Record {
             machine.pass(load, next);
         }
         let mut stretch = machine.stretch();
-        for (count, cpu) in (1..).zip(stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus)) {
-            cpu.counts.set(Meter::Pmu, Some(Count::of(count * 1_000_000)));
+        for (count, snapshot) in (1..).zip(&mut stretch.snapshots) {
+            let count = Count { at_nanos: snapshot.at_nanos, cpus: 2, total: count * 1_000_000 };
+            snapshot.counts.set(Meter::Pmu, Some(count));
         }
         for [before, after] in (0..8).map(|place| [place, place + 1]) {
             let begin_nanos = stretch.snapshots[before].at_nanos;
@@ -69,8 +70,8 @@ fn everything() -> Record {
             }];
         }
         for (count, snapshot) in (1u32..).zip(&mut stretch.snapshots) {
-            let nanos = vec![Nanos::from_millis(u64::from(count))];
-            snapshot.clocks.set(Meter::Sampler, Some(Clocks { at_nanos: snapshot.at_nanos, nanos }));
+            let Nanos(total) = Nanos::from_millis(u64::from(count));
+            snapshot.counts.set(Meter::Sampler, Some(Count { at_nanos: snapshot.at_nanos, cpus: 2, total }));
             snapshot.profile = Some(Box::new(profile(u64::from(count))));
             let values = vec![Some(100.0 * f64::from(count)), Some(f64::from(count % 3))];
             snapshot.probes = Some(Box::new(Readings { at_nanos: snapshot.at_nanos, values }));

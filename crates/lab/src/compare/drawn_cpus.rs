@@ -1,10 +1,11 @@
-//! One CPU for all commands of a round: for which commands that is right, and which CPU it is.
+//! The CPUs of a round, which its arms share: for which loads that is right, and which CPUs they are.
 //!
 //! CPUs differ, for example because a neighbour uses the other half of the core, and the scheduler rarely moves a thread that
-//! never sleeps: each command of a round would have one of its own. Measured in docs/method/commands.md.
+//! never sleeps: each arm of a round would have CPUs of its own. Measured in docs/method/commands.md.
 
 use crate::error::{Error, Result};
 use crate::workload::shuffler::Shuffler;
+use model::plan::{EngineKind, JobPlan, PathInFlight};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use sys::schedule::{allowed_cpus, allowed_cpus_of, pin_to};
@@ -32,33 +33,43 @@ fn busy_thread(before: &ThreadTimes, after: &ThreadTimes, time: Duration) -> Opt
     (noticeable.next().is_none() && used > time.mul_f64(BUSY)).then_some(thread)
 }
 
-/// CPUs to draw from, each once before any comes again.
+/// Whether iotoll chooses the CPUs of a job's threads: nobody else does, and all of them are copies of the job, not threads that these start
+/// and that would be on the same CPU.
+pub(super) fn may_be_placed(job: &JobPlan) -> bool {
+    let starts_threads = job.engine == EngineKind::Posixaio || job.path.in_flight == PathInFlight::Shared;
+    job.cpus_allowed.is_empty() && job.thread.nodes.is_empty() && !starts_threads
+}
+
+/// CPUs to draw from, each first once before any comes first again.
 #[derive(Debug, Default)]
 pub(super) struct Deck {
     left: Vec<u32>,
 }
 
-/// The CPU of a round's commands, and the others, for iotoll.
+/// The CPUs of a round's arms, and the others, for iotoll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Drawn {
-    pub cpu: u32,
+    pub cpus: Vec<u32>,
     others: Vec<u32>,
 }
 
 impl Deck {
-    /// The CPU of the next round.
+    /// The CPUs of the next round: this many, or all.
     ///
     /// # Errors
     /// When the CPUs cannot be listed.
-    pub fn draw(&mut self, shuffler: &mut Shuffler) -> Result<Drawn> {
+    pub fn draw(&mut self, count: usize, shuffler: &mut Shuffler) -> Result<Drawn> {
         let listing = |error| Error::instrument("listing CPUs", error);
         let allowed = allowed_cpus().map_err(listing)?;
         self.left.retain(|cpu| allowed.contains(cpu));
         if self.left.is_empty() {
             self.left = shuffler.shuffled(allowed.iter().copied());
         }
-        let cpu = self.left.pop().ok_or_else(|| listing(std::io::ErrorKind::NotFound.into()))?;
-        Ok(Drawn { cpu, others: allowed.into_iter().filter(|other| *other != cpu).collect() })
+        let first = self.left.pop().ok_or_else(|| listing(std::io::ErrorKind::NotFound.into()))?;
+        let further = shuffler.shuffled(allowed.into_iter().filter(|other| *other != first));
+        let mut cpus: Vec<u32> = std::iter::once(first).chain(further).collect();
+        let others = cpus.split_off(count.clamp(1, cpus.len()));
+        Ok(Drawn { cpus, others })
     }
 }
 
@@ -113,14 +124,14 @@ mod tests {
         let (mut deck, mut shuffler) = (Deck::default(), Shuffler::new(1));
         let allowed = allowed_cpus().unwrap();
         for _ in 0..3 {
-            let mut drawn: Vec<u32> = allowed.iter().map(|_| deck.draw(&mut shuffler).unwrap().cpu).collect();
+            let mut drawn: Vec<u32> = allowed.iter().map(|_| deck.draw(1, &mut shuffler).unwrap().cpus[0]).collect();
             drawn.sort_unstable();
             assert_eq!(drawn, allowed);
         }
-        let drawn = deck.draw(&mut shuffler).unwrap();
+        let drawn = deck.draw(1, &mut shuffler).unwrap();
         let aside = drawn.step_aside().unwrap();
         let now = allowed_cpus().unwrap();
-        assert!(allowed.len() == 1 || !now.contains(&drawn.cpu), "{now:?}");
+        assert!(allowed.len() == 1 || !now.contains(&drawn.cpus[0]), "{now:?}");
         drop(aside);
         assert_eq!(allowed_cpus().unwrap(), allowed);
     }

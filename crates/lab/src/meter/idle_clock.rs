@@ -1,0 +1,141 @@
+//! The kernel's tick-less idle clock, in nanoseconds (root only).
+//!
+//! Idle entry and exit count as idle here, interrupts taken while idle do not. The definition differs from cpuidle's,
+//! so the two bracket the cost of a load that sleeps.
+//!
+//! The clock of a CPU advances at the end of each sleep. A sleep that lasts is added, so no CPU is woken to bring it up to date. A program
+//! in the kernel reads the clocks of all CPUs in some microseconds ([`kernel_memory`]); where it cannot, they are in /proc/timer_list,
+//! which takes 22 µs a CPU to read, and says only of a CPU whose tick is stopped that it sleeps.
+
+mod kernel_memory;
+mod kernel_types;
+mod timer_list;
+
+use super::{Cpus, Opened};
+use kernel_memory::KernelMemory;
+use model::record::{Count, Mode};
+use model::unit::Nanos;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+use sys::clock::monotonic_nanos;
+use timer_list::TimerList;
+
+/// Reading takes at most one part in this many of the time of a window.
+const SHARE: u64 = 50;
+
+/// Opens it, and says how it is read.
+pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
+    IdleClock::open(&cpus.online).map(|clock| Opened::IdleClock(Box::new(clock)))
+}
+
+/// The clocks of all CPUs.
+pub(super) struct IdleClock {
+    list: TimerList,
+    /// Why it is read from there if it is not read from memory.
+    memory: Result<KernelMemory, String>,
+    online: Online,
+    /// Duration of a reading: the fastest of several, because slower ones were delayed.
+    cost: Nanos,
+    latest: Option<(Mode, Nanos)>,
+}
+
+/// The idle clock of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reading {
+    /// The sleeps that have ended. The kernel separates those with and without a task that waits for I/O.
+    slept: u64,
+    /// When the present one began.
+    since: Option<u64>,
+}
+
+impl Reading {
+    fn at(self, now: u64) -> u64 {
+        self.slept.saturating_add(self.since.map_or(0, |since| now.saturating_sub(since)))
+    }
+}
+
+impl IdleClock {
+    fn open(online: &[u32]) -> Result<Self, String> {
+        let mut list = TimerList::open()?;
+        let memory = KernelMemory::open(online, &mut list);
+        let mut clock = Self { list, memory, online: Online::open()?, cost: Nanos(0), latest: None };
+        const READINGS: usize = 5;
+        let took = |_| {
+            let began = Nanos(monotonic_nanos());
+            clock.read().map(|_| Nanos(monotonic_nanos()).since(began))
+        };
+        clock.cost = (0..READINGS).filter_map(took).min().ok_or("/proc/timer_list ended early")?;
+        Ok(clock)
+    }
+
+    /// How it is read.
+    pub(super) fn way(&self) -> String {
+        let micros = self.cost.as_f64() / 1e3;
+        match &self.memory {
+            Ok(_) => format!("read in {micros:.0} µs by a program in the kernel"),
+            Err(why) => format!("read in {micros:.0} µs from /proc/timer_list ({why})"),
+        }
+    }
+
+    /// The shortest window in which reading does not dominate.
+    pub(super) fn shortest_window(&self) -> Duration {
+        Duration::from_nanos(self.cost.0.saturating_mul(SHARE))
+    }
+
+    /// Reads it at a snapshot now, which time in `mode` follows, if it is due.
+    pub(super) fn read_if_due(&mut self, mode: Mode) -> Option<Count> {
+        let now = Nanos(monotonic_nanos());
+        let shortest = self.shortest_window();
+        let is_early = |(before, at): &(Mode, Nanos)| *before == mode && now.since(*at).duration() < shortest;
+        if self.latest.as_ref().is_some_and(is_early) {
+            return None;
+        }
+        self.latest = Some((mode, now));
+        self.read()
+    }
+
+    /// Reads it. `None` if a CPU came or went since the last reading.
+    pub(super) fn read(&mut self) -> Option<Count> {
+        if let Some(online) = self.online.changed() {
+            if self.memory.is_ok() {
+                self.memory = KernelMemory::open(&online, &mut self.list);
+            }
+            return None;
+        }
+        let (now, clocks) = match &self.memory {
+            Ok(memory) => memory.read()?,
+            Err(_) => self.list.read()?,
+        };
+        let total = clocks.iter().fold(0_u64, |sum, clock| sum.wrapping_add(clock.at(now)));
+        Some(Count { at_nanos: Nanos(now), cpus: u32::try_from(clocks.len()).ok()?, total })
+    }
+}
+
+/// Which CPUs are online, as the kernel writes it.
+struct Online {
+    file: File,
+    text: Vec<u8>,
+}
+
+impl Online {
+    fn open() -> Result<Self, String> {
+        const FILE: &str = "/sys/devices/system/cpu/online";
+        let file = File::open(FILE).map_err(|error| format!("{FILE}: {error}"))?;
+        let mut online = Self { file, text: Vec::new() };
+        online.changed();
+        Ok(online)
+    }
+
+    /// The CPUs, if they changed since the last call.
+    fn changed(&mut self) -> Option<Vec<u32>> {
+        let mut text = [0; 256];
+        let length = self.file.read_at(&mut text, 0).unwrap_or(0);
+        let text = text.get(..length).filter(|text| *text != self.text)?;
+        self.text = text.to_vec();
+        sys::schedule::online_cpus().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;
