@@ -3,7 +3,6 @@
 use crate::arguments::DoctorArguments;
 use crate::stdout;
 use lab::calibration::Calibration;
-use lab::meter::{MeterSet, Selection};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,11 +10,10 @@ use std::time::Duration;
 pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     let calibration = Calibration::begin();
-    let meters = MeterSet::open(Selection::All)?;
     std::thread::sleep(Duration::from_millis(50));
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
-    let diagnosis = lab::doctor::examine(root, host, meters.statuses().to_vec());
+    let diagnosis = lab::doctor::examine(root, host)?;
     stdout::print(&diagnosis, arguments.shown)?;
     Ok(ExitCode::SUCCESS)
 }

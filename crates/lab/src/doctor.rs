@@ -7,6 +7,7 @@
 mod clock;
 mod kernel;
 mod leftovers;
+mod one_busy_cpu;
 mod permission;
 mod power;
 mod sharing;
@@ -15,8 +16,10 @@ mod watch;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+use crate::error::Result;
+use crate::meter::{MeterSet, Selection};
 use crate::sysroot::Sysroot;
-use model::doctor::{Background, Check, Diagnosis, State, Topic};
+use model::doctor::{Background, Check, Diagnosis, Resolution, State, Topic};
 use model::record::{Canaries, Host, Meter, MeterStatus};
 use model::warning::{Code, Warning};
 use std::io;
@@ -54,19 +57,24 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
 ];
 
 /// Examines the machine whose files are below `root`, `/` for this one. Takes a third of a second, in which this thread
-/// sleeps. The caller provides the status of each meter.
-pub fn examine(root: &Path, host: Host, meters: Vec<MeterStatus>) -> Diagnosis {
+/// sleeps, and as long for a load of one CPU.
+///
+/// # Errors
+/// When the meters cannot be opened at all.
+pub fn examine(root: &Path, host: Host) -> Result<Diagnosis> {
     let sysroot = Sysroot::at(root);
     let background = watch::background(&sysroot, WATCH);
-    let canaries = crate::canary::run();
-    diagnose(&sysroot, host, meters, background, canaries, sys::io_uring_probe::io_uring(), &crate::guardian::found())
+    let resolution = Resolution::of(&host, &one_busy_cpu::watch(&mut MeterSet::open(Selection::Default)?));
+    let (canaries, statuses) = (crate::canary::run(), MeterSet::open(Selection::All)?.statuses().to_vec());
+    let (io_uring, left) = (sys::io_uring_probe::io_uring(), crate::guardian::found());
+    Ok(diagnose(&sysroot, host, statuses, (background, resolution), canaries, io_uring, &left))
 }
 
 fn diagnose(
     root: &Sysroot,
     host: Host,
     meters: Vec<MeterStatus>,
-    background: Background,
+    (background, resolution): (Background, Option<Resolution>),
     canaries: Canaries,
     io_uring: io::Result<()>,
     left: &[String],
@@ -75,7 +83,7 @@ fn diagnose(
         MachineView { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
     let checks: Vec<_> = EXAMINATIONS.iter().map(|examination| examination(&view)).collect();
     let warnings = warnings(&meters, &checks);
-    Diagnosis::new(host, meters, checks, background, canaries, warnings)
+    Diagnosis::new(host, meters, checks, background, resolution, canaries, warnings)
 }
 
 /// The input of a check.

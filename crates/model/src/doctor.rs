@@ -9,7 +9,10 @@ mod topic;
 pub use topic::Topic;
 
 use crate::reading::Reading;
-use crate::record::{Canaries, Host, Meter, MeterStatus};
+use crate::record::{Canaries, Host, Meter, MeterStatus, Snapshot, Stretch};
+use crate::stats::{Neighbours, Pair, ratio_of_sums};
+use crate::study::Context;
+use crate::study::windows::{Window, windows};
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,8 @@ pub struct Diagnosis {
     pub checks: Vec<Check>,
     /// What the machine did without a workload.
     pub background: Background,
+    /// What it would resolve; `None` if no meter of the whole machine can be read.
+    pub resolution: Option<Resolution>,
     pub canaries: Canaries,
     /// Caveats, for scripts.
     pub warnings: Vec<Warning>,
@@ -43,11 +48,12 @@ impl Diagnosis {
         meters: Vec<MeterStatus>,
         checks: Vec<Check>,
         background: Background,
+        resolution: Option<Resolution>,
         canaries: Canaries,
         warnings: Vec<Warning>,
     ) -> Self {
-        let summary = summary(&host, &meters, &checks);
-        Self { schema: SCHEMA.to_owned(), summary, host, meters, checks, background, canaries, warnings }
+        let summary = summary(&host, &meters, resolution, &checks);
+        Self { schema: SCHEMA.to_owned(), summary, host, meters, checks, background, resolution, canaries, warnings }
     }
 
     /// The checks in one state, in order.
@@ -67,6 +73,39 @@ pub struct Background {
     pub steal_fraction: Reading<f64>,
     /// The same fraction since boot.
     pub steal_since_boot_fraction: Reading<f64>,
+}
+
+/// What the meters of a machine resolve of a load that keeps one CPU busy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// The meter.
+    pub meter: Meter,
+    /// Half of the width of a 95 % interval of the cycles per unit of work after 10 s, as a fraction of them.
+    pub half_width_fraction: f64,
+}
+
+impl Resolution {
+    /// From counters that were read in equal steps while such a load ran: if the machine stays as it was then, errors fall with the root of
+    /// the time.
+    pub fn of(host: &Host, seen: &[Snapshot]) -> Option<Self> {
+        const SECONDS: f64 = 10.0;
+        /// The quantile of the normal distribution for 95 %.
+        const NORMAL: f64 = 1.96;
+        let context = Context::of(host);
+        let stretch = Stretch { snapshots: seen.to_vec(), ..Stretch::default() };
+        let meters = Meter::by_trust().filter(|meter| meter.counts_time() && !meter.disturbs());
+        let (meter, windows) = meters
+            .map(|meter| (meter, windows(&stretch, meter, None, &context)))
+            .find(|(_, windows)| !windows.is_empty())?;
+        let pair = |window: &Window| Pair {
+            numerator: window.cycles,
+            denominator: window.done.map_or(0.0, |done| done.ios as f64),
+        };
+        let ratio = ratio_of_sums(&windows.iter().map(pair).collect::<Vec<_>>(), Neighbours::Alike)?;
+        let seconds: f64 = windows.iter().map(Window::seconds).sum();
+        let standard_error = ratio.error?.standard_error * (seconds / SECONDS).sqrt();
+        Some(Self { meter, half_width_fraction: NORMAL * standard_error / ratio.value })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +146,7 @@ pub enum State {
     Unknown,
 }
 
-fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
+fn summary(host: &Host, meters: &[MeterStatus], resolution: Option<Resolution>, checks: &[Check]) -> String {
     let cycles = match &host.hypervisor {
         Some(hypervisor) => format!(
             " These are cycles of this guest's reference clock: the work of {hypervisor} is \
@@ -120,7 +159,7 @@ fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
         1 => "One problem makes its numbers worse; see below for the fix.".to_owned(),
         count => format!("{count} problems make its numbers worse; see below for the fixes."),
     };
-    match capability(meters) {
+    match capability(meters, resolution) {
         Some(capability) => format!("This machine can measure {capability}.{cycles} {findings}"),
         None => {
             "This machine cannot measure cycles: no meter is available. See below for the reasons and fixes.".to_owned()
@@ -128,12 +167,15 @@ fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
     }
 }
 
-fn capability(meters: &[MeterStatus]) -> Option<String> {
+fn capability(meters: &[MeterStatus], resolution: Option<Resolution>) -> Option<String> {
     let runs = |meter: Meter| meters.iter().any(|row| row.meter == meter && row.status.taken().is_some());
-    let known = |meter: Meter| Some((meter, meter.descriptor().expected_error?));
-    if let Some((meter, error)) = Meter::by_trust().filter(|meter| runs(*meter)).find_map(known) {
-        let (name, percent) = (meter.name(), error.waking_percent);
-        return Some(format!("cycles per I/O to about ±{percent} % in 10 s if otherwise idle ({name} meter)"));
+    if let Some(Resolution { meter, half_width_fraction }) = resolution {
+        return Some(format!(
+            "cycles per I/O of a load that keeps one CPU busy to about ±{:.2} % in 10 s ({} meter), if it stays as it was in the last third of a \
+             second",
+            half_width_fraction * 100.0,
+            meter.name()
+        ));
     }
     if runs(Meter::Pmu) {
         return Some("cycles per I/O with its hardware counter".to_owned());
@@ -151,6 +193,8 @@ fn capability(meters: &[MeterStatus]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Count, Done};
+    use crate::unit::Bytes;
 
     fn status(meter: Meter) -> MeterStatus {
         MeterStatus { meter, status: Reading::Taken("runs".to_owned()) }
@@ -161,23 +205,40 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_the_headline_meter() {
-        let host = Host::default();
-        let meters = [missing(Meter::Pmu), status(Meter::ProcStat), status(Meter::Idle), status(Meter::Thread)];
-        let text = summary(&host, &meters, &[]);
-        assert!(text.starts_with("This machine can measure cycles per I/O to about ±2.2 % in 10 s"), "{text}");
-        assert!(text.contains("idle meter"), "{text}");
-        let clocks = [status(Meter::Pmu), status(Meter::Idle), status(Meter::TimerList)];
-        assert!(summary(&host, &clocks, &[]).contains("±2.5 % in 10 s if otherwise idle (timer_list meter)"));
-        assert!(summary(&host, &[status(Meter::ProcStat)], &[]).contains("±4.6 %"));
-        assert!(summary(&host, &[status(Meter::Pmu)], &[]).contains("hardware counter"));
+    fn the_summary_says_what_was_resolved() {
+        let host = Host { cpus: 2, tsc_hertz: 1e9, ..Host::default() };
+        // One of two CPUs is busy, and the idle clock is off by up to 100 µs in each 10 ms: by a hundredth of the busy time.
+        let seen = |error: u64| -> Vec<Snapshot> {
+            let snapshot = |step: u64| {
+                let wrong = if step % 3 == 0 { error } else { 0 };
+                let count = Count { at_nanos: Nanos(step * 10_000_000), cpus: 2, total: step * 10_000_000 + wrong };
+                let done = Some(Done { ios: step * 1000, bytes: Bytes(0) });
+                Snapshot {
+                    at_nanos: count.at_nanos,
+                    counts: [(Meter::Idle, count)].into(),
+                    done,
+                    ..Snapshot::default()
+                }
+            };
+            (0..31).map(snapshot).collect()
+        };
+        let Resolution { meter, half_width_fraction } = Resolution::of(&host, &seen(100_000)).unwrap();
+        assert_eq!(meter, Meter::Idle);
+        assert!((1e-4..1e-2).contains(&half_width_fraction), "{half_width_fraction}");
+        let ten_times = Resolution::of(&host, &seen(1_000_000)).unwrap().half_width_fraction / half_width_fraction;
+        assert!((ten_times - 10.0).abs() < 0.5, "{ten_times}");
+        assert_eq!(Resolution::of(&host, &[]), None);
+        let resolution = Some(Resolution { meter, half_width_fraction: 0.0123 });
+        let text = summary(&host, &[status(Meter::Idle)], resolution, &[]);
+        assert!(text.contains("keeps one CPU busy to about ±1.23 % in 10 s (idle meter)"), "{text}");
+        assert!(summary(&host, &[status(Meter::Pmu)], None, &[]).contains("hardware counter"));
     }
 
     #[test]
     fn thread_clocks_alone_do_not_measure_the_machine() {
-        let text = summary(&Host::default(), &[status(Meter::Thread), missing(Meter::Idle)], &[]);
+        let text = summary(&Host::default(), &[status(Meter::Thread), missing(Meter::Idle)], None, &[]);
         assert!(text.contains("only the CPU time of the workload's own threads"), "{text}");
-        let text = summary(&Host::default(), &[missing(Meter::Thread)], &[]);
+        let text = summary(&Host::default(), &[missing(Meter::Thread)], None, &[]);
         assert!(text.contains("cannot measure"), "{text}");
     }
 
@@ -185,7 +246,8 @@ mod tests {
     fn the_summary_names_the_hypervisor_and_counts_problems() {
         let host = Host { hypervisor: Some("KVM".to_owned()), ..Host::default() };
         let poor = Check::new(Topic::Turbo, State::Poor, "on");
-        let text = summary(&host, &[status(Meter::Idle)], &[poor.clone(), poor]);
+        let resolution = Some(Resolution { meter: Meter::Idle, half_width_fraction: 0.01 });
+        let text = summary(&host, &[status(Meter::Idle)], resolution, &[poor.clone(), poor]);
         assert!(text.contains("the work of KVM") && text.contains("2 problems make its numbers worse"), "{text}");
     }
 

@@ -53,16 +53,6 @@ pub enum Counts {
     CoreCycles,
 }
 
-/// Half-width of a 95 % interval on whole-machine cycles per operation, in percent, after 10 s: measured on a quiet
-/// 2-CPU guest without a PMU (docs/method/meters.md).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExpectedError {
-    /// For a load that does not sleep.
-    pub working_percent: f64,
-    /// For a load that sleeps and is woken.
-    pub waking_percent: f64,
-}
-
 /// The known properties of a meter.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
@@ -82,8 +72,6 @@ pub struct Descriptor {
     pub headline_rank: Option<u8>,
     /// The smallest step of its reading, in nanoseconds of CPU time (of a nominal cycle for core cycles).
     pub resolution_nanos: f64,
-    /// Its error; `None` if unknown.
-    pub expected_error: Option<ExpectedError>,
 }
 
 /// Defaults that most meters share.
@@ -96,12 +84,7 @@ const COMMON: Descriptor = Descriptor {
     by_default: false,
     headline_rank: None,
     resolution_nanos: 1.0,
-    expected_error: None,
 };
-
-const fn error(working_percent: f64, waking_percent: f64) -> Option<ExpectedError> {
-    Some(ExpectedError { working_percent, waking_percent })
-}
 
 impl Meter {
     /// Every meter, in the order in which reports show them.
@@ -128,18 +111,16 @@ impl Meter {
         match self {
             Self::TimerList => Descriptor {
                 name: "timer_list",
-                sees: "all time that the kernel's idle clock does not count; counts idle entry and exit as idle; ±2.5 % in 10 s",
+                sees: "all time that the kernel's idle clock does not count; counts idle entry and exit as idle",
                 headline_rank: Some(1),
-                expected_error: error(1.6, 2.5),
                 ..COMMON
             },
             Self::Idle => Descriptor {
                 name: "idle",
                 // The kernel shows microseconds.
                 resolution_nanos: 1e3,
-                sees: "all time outside cpuidle states; counts interrupts during a halt as idle; ±2 % in 10 s",
+                sees: "all time outside cpuidle states; counts interrupts during a halt as idle",
                 headline_rank: Some(2),
-                expected_error: error(1.6, 2.2),
                 ..COMMON
             },
             Self::ProcStat => Descriptor {
@@ -147,7 +128,6 @@ impl Meter {
                 resolution_nanos: 1e7,
                 sees: "all time except idle, iowait and steal, in 10 ms ticks; only for whole runs",
                 headline_rank: Some(3),
-                expected_error: error(2.2, 4.6),
                 ..COMMON
             },
             Self::Soaker => Descriptor {
@@ -185,7 +165,6 @@ impl Meter {
                 sees: "CPU time of the workload's own threads, without what others do for them",
                 scope: Scope::WorkloadThreads,
                 counts: Counts::BusyTime,
-                expected_error: error(0.8, 2.6),
                 ..COMMON
             },
         }

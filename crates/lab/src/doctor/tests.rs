@@ -30,7 +30,7 @@ fn diagnose_beside(fixture: &Fixture, background: Background, io_uring: io::Resu
     };
     let host = crate::host::read(fixture.path(), 2.5e9, "measured against CLOCK_MONOTONIC");
     let meters = vec![MeterStatus { meter: Meter::ProcStat, status: Reading::Taken("runs".to_owned()) }];
-    diagnose(&Sysroot::at(fixture.path()), host, meters, background, canaries, io_uring, left)
+    diagnose(&Sysroot::at(fixture.path()), host, meters, (background, None), canaries, io_uring, left)
 }
 
 fn diagnosed(fixture: &Fixture) -> Diagnosis {
