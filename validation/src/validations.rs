@@ -18,6 +18,7 @@ mod ftq_resolution;
 mod generator_tax;
 mod guests;
 mod hostile;
+mod idle_clock;
 mod integrity;
 mod known_cost;
 mod memory;
@@ -46,7 +47,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 33] = [
+const VALIDATIONS: [Validation; 34] = [
     Validation {
         name: "coverage",
         shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -67,6 +68,13 @@ const VALIDATIONS: [Validation; 33] = [
         seconds: 2.0,
         rounds: 8,
         run: known_cost::validate,
+    },
+    Validation {
+        name: "idle-clock",
+        shows: "the noise of the idle clock in slices of 10 ms here, and simulated for 2 to 256 CPUs; needs root (15 s)",
+        seconds: 1.0,
+        rounds: 12,
+        run: idle_clock::validate,
     },
     Validation {
         name: "beside-others",

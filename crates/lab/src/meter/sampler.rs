@@ -41,7 +41,7 @@ const DRAINED_EVERY: Duration = Duration::from_millis(20);
 
 /// Opens one per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
-    let samplers = cpus.online.iter().map(|cpu| StackSampler::open_cpu(*cpu, DEFAULT_PERIOD_NANOS));
+    let samplers = cpus.online.iter().map(|cpu| StackSampler::open_cpu(*cpu, cpus.online.len(), DEFAULT_PERIOD_NANOS));
     let samplers = samplers.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     Ok(Opened::Sampler(Box::new(Sampling::start(samplers)?)))
 }

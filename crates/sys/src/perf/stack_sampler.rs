@@ -38,8 +38,14 @@ const STACK_BYTES: u32 = 65_528;
 
 /// 128 samples with whole stacks: 170 ms at the default period. Users without CAP_IPC_LOCK may have only some 512 KiB in all
 /// (perf_event_mlock_kb), so less is tried next.
-const RING_PAGES: [NonZeroUsize; 3] =
-    [NonZeroUsize::new(2048).unwrap(), NonZeroUsize::new(256).unwrap(), NonZeroUsize::new(32).unwrap()];
+const RING_PAGES: [NonZeroUsize; 4] = [
+    NonZeroUsize::new(2048).unwrap(),
+    NonZeroUsize::new(512).unwrap(),
+    NonZeroUsize::new(256).unwrap(),
+    NonZeroUsize::new(32).unwrap(),
+];
+/// Pages of all CPUs together: 512 MiB, which 64 CPUs need for the longest rings; 256 CPUs have 2 MiB each, 43 ms.
+const PAGES_OF_ALL: usize = 131_072;
 
 const IOCTL_ENABLE: libc::c_ulong = 0x2400;
 const IOCTL_DISABLE: libc::c_ulong = 0x2401;
@@ -53,10 +59,12 @@ pub struct StackSampler {
 }
 
 impl StackSampler {
-    /// Opens a sampler for `cpu`, not running yet.
-    pub fn open_cpu(cpu: u32, period_nanos: u64) -> io::Result<Self> {
+    /// Opens a sampler for `cpu`, one of `cpus`, not running yet.
+    pub fn open_cpu(cpu: u32, cpus: usize, period_nanos: u64) -> io::Result<Self> {
         let mut refused = None;
-        for pages in RING_PAGES {
+        let shortest = RING_PAGES.iter().copied().min();
+        let fits = |pages: &NonZeroUsize| pages.get() <= PAGES_OF_ALL / cpus.max(1) || Some(*pages) == shortest;
+        for pages in RING_PAGES.into_iter().filter(fits) {
             match Self::open_with_ring(cpu, period_nanos, pages) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied || refused.is_none() => {
                     refused = Some(error);

@@ -30,11 +30,13 @@ impl Origins {
         Self { same_numbers, processes: HashMap::new(), devices: HashMap::new() }
     }
 
-    /// Reads the origins of all processes that exist, so that those that end soon are known too: some 15 µs a process.
+    /// Reads the origins of all processes that exist, so that those that end soon are known too: some 15 µs for a process that is new, and
+    /// 1 µs for another.
     pub(super) fn read_all(&mut self) {
         let processes = if self.same_numbers { numbered(Path::new("/proc")) } else { Vec::new() };
-        let read = |process| Origin::read(process).map(|origin| (process, origin));
-        self.processes = processes.into_iter().filter_map(read).collect();
+        let known = std::mem::take(&mut self.processes);
+        let origin = |process: u32| Some((process, known.get(&process).copied().or_else(|| Origin::read(process))?));
+        self.processes = processes.into_iter().filter_map(origin).collect();
     }
 
     /// The parent of each process that was read.
