@@ -5,7 +5,9 @@
 
 mod job;
 
-pub use job::{DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding};
+pub use job::{
+    CopiesApart, DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding,
+};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;
@@ -53,8 +55,11 @@ pub struct RunFinding {
     pub background: Background,
     /// The phases: jobs that ran at the same time and share one cost.
     pub phases: Vec<PhaseFinding>,
-    /// The jobs, one by one.
+    /// The jobs, each copy (`numjobs`) by itself, or the copies of a job merged where it has `group_reporting`.
     pub jobs: Vec<JobFinding>,
+    /// The jobs, the copies of each merged: what reports show, and what caveats and limits are about.
+    #[serde(default)]
+    pub merged_jobs: Vec<JobFinding>,
     /// The servers that iotoll started: name, command, URI and CPUs.
     #[serde(default)]
     pub services: Vec<Service>,

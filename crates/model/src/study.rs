@@ -59,6 +59,7 @@ pub fn study(record: &Record) -> RunFinding {
         background: rates.finding(&record.background, &context),
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),
+        merged_jobs: Vec::new(),
         services: record.services.clone(),
         origin: record.envelope.origin(),
         stored: None,
@@ -68,15 +69,19 @@ pub fn study(record: &Record) -> RunFinding {
         warnings: record.warnings.clone(),
     };
     for (number, ((phase, planned), found)) in with_jobs(record).zip(&finding.phases).enumerate() {
-        let mut jobs = job::study(phase, planned, context.clock);
-        jobs.iter_mut().for_each(|job| job.phase = number);
-        if let [job] = jobs.as_mut_slice() {
-            job.cycles_per_io = found.cycles_per_io;
-        }
-        if regimes::are_loads_apart(&found.regimes) {
-            jobs.iter_mut().for_each(|job| job.thread_cycles_per_io = None);
-        }
-        finding.jobs.extend(jobs);
+        let jobs = |merges| {
+            let mut jobs = job::study(phase, planned, context.clock, merges);
+            jobs.iter_mut().for_each(|job| job.phase = number);
+            if let [job] = jobs.as_mut_slice() {
+                job.cycles_per_io = found.cycles_per_io;
+            }
+            if regimes::are_loads_apart(&found.regimes) {
+                jobs.iter_mut().for_each(|job| job.thread_cycles_per_io = None);
+            }
+            jobs
+        };
+        finding.jobs.extend(jobs(|job| job.group_reporting));
+        finding.merged_jobs.extend(jobs(|_| true));
     }
     caveats::add(record, &mut finding);
     finding

@@ -39,7 +39,7 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
 /// The other processes that may be part of the load: none of a job that uses files, otherwise its services, otherwise
 /// servers, otherwise those that were not busy anyway.
 fn related<'a>(finding: &RunFinding, phase: &PhaseFinding, peers: &'a [PeerPlacement]) -> Vec<&'a PeerPlacement> {
-    let mut jobs = finding.jobs.iter().filter(|job| phase.jobs.contains(&job.name)).peekable();
+    let mut jobs = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name)).peekable();
     let planned = jobs.peek().is_some() && phase.exits.is_empty();
     if planned && jobs.all(|job| job.plan.as_ref().is_some_and(|plan| plan.uri.is_none())) {
         return Vec::new();
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(names(&finding, &peers), ["nbdkit"], "a server");
         finding.background.tasks = vec![BackgroundTask { name: "rustc".to_owned(), busy_fraction: 0.4 }];
         assert_eq!(names(&finding, &peers[..2]), ["containerd"], "not what ran anyway");
-        finding.jobs.iter_mut().for_each(|job| job.plan = Some(Box::default()));
+        finding.merged_jobs.iter_mut().for_each(|job| job.plan = Some(Box::default()));
         assert!(names(&finding, &peers).is_empty(), "a job that uses files has no server");
     }
 

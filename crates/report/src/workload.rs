@@ -29,7 +29,7 @@ pub fn options(job: &JobPlan) -> String {
 
 /// The jobs of a run. A foreign command says itself what it does.
 pub fn of_run(finding: &RunFinding) -> Vec<Fact> {
-    let jobs = finding.jobs.iter().filter_map(|job| Some((job.name.as_str(), options(job.plan.as_ref()?))));
+    let jobs = finding.merged_jobs.iter().filter_map(|job| Some((job.name.as_str(), options(job.plan.as_ref()?))));
     listed("Job", jobs.map(|(name, options)| (name.to_owned(), options)).collect())
 }
 

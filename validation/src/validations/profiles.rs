@@ -114,7 +114,7 @@ const LOADS: [Load; 4] = [
     }),
     ("iotoll's client and server", |bench, _| {
         let server = format!(
-            "{} serve --backend memory:64m --listen 127.0.0.1:{{port}}",
+            "{} serve --threads 1 --backend memory:64m --listen 127.0.0.1:{{port}}",
             bench.iotoll().get_program().display()
         );
         remote(bench, &server, "nbd://127.0.0.1:{server.port}")

@@ -44,8 +44,9 @@ pub struct ServeArguments {
     /// Allow addresses that other machines can reach; there is no encryption and no authentication
     #[arg(long, help_heading = "Server")]
     pub insecure_network: bool,
-    /// Worker threads; each serves its own connections
-    #[arg(long, help_heading = "Server", value_name = "N", default_value_t = Options::default().threads,
+    /// Worker threads; each serves its own connections [default: one for each CPU that the process may use, at most 256]
+    #[arg(long, help_heading = "Server", value_name = "N", hide_default_value = true,
+        default_value_t = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(256)),
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
     /// Maximum number of connections

@@ -86,9 +86,14 @@ fn copies_are_reported_apart_or_together() {
     assert_eq!(jobs.len(), 3);
     assert!(jobs.iter().all(|job| whole(&job["ios"]) == 50 && job["cycles_per_io"].is_null()), "{jobs:?}");
     assert_eq!(whole(&apart["phases"][0]["ios"]), 150);
+    let read = folder.iotoll(&format!("{options} --background 200ms --quiet --no-save --format csv")).run().stdout;
+    assert_eq!(read.matches(",c,ios,").count(), 1, "{read}");
+    assert!(read.contains("c,c,ios,,,I/Os,150,"), "people read one row: {read}");
     let together = folder.measured(&format!("{options} --group_reporting"));
     let jobs = together["jobs"].as_array().unwrap();
     assert_eq!((jobs.len(), whole(&jobs[0]["ios"]), whole(&jobs[0]["copies"])), (1, 150, 3));
+    let merged = &apart["merged_jobs"];
+    assert_eq!((merged.as_array().unwrap().len(), &merged[0]["ios"]), (1, &jobs[0]["ios"]));
     assert_eq!(jobs[0]["cycles_per_io"], together["phases"][0]["cycles_per_io"], "alone in its phase");
 }
 

@@ -276,7 +276,7 @@ fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
         return skip(TEST, "the limit of descriptors is too low");
     }
-    let served = Served::new("--backend memory:1m --unix s");
+    let served = Served::new("--backend memory:1m --unix s --threads 1");
     let mut stalled: Vec<UnixStream> = Vec::new();
     for number in 0..MANY {
         let mut client = UnixStream::connect(served.path("s")).unwrap();
@@ -315,7 +315,10 @@ fn status_bytes(process: u32, line: &str) -> Option<u64> {
 #[test]
 fn clients_that_do_not_read_cost_less_than_a_mebibyte_each() {
     const MANY: u64 = 64;
-    const COPIED: [&str; 2] = ["--backend file:data --unix s", "--backend memory:8m --unix s --path-send pull-up:32m"];
+    const COPIED: [&str; 2] = [
+        "--backend file:data --unix s --threads 1",
+        "--backend memory:8m --unix s --threads 1 --path-send pull-up:32m",
+    ];
     at_once(COPIED, |way| {
         let served = Served::new(way);
         let process = served.running.as_ref().unwrap().id();

@@ -5,6 +5,7 @@ use super::machine::tool;
 use super::serving::Served;
 use rustix::process::Signal;
 use std::fs;
+use std::time::{Duration, Instant};
 
 #[test]
 fn every_bad_argument_of_serve_is_refused_in_one_line() {
@@ -62,10 +63,49 @@ fn a_server_outlives_its_terminal_with_nohup() {
             assert!(eventually(|| running.ended()));
         } else {
             // Long enough to catch most errors.
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::thread::sleep(Duration::from_millis(300));
             assert!(!running.ended());
             running.signal(Signal::TERM);
         }
         running.wait();
     }
+}
+
+/// Names of the event loops, and what the server's threads have waited for.
+fn threads(process: u32) -> (usize, Vec<String>) {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let statuses = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap());
+    let statuses: Vec<String> = statuses.collect();
+    let loops = statuses.iter().filter(|status| status.starts_with("Name:\tiotoll-serve"));
+    let waits = statuses.iter().flat_map(|status| status.lines()).filter(|line| line.contains("ctxt_switches"));
+    (loops.count(), waits.map(str::to_owned).collect())
+}
+
+#[test]
+fn a_server_has_a_thread_for_each_cpu_that_it_may_use() {
+    let cpus = std::thread::available_parallelism().unwrap().get().min(256);
+    let options = "--backend memory:1m --unix s";
+    assert_eq!(threads(Served::new(options).process()).0, cpus);
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..).find(|&cpu| allowed.is_set(cpu)).unwrap();
+    assert_eq!(threads(Served::on_cpu(options, cpu as u32).process()).0, 1);
+}
+
+#[test]
+fn threads_without_clients_sleep_until_the_server_ends() {
+    let served = Served::new("--backend file:data --unix s --threads 64");
+    let of = || threads(served.process());
+    // Until all of them sleep.
+    assert!(eventually(|| {
+        let before = of();
+        std::thread::sleep(Duration::from_millis(100));
+        before == of() && before.0 == 64
+    }));
+    let before = of();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(of(), before, "nothing wakes them");
+    let begun = Instant::now();
+    let (_, ended) = served.terminated();
+    // Without the five seconds that clients may have.
+    assert!(ended.code == Some(0) && begun.elapsed() < Duration::from_secs(5), "{:?} {ended:?}", begun.elapsed());
 }

@@ -17,6 +17,9 @@ pub struct JobFinding {
     pub engine: String,
     /// Number of copies that are reported together.
     pub copies: u32,
+    /// The slowest and the fastest of these copies; `null` if the fastest has at most 20 % more I/Os per second.
+    #[serde(default)]
+    pub copies_apart: Option<CopiesApart>,
     /// I/Os completed.
     pub ios: u64,
     /// Bytes completed.
@@ -79,6 +82,20 @@ pub struct JobFinding {
     /// The job's options, all resolved; `null` for jobs of a foreign command.
     #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
+}
+
+/// The slowest and the fastest copy of a job. Copies are numbered from 0, as in the names of their files.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CopiesApart {
+    /// Number of the slowest copy.
+    pub slowest: u32,
+    /// I/Os per second of the slowest copy.
+    pub slowest_iops: f64,
+    /// Number of the fastest copy.
+    pub fastest: u32,
+    /// I/Os per second of the fastest copy.
+    pub fastest_iops: f64,
 }
 
 /// One direction of a job.

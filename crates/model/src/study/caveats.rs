@@ -54,7 +54,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     let reasons = || finding.phases.iter().filter_map(|phase| phase.events_reason.as_ref());
     found.extend(record.events.iter().flat_map(|events| events.shortfalls(reasons())));
     agreement(finding, &mut found);
-    for job in &finding.jobs {
+    for job in &finding.merged_jobs {
         few_samples(job, &mut found);
         found.extend(depths_mixed(job));
         found.extend(packets_lost(job));
@@ -92,7 +92,7 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
     }
     let said = finding.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
     if !said && finding.phases.iter().any(|phase| phase.ios.is_none()) {
-        let message = match finding.jobs.is_empty() {
+        let message = match finding.merged_jobs.is_empty() {
             true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
             false => "no I/O was counted, so there is no cost per I/O; check the source of the count",
         };

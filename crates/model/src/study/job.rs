@@ -1,6 +1,8 @@
 //! The results of each job: rates, latencies, I/Os per system call.
 
-use crate::finding::{DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding};
+use crate::finding::{
+    CopiesApart, DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding,
+};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
 use crate::latency_bins::LatencyBins;
@@ -10,51 +12,68 @@ use crate::record::{
 };
 use crate::thread_usage::ThreadUsage;
 use crate::unit::{Hertz, Nanos, Ticks};
+use std::collections::HashMap;
 
 /// Number of I/Os beyond a percentile p that it needs (docs/method/latency.md: 10/(1 − p) in total).
 const SAMPLES_BEYOND: f64 = 10.0;
 /// The percentiles of every job, in percent.
 const STANDARD: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// The jobs of a phase. Copies of one job are combined if requested, executions always. `planned` are the jobs of the
-/// plan, if known.
-pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Hertz) -> Vec<JobFinding> {
-    let mut groups: Vec<(usize, Vec<&JobRecord>)> = Vec::new();
+/// Part by which the fastest copy of a job must be faster than the slowest for both to be named.
+const APART: f64 = 0.2;
+
+/// The jobs of a phase. Executions are combined always, the copies of a job if `merges` says so. `planned` are the jobs of the plan, if
+/// known.
+pub(super) fn study(
+    phase: &PhaseRecord,
+    planned: Option<&[JobPlan]>,
+    clock: Hertz,
+    merges: fn(&JobRecord) -> bool,
+) -> Vec<JobFinding> {
+    let mut jobs: Vec<(usize, Vec<&JobRecord>)> = Vec::new();
+    let mut places = HashMap::new();
     for execution in &phase.executions {
-        for (place, job) in execution.jobs.iter().enumerate() {
-            // Different jobs may have the same name: the nth of a name in one execution corresponds to the nth in the
-            // others.
-            let earlier = execution.jobs.get(..place).unwrap_or_default().iter();
-            let turn = earlier.filter(|other| other.name == job.name && place_of(other) == place_of(job)).count();
-            let same = |(of, group): &&mut (usize, Vec<&JobRecord>)| {
-                group.first().is_some_and(|first| {
-                    // fio's copies have no numbers, and those of a group are already combined.
-                    let fio = job.engine.starts_with("fio");
-                    let together = (fio && place_of(first) == place_of(job))
-                        || (!fio && first.group_reporting && job.group_reporting);
-                    first.name == job.name
-                        && first.engine == job.engine
-                        && (together || (place_of(first) == place_of(job) && *of == turn))
-                })
+        // Different jobs may have the same name: the nth of a name in one execution corresponds to the nth in the others.
+        let mut namesakes: HashMap<_, (usize, u32)> = HashMap::new();
+        for job in &execution.jobs {
+            // fio's copies have no numbers, and those of a group are already combined.
+            let fio = job.engine.starts_with("fio");
+            let of_name = (&job.name, &job.engine, job.group);
+            let turn = match namesakes.get(&of_name) {
+                Some((turn, _)) if fio => *turn,
+                // Copies of a job follow each other.
+                Some((turn, copy)) => turn + usize::from(job.copy <= *copy),
+                None => 0,
             };
-            match groups.iter_mut().find(same) {
-                Some((_, group)) => group.push(job),
-                None => groups.push((turn, vec![job])),
+            namesakes.insert(of_name, (turn, job.copy));
+            let copy = Some(job.copy).filter(|_| fio || !merges(job));
+            let place = *places.entry((of_name, turn, copy)).or_insert(jobs.len());
+            match jobs.get_mut(place) {
+                Some((_, records)) => records.push(job),
+                None => jobs.push((turn, vec![job])),
             }
         }
     }
     let executions = phase.executions.len().max(1);
-    let found = groups.iter().map(|(turn, group)| {
-        let finding = finding(group, executions, clock);
+    let found = jobs.iter().map(|(turn, records)| {
+        let finding = finding(records, executions, clock);
         let mut namesakes = planned.unwrap_or_default().iter().filter(|plan| plan.name == finding.name);
         JobFinding { plan: namesakes.nth(*turn).cloned().map(Box::new), ..finding }
     });
     found.collect()
 }
 
-/// Jobs of the same name that ran at the same time have the same.
-fn place_of(job: &JobRecord) -> (u32, u32) {
-    (job.group, job.copy)
+/// The slowest and the fastest copy, if they are apart.
+fn copies_apart(jobs: &[&JobRecord]) -> Option<CopiesApart> {
+    let rate = |job: &JobRecord| match job.wall_nanos.seconds() {
+        seconds if seconds > 0.0 => job.reported_ios() as f64 / seconds,
+        _ => 0.0,
+    };
+    let rates = || jobs.iter().map(|job| (job.copy, rate(job)));
+    let (slowest, slowest_iops) = rates().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let (fastest, fastest_iops) = rates().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let apart = slowest != fastest && fastest_iops > slowest_iops * (1.0 + APART);
+    apart.then_some(CopiesApart { slowest, slowest_iops, fastest, fastest_iops })
 }
 
 fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
@@ -97,6 +116,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         name: first.name.clone(),
         engine: first.engine.clone(),
         copies: u32::try_from(copies).unwrap_or(u32::MAX),
+        copies_apart: copies_apart(jobs),
         ios,
         bytes,
         errors: sum(|job| job.errors),

@@ -30,7 +30,9 @@ pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Store
     let earlier = stored.map(|stored| (apart(&stored.record), study(&stored.record)));
     let earlier = earlier.as_ref().map(|(record, finding)| (&**record, finding));
     limit::judge(limits, |name| match Metric::parse(name) {
-        Some(metric) if is_latency(metric) => finding.jobs.iter().map(|job| of_job(finding, job, metric)).collect(),
+        Some(metric) if is_latency(metric) => {
+            finding.merged_jobs.iter().map(|job| of_job(finding, job, metric)).collect()
+        }
         Some(metric) => of_phases((record, finding), earlier, metric),
         None => Vec::new(),
     })
@@ -42,8 +44,8 @@ fn is_latency(metric: Metric) -> bool {
 
 fn of_job(finding: &RunFinding, job: &JobFinding, metric: Metric) -> AtPlace {
     let latency = &job.latency_ns;
-    let mut phases = finding.phases.iter().filter(|phase| phase.jobs.contains(&job.name));
-    let stepped = metric == Metric::LatencyMean && phases.any(|phase| !phase.has_one_rate());
+    let stepped =
+        metric == Metric::LatencyMean && !finding.phases.get(job.phase).is_some_and(PhaseFinding::has_one_rate);
     let (value, error) = match metric {
         Metric::LatencyP50 => (latency.p50, latency.bucket_error_fraction),
         Metric::LatencyP99 => (latency.p99, latency.bucket_error_fraction),
@@ -54,7 +56,7 @@ fn of_job(finding: &RunFinding, job: &JobFinding, metric: Metric) -> AtPlace {
     let half = error.unwrap_or(0.0) / 2.0;
     let known = |value: f64| Estimate { value, low: Some(value * (1.0 - half)), high: Some(value * (1.0 + half)) };
     AtPlace {
-        cell: if finding.jobs.len() > 1 { job.name.clone() } else { String::new() },
+        cell: if finding.merged_jobs.len() > 1 { job.name.clone() } else { String::new() },
         arm: String::new(),
         value: match value {
             _ if stepped => Err(STEPPED.to_owned()),

@@ -1,6 +1,7 @@
 //! The study of simulated records, whose truth is known.
 
 mod accounts;
+mod copies;
 mod coverage;
 mod events;
 mod hostile;

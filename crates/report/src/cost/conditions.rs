@@ -105,20 +105,20 @@ const APART: f64 = 0.05;
 
 /// Whether a foreign program reports a shorter time for the job than its phase took, as a server does that waited for its client.
 pub fn waited(finding: &RunFinding, job: &JobFinding) -> bool {
-    let phase = finding.phases.iter().find(|phase| phase.jobs.contains(&job.name));
+    let phase = finding.phases.get(job.phase);
     let longer = |phase: &PhaseFinding| job.wall_seconds > 0.0 && job.wall_seconds < phase.wall_seconds * (1.0 - APART);
     finding.counted_by.is_some() && phase.is_some_and(longer)
 }
 
 /// The time that the rates of a phase are over, where its jobs have other rates: " over all 10.0 s".
 pub fn over(finding: &RunFinding, phase: &PhaseFinding) -> String {
-    let apart = finding.jobs.iter().any(|job| phase.jobs.contains(&job.name) && waited(finding, job));
+    let apart = finding.merged_jobs.iter().any(|job| phase.jobs.contains(&job.name) && waited(finding, job));
     if apart { format!(" over all {}", tied(&number::seconds(phase.wall_seconds))) } else { String::new() }
 }
 
 /// Whether the rate of a job's phase stepped, so that its rates and mean latency describe no part of it.
 pub fn is_mixed(finding: &RunFinding, job: &JobFinding) -> bool {
-    let phase = finding.phases.iter().find(|phase| phase.jobs.contains(&job.name));
+    let phase = finding.phases.get(job.phase);
     phase.is_some_and(|phase| !phase.has_one_rate())
 }
 

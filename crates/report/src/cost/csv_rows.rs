@@ -15,8 +15,8 @@ pub fn table(finding: &RunFinding) -> Table {
         lines.phase = phase.jobs.join(", ");
         lines.phase(phase);
     }
-    for job in &finding.jobs {
-        let phase = finding.phases.iter().find(|phase| phase.jobs.contains(&job.name));
+    for job in &finding.merged_jobs {
+        let phase = finding.phases.get(job.phase);
         lines.phase = phase.map(|phase| phase.jobs.join(", ")).unwrap_or_default();
         lines.job.clone_from(&job.name);
         lines.job(job);

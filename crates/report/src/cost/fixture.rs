@@ -50,6 +50,7 @@ pub fn psync_4k() -> RunFinding {
         ),
         phases: vec![phase("randread-4k")],
         jobs: vec![job("randread-4k")],
+        merged_jobs: vec![job("randread-4k")],
         ..empty()
     }
 }
@@ -84,7 +85,7 @@ pub fn udp_like() -> RunFinding {
         }),
         ..phase("udp-64")
     }];
-    finding.jobs = vec![JobFinding { engine: "udp".to_owned(), ..job("udp-64") }];
+    finding.merged_jobs = vec![JobFinding { engine: "udp".to_owned(), ..job("udp-64") }];
     finding
 }
 
@@ -222,7 +223,7 @@ pub fn failed() -> RunFinding {
     finding.outcome = Outcome::Failed(
         "job randread-4k: read at offset 4096 of /srv/scratch/f: Input/output error (os error 5)".to_owned(),
     );
-    for job in &mut finding.jobs {
+    for job in &mut finding.merged_jobs {
         job.errors = 3;
         job.error = Some("read at offset 4096: Input/output error (os error 5)".to_owned());
     }
@@ -235,7 +236,7 @@ pub fn many_jobs() -> RunFinding {
     let names: Vec<_> = (0..32).map(|index| format!("writer-{index:02}")).collect();
     RunFinding {
         title: "32 writers".to_owned(),
-        jobs: names.iter().map(|name| JobFinding { cycles_per_io: None, ..job(name) }).collect(),
+        merged_jobs: names.iter().map(|name| JobFinding { cycles_per_io: None, ..job(name) }).collect(),
         phases: vec![PhaseFinding { jobs: names, ..phase("") }],
         ..psync_4k()
     }
@@ -246,13 +247,13 @@ pub fn two_phases() -> RunFinding {
     let mut mixed = job("mixed");
     mixed.write = DirectionFinding { latency_ns: latency(4.0), short: 2, ..mixed.read.clone() };
     mixed.trim = DirectionFinding { ios: 12, ..DirectionFinding::default() };
-    mixed.copies = 4;
-    mixed.syncs = 412;
+    (mixed.phase, mixed.copies, mixed.syncs) = (1, 4, 412);
+    mixed.copies_apart = Some(CopiesApart { slowest: 3, slowest_iops: 50e3, fastest: 0, fastest_iops: 90e3 });
     mixed.verified = Some(Verified { ios: 2048, bytes: Bytes(8 << 20), wrong: 0 });
     RunFinding {
         title: "layout, mixed".to_owned(),
         phases: vec![phase("layout"), PhaseFinding { wall_seconds: 30.0, ..phase("mixed") }],
-        jobs: vec![job("layout"), mixed],
+        merged_jobs: vec![job("layout"), mixed],
         outcome: Outcome::Interrupted,
         ..psync_4k()
     }
@@ -262,14 +263,13 @@ pub fn two_phases() -> RunFinding {
 pub fn no_interval() -> RunFinding {
     let mut finding = psync_4k();
     for phase in &mut finding.phases {
-        phase.cycles_per_io_low = None;
-        phase.cycles_per_io_high = None;
+        (phase.cycles_per_io_low, phase.cycles_per_io_high) = (None, None);
         phase.interval_from = "2 windows: too few for an interval".to_owned();
         for reading in &mut phase.by_meter_detail {
             reading.cycles_per_io = reading.cycles_per_io.map(|estimate| Estimate::bare(estimate.value));
         }
     }
-    for job in &mut finding.jobs {
+    for job in &mut finding.merged_jobs {
         job.latency_ns.p9999 = None;
         job.read.latency_ns.p9999 = None;
     }
@@ -329,6 +329,7 @@ pub fn empty() -> RunFinding {
         background: background(),
         phases: Vec::new(),
         jobs: Vec::new(),
+        merged_jobs: Vec::new(),
         stored: None,
         limits: Vec::new(),
         services: Vec::new(),
@@ -431,7 +432,7 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
             account.name = text.to_owned();
         }
     }
-    for job in &mut finding.jobs {
+    for job in &mut finding.merged_jobs {
         job.name = text.to_owned();
         job.engine = text.to_owned();
         job.ios = u64::MAX;

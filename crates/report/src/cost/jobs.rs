@@ -3,12 +3,12 @@
 use super::{SHOWN, conditions};
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, Scale};
-use model::finding::{DepthFinding, JobFinding, RunFinding};
+use model::finding::{CopiesApart, DepthFinding, JobFinding, RunFinding};
 use model::record::Verified;
 
 /// One row for each job, and its first error.
 pub fn block(finding: &RunFinding) -> Block {
-    let jobs = &finding.jobs;
+    let jobs = &finding.merged_jobs;
     let shown = || jobs.iter().take(SHOWN);
     let scale = shown().filter_map(|job| job.thread_cycles_per_io).reduce(f64::max);
     let scale = scale.map(|largest| Scale::of(CYCLES, largest));
@@ -56,13 +56,15 @@ pub fn block(finding: &RunFinding) -> Block {
         let error = job.error.iter();
         notes.extend(error.map(|error| Note::new(Tone::Bad, format!("error  {}: {error}", job.name))));
         notes.extend(remarks(job).map(|remarks| Note::new(Tone::Faint, remarks)));
+        notes.extend(job.copies_apart.map(|CopiesApart { slowest, slowest_iops, fastest, fastest_iops }| {
+            let [slow, fast] = [slowest_iops, fastest_iops].map(|iops| number::with_unit(COUNT, iops));
+            let text =
+                format!("copy {slowest} is the slowest with {slow} IOPS, copy {fastest} the fastest with {fast} IOPS");
+            Note::new(Tone::Faint, format!("{}: {text}", job.name))
+        }));
     }
     if jobs.len() > SHOWN {
-        let hidden = format!(
-            "and {} more jobs: use --format json for all, or group_reporting to merge them",
-            jobs.len() - SHOWN
-        );
-        notes.push(Note::new(Tone::Faint, hidden));
+        notes.push(Note::new(Tone::Faint, format!("and {} more jobs: use --format json for all", jobs.len() - SHOWN)));
     }
     Block::new("Jobs", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
 }

@@ -12,7 +12,7 @@ const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// One row for each job and direction.
 pub fn block(finding: &RunFinding) -> Block {
-    let jobs = &finding.jobs;
+    let jobs = &finding.merged_jobs;
     let mut table = Table::new(vec![
         Column::rows("direction"),
         Column::number("I/Os").spare(0),
@@ -130,20 +130,20 @@ mod tests {
     use crate::terminal::terminal;
 
     fn shown(jobs: &[JobFinding]) -> String {
-        let finding = RunFinding { jobs: jobs.to_vec(), ..fixture::psync_4k() };
+        let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::psync_4k() };
         let sections = vec![Section::new("", vec![block(&finding)])];
         terminal(&Document { sections, ..Document::default() }, Ink::Plain, 100)
     }
 
     #[test]
     fn percentiles_without_a_column_are_named() {
-        let text = shown(&fixture::psync_4k().jobs);
+        let text = shown(&fixture::psync_4k().merged_jobs);
         assert!(text.contains("p95 5.11 µs") && !text.contains("p50 3.12"), "{text}");
     }
 
     #[test]
     fn the_error_of_shared_timestamps_is_reported() {
-        let mut jobs = fixture::two_phases().jobs;
+        let mut jobs = fixture::two_phases().merged_jobs;
         for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
             job.latency_ns.stamp_error_mean = Some(mean);
             job.latency_ns.stamp_error_max = Some(mean * 10.0);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn stages_stand_below_the_directions() {
-        let mut jobs = fixture::psync_4k().jobs;
+        let mut jobs = fixture::psync_4k().merged_jobs;
         let latency = |mean| LatencyFinding { mean: Some(mean), ..LatencyFinding::default() };
         let stages = StagesFinding {
             backlog_wait: latency(1e3),
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn several_priorities_have_rows() {
-        let mut jobs = fixture::psync_4k().jobs;
+        let mut jobs = fixture::psync_4k().merged_jobs;
         let part = |class, ios, mean| PriorityFinding {
             priority: Priority::from((class, 0)),
             ios,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn i_os_of_unknown_direction_have_a_row() {
-        let mut jobs = fixture::psync_4k().jobs;
+        let mut jobs = fixture::psync_4k().merged_jobs;
         jobs.iter_mut().for_each(|job| job.read.ios = 0);
         assert!(shown(&jobs).contains("\n  all "));
     }

@@ -16,13 +16,13 @@ const LAST: f64 = 99.999_999;
 
 /// A chart for each job and direction.
 pub fn block(finding: &RunFinding) -> Block {
-    let several = finding.jobs.len() > 1;
+    let several = finding.merged_jobs.len() > 1;
     let of = |job: &JobFinding| {
         let name = if several { format!("{}, ", job.name) } else { String::new() };
         let rows = latency::rows(job).into_iter();
         rows.filter_map(|(direction, _, latency)| chart(format!("{name}{direction}"), latency)).collect::<Vec<_>>()
     };
-    let charts: Vec<Chart> = finding.jobs.iter().flat_map(of).take(MOST).collect();
+    let charts: Vec<Chart> = finding.merged_jobs.iter().flat_map(of).take(MOST).collect();
     let note =
         "Each further nine has the same width: one I/O in 100 took longer than p99, one in 1,000 longer than p99.9.";
     let notes = if charts.is_empty() { Vec::new() } else { vec![Note::new(Tone::Faint, note)] };
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_job_has_a_curve_up_to_its_last_percentile() {
-        let latency = &fixture::psync_4k().jobs[0].read.latency_ns;
+        let latency = &fixture::psync_4k().merged_jobs[0].read.latency_ns;
         let chart = chart("read".to_owned(), latency).unwrap();
         let points = &chart.series[0].points;
         assert!(points.len() >= 5 && points.is_sorted_by(|one, other| one.x < other.x), "{points:?}");

@@ -18,7 +18,7 @@ pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Sect
     if phase.regimes.is_empty() || phase.cycles_per_io.is_some() {
         figures.push(cost(phase));
     }
-    figures.push(work(finding, phase));
+    figures.push(work(finding, index, phase));
     let figures = Block::new("", Body::Figures(figures)).of(Audience::SCREEN.or(Audience::PAGE));
     let regimes = Block::new("", Body::Notes).with(conditions::regimes_in_words(phase).into_iter().collect());
     let mut blocks = vec![regimes, figures, Block::new("", Body::Notes).with(notes(finding, phase))];
@@ -68,7 +68,7 @@ fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
 
 /// Whether jobs with engine net are the two ends of a transfer.
 fn has_both_ends(finding: &RunFinding, phase: &PhaseFinding) -> bool {
-    let of_phase = finding.jobs.iter().filter(|job| phase.jobs.contains(&job.name));
+    let of_phase = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name));
     let ends: Vec<_> = of_phase
         .filter_map(|job| job.plan.as_ref())
         .filter(|plan| plan.engine == EngineKind::Net)
@@ -141,7 +141,7 @@ fn cycles(value: Option<f64>, per: &str) -> String {
     }
 }
 
-fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
+fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
     let steady = phase.has_one_rate();
     if let Some(iops) = phase.iops.filter(|_| steady) {
@@ -152,10 +152,8 @@ fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
         let over = if phase.iops.is_some() { String::new() } else { conditions::over(finding, phase) };
         chips.push(number::bytes_per_second(rate) + &over);
     }
-    if let [name] = phase.jobs.as_slice()
-        && steady
-        && let Some(job) = finding.jobs.iter().find(|job| job.name == *name)
-    {
+    let mut jobs = finding.merged_jobs.iter().filter(|job| job.phase == index);
+    if let (Some(job), None, true) = (jobs.next(), jobs.next(), steady) {
         let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));
         chips.extend(known("p50", job.latency_ns.p50));
         chips.extend(known("p99", job.latency_ns.p99));

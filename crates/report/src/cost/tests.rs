@@ -64,8 +64,8 @@ fn a_mail_shows_no_common_rate_of_two_regimes() {
 #[test]
 fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
     let mut finding = fixture::stepped();
-    finding.jobs[0].iops = 111e3;
-    finding.jobs[0].read.latency_ns.mean = Some(5550.0);
+    finding.merged_jobs[0].iops = 111e3;
+    finding.merged_jobs[0].read.latency_ns.mean = Some(5550.0);
     let text = sheet(&finding);
     assert!(!text.contains("111 k") && !text.contains("5.55 µs"), "{text}");
     assert!(text.contains("percentiles are of all I/Os of all regimes"), "{text}");
@@ -139,14 +139,14 @@ fn a_page_has_the_latencies_as_a_curve() {
 fn two_rates_of_a_command_that_waited_are_named() {
     let mut finding = fixture::udp_like();
     finding.counted_by = Some("iperf3".to_owned());
-    let job = &mut finding.jobs[0];
+    let job = &mut finding.merged_jobs[0];
     (job.engine, job.wall_seconds) = ("iperf3".to_owned(), finding.phases[0].wall_seconds / 5.0);
     let text = sheet(&finding).replace('\u{a0}', " ");
     assert!(text.contains("284 k IOPS over all 10.0 s"), "{text}");
     assert!(text.contains("rates over the time that iperf3 reports for the job (2.00 s)"), "{text}");
     let mail = Format::Mail.render(&finding, Ink::Plain, 72).replace('\u{a0}', " ");
     assert!(mail.contains("IOPS and bandwidth are over all 10.0 s"), "{mail}");
-    finding.jobs[0].wall_seconds = finding.phases[0].wall_seconds;
+    finding.merged_jobs[0].wall_seconds = finding.phases[0].wall_seconds;
     let text = sheet(&finding);
     assert!(!text.contains("over all") && !text.contains("rates over"), "{text}");
 }

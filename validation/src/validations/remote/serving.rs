@@ -103,7 +103,7 @@ impl Served {
                     Storage::Memory => format!("memory:{MEBIBYTES}m"),
                     Storage::File => format!("file:{}", data.display()),
                 };
-                command.args(["serve", "--backend", &backend]).stderr(Stdio::null());
+                command.args(["serve", "--threads", "1", "--backend", &backend]).stderr(Stdio::null());
                 if server == Server::Polling {
                     command.args(["--path-busy-poll", POLL]);
                 }

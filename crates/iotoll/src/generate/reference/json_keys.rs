@@ -378,7 +378,10 @@ mod tests {
         let page = page(&Heading::RUN, &schema::<RunFinding>());
         assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
         assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
-        assert!(page.contains("In `jobs[].latency_ns`, `jobs[].read.latency_ns`"), "{page}");
+        assert!(
+            page.contains("In `jobs[].latency_ns`, `merged_jobs[].latency_ns`, `jobs[].read.latency_ns`"),
+            "{page}"
+        );
         assert!(page.contains("| `p99` | number or null | ns |"), "{page}");
         assert!(page.contains("| `by_meter` | object, name to number or null | cycles per I/O |"), "{page}");
         assert!(page.contains("| `\"command_failed\"` |"), "{page}");

@@ -68,7 +68,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
     JobOption {
         name: "group_reporting",
-        help: "Report all copies as one job",
+        help: "Report all copies as one job in fio's formats and in jobs of the JSON; reports for people always do",
         default: Default::Value("0"),
         role: Role::Other,
         example: "1",
