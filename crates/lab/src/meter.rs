@@ -23,6 +23,7 @@ pub use model::meter::Selection;
 pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
+use crate::group_limits::GroupLimits;
 use crate::probe::ProbeSet;
 use account_windows::{AccountWindows, Relations};
 use cpu_reader::{CpuMeters, CpuReaders};
@@ -143,6 +144,10 @@ pub trait Work {
     fn owners(&self) -> Owners {
         Owners::default()
     }
+    /// A measured command that runs, which may have gone to control groups of its own.
+    fn command(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// The machine without a workload.
@@ -202,6 +207,8 @@ pub struct MeterSet {
     statuses: Vec<MeterStatus>,
     /// Probes that are read at the same time.
     probes: ProbeSet,
+    /// Limits of the load's control groups, likewise.
+    group_limits: GroupLimits,
 }
 
 impl MeterSet {
@@ -258,6 +265,7 @@ impl MeterSet {
             selection,
             statuses,
             probes,
+            group_limits: GroupLimits::own(),
         })
     }
 
@@ -281,6 +289,11 @@ impl MeterSet {
     /// The same, with probes that are read at each snapshot.
     pub fn beside(self, probes: ProbeSet) -> Self {
         Self { probes, ..self }
+    }
+
+    /// Reads also what limits of the control groups of a process of the load do, if it is in others than iotoll.
+    pub fn follow(&mut self, process: u32) {
+        self.group_limits.follow(process);
     }
 
     pub fn probes(&self) -> &ProbeSet {
@@ -426,6 +439,8 @@ impl MeterSet {
         }
         let storage_read = work.storage_read();
         let probes = self.probes.read();
+        work.command().into_iter().for_each(|process| self.follow(process));
+        let group_limits = self.group_limits.read();
         let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
         clocks.set(Meter::Accounts, read.clocks);
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
@@ -444,6 +459,7 @@ impl MeterSet {
             storage_read,
             whereabouts: None,
             probes,
+            group_limits,
             accounts: read.accounts,
             profile: sampled.profile,
             events,

@@ -9,6 +9,7 @@ mod job;
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
+use crate::group_limit::{Boundary, GroupLimit};
 pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
@@ -233,6 +234,9 @@ pub struct Snapshot {
     /// The readings of the record's probes; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<probe::Readings>>,
+    /// The limits of the load's control groups, with their counters; empty if they have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<GroupLimit>,
     /// Exact accounts since the previous snapshot, if they were kept in that window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Box<Accounts>>,
@@ -267,6 +271,11 @@ pub struct Done {
 }
 
 impl Snapshot {
+    /// The limits of the load's control groups at this instant.
+    pub(crate) fn limits(&self) -> Boundary<'_> {
+        (self.at_nanos, &self.group_limits)
+    }
+
     /// CPU time of all worker threads of the workload.
     pub fn thread_nanos(&self) -> Option<Nanos> {
         self.clocks.get(Meter::Thread)?.nanos.first().copied()

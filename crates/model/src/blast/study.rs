@@ -8,6 +8,7 @@ use crate::experiment::Metric;
 use crate::explained::{
     self, AccountParts, CountedEvents, EventParts, ExplainedFinding, Explaining, PacketAccount, PacketEvent,
 };
+use crate::group_limit;
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -271,6 +272,7 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
 }
 
 fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
+    finding.warnings.extend(group_limit::caveats_of_rounds(record.rounds.iter().map(|round| &round.slices)));
     let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;
