@@ -102,7 +102,8 @@ fn found(root: &Sysroot, process: &str) -> Vec<Watched> {
     let each = |controller, of: fn(&Sysroot, &ControlGroup) -> Vec<Watched>| {
         control_groups::of(root, process, controller).into_iter().flat_map(|group| of(root, &group)).collect::<Vec<_>>()
     };
-    let mut found = [each("cpu", cpu), each("memory", memory), each("blkio", io)].into_iter().flatten().collect::<Vec<_>>();
+    let mut found =
+        [each("cpu", cpu), each("memory", memory), each("blkio", io)].into_iter().flatten().collect::<Vec<_>>();
     found.retain_mut(|watched| watched.read().is_some());
     found
 }
@@ -175,7 +176,9 @@ fn io(root: &Sysroot, group: &ControlGroup) -> Vec<Watched> {
             let most = limits.split(' ').find_map(|limit| limit.strip_prefix(prefix)?.parse::<f64>().ok());
             let counters = Counters::Word { line: format!("{number} {line}"), word };
             let limit = most.and_then(|most| watched(root, group, (file, resource, most), (counted_in, counters)));
-            found.extend(limit.map(|it| Watched { limit: GroupLimit { device: Some(device(root, number)), ..it.limit }, ..it }));
+            found.extend(
+                limit.map(|it| Watched { limit: GroupLimit { device: Some(device(root, number)), ..it.limit }, ..it }),
+            );
         }
     }
     found
@@ -229,10 +232,7 @@ mod tests {
         let limits = [
             ("a CPU quota of 0.30 CPUs (cgroup /job, cpu.cfs_quota_us)", 41),
             ("a memory limit of 64 MiB (cgroup /job, memory.limit_in_bytes)", 1234),
-            (
-                "an I/O limit of 4,096 bytes per second written to 7:1 (cgroup /job, blkio.throttle.write_bps_device)",
-                0,
-            ),
+            ("an I/O limit of 4,096 bytes per second written to 7:1 (cgroup /job, blkio.throttle.write_bps_device)", 0),
             ("an I/O limit of 1,000 reads per second from vda (cgroup /job, blkio.throttle.read_iops_device)", 77),
         ];
         assert_eq!(told(&of(&root, "self")), expected(&limits));

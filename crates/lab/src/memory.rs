@@ -19,7 +19,8 @@ fn available_in_machine(root: &Sysroot) -> Option<u64> {
 /// version 1.
 fn limits(root: &Sysroot) -> impl Iterator<Item = u64> {
     let groups = control_groups::of(root, "self", "memory").into_iter();
-    groups.filter_map(|group| ["memory.max", "memory.limit_in_bytes"].iter().find_map(|file| number(root, &group, file)))
+    groups
+        .filter_map(|group| ["memory.max", "memory.limit_in_bytes"].iter().find_map(|file| number(root, &group, file)))
 }
 
 /// How many more threads each control group of this process allows, up to the root: pids.max less pids.current.

@@ -59,10 +59,16 @@ pub struct Counted {
 /// An instant, and the limits as they were then.
 pub(crate) type Boundary<'a> = (Nanos, &'a [GroupLimit]);
 
+/// Both ends of a window.
+type Window<'a> = [Boundary<'a>; 2];
+
 /// What a limit did in all windows together.
 struct Effect<'a> {
     limit: &'a GroupLimit,
+    /// From the first window of each span to its last.
     counted: Counted,
+    /// In the windows alone.
+    count: u64,
     seconds: f64,
     windows: usize,
     /// Windows in which the load was at the limit.
@@ -71,41 +77,52 @@ struct Effect<'a> {
 
 /// The caveats about limits that the load reached while it did I/O in these executions.
 pub(crate) fn caveats<'a>(executions: impl Iterator<Item = &'a Execution>) -> Vec<Warning> {
-    caveats_of(executions.flat_map(windows), "windows")
+    caveats_of(executions.map(windows), "windows")
 }
 
 /// The same for the slices of rounds.
 pub(crate) fn caveats_of_rounds<'a>(rounds: impl Iterator<Item = &'a RoundRecord>) -> Vec<Warning> {
-    let slices = rounds.flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
-    let of_slice = |reading: &'a SliceReading| match reading {
-        SliceReading::Execution(execution) => windows(execution).collect(),
-        other => other.ends().map(|(before, after)| [before.limits(), after.limits()]).into_iter().collect::<Vec<_>>(),
-    };
-    caveats_of(slices.flat_map(|slice| of_slice(&slice.reading)), "slices")
+    let spans = rounds.flat_map(|round| {
+        let (mut spans, mut slices) = (Vec::new(), Vec::new());
+        for slice in round.slices.iter().filter(|slice| slice.case.is_some()) {
+            match &slice.reading {
+                SliceReading::Execution(execution) => spans.push(windows(execution)),
+                other => slices.extend(other.ends().map(|(before, after)| [before.limits(), after.limits()])),
+            }
+        }
+        spans.push(slices);
+        spans
+    });
+    caveats_of(spans, "slices")
 }
 
 /// The windows in which an execution did I/O.
-fn windows(execution: &Execution) -> impl Iterator<Item = [Boundary<'_>; 2]> {
-    let does_io = |[(begin, _), (end, _)]: &[Boundary; 2]| {
+fn windows(execution: &Execution) -> Vec<Window<'_>> {
+    let does_io = |[(begin, _), (end, _)]: &Window| {
         execution.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
     };
     let pairs = execution.stretch.snapshots.iter().zip(execution.stretch.snapshots.iter().skip(1));
-    pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io)
+    pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io).collect()
 }
 
-/// The same for windows with these readings at their ends; `called` is what they are called.
-pub(crate) fn caveats_of<'a>(windows: impl Iterator<Item = [Boundary<'a>; 2]>, called: &str) -> Vec<Warning> {
+/// The same for spans of time with these windows in them; `called` is what they are called.
+pub(crate) fn caveats_of<'a>(spans: impl Iterator<Item = Vec<Window<'a>>>, called: &str) -> Vec<Warning> {
     let mut effects: Vec<Effect> = Vec::new();
-    for [(begin, before), (end, after)] in windows {
-        for now in after {
-            let Some(then) = before.iter().find(|then| then.is_same(now)) else { continue };
-            let place = effects.iter().position(|effect| effect.limit.is_same(now)).unwrap_or(effects.len());
-            if place == effects.len() {
-                effects.push(Effect { limit: then, counted: Counted::default(), seconds: 0.0, windows: 0, limited: 0 });
-            }
-            if let Some(effect) = effects.get_mut(place) {
+    for span in spans {
+        let mut last: &[GroupLimit] = &[];
+        for [(begin, before), (end, after)] in span {
+            for now in after {
+                let Some(then) = before.iter().find(|then| then.is_same(now)) else { continue };
+                let place = effects.iter().position(|effect| effect.limit.is_same(now)).unwrap_or_else(|| {
+                    effects.push(Effect::of(now));
+                    effects.len() - 1
+                });
+                let Some(effect) = effects.get_mut(place) else { continue };
                 effect.add(now.counted.since(then.counted), end.since(begin).seconds());
+                let since = last.iter().find(|last| last.is_same(now)).unwrap_or(then);
+                effect.counted = effect.counted.plus(now.counted.since(since.counted));
             }
+            last = after;
         }
     }
     effects.iter().filter(|effect| effect.limited > 0).map(|effect| effect.caveat(called)).collect()
@@ -159,51 +176,58 @@ impl Counted {
     }
 }
 
-impl Effect<'_> {
+impl<'a> Effect<'a> {
+    fn of(limit: &'a GroupLimit) -> Self {
+        Self { limit, counted: Counted::default(), count: 0, seconds: 0.0, windows: 0, limited: 0 }
+    }
+
     /// Adds a window.
     fn add(&mut self, counted: Counted, seconds: f64) {
         let is_limited = match self.limit.resource {
             Resource::Cpu => counted.count > 0 || counted.throttled_nanos.is_some_and(|nanos| nanos > Nanos(0)),
             Resource::Memory => counted.count > 0,
-            _ => self.part(counted, seconds) >= AT_LIMIT,
+            _ => self.part(counted.count, seconds) >= AT_LIMIT,
         };
         self.limited += usize::from(is_limited);
         self.windows += 1;
         self.seconds += seconds;
-        self.counted = self.counted.plus(counted);
+        self.count = self.count.saturating_add(counted.count);
     }
 
     /// The rate of I/O, as a part of the limit.
-    fn part(&self, counted: Counted, seconds: f64) -> f64 {
-        if seconds > 0.0 { counted.count as f64 / (seconds * self.limit.most) } else { 0.0 }
+    fn part(&self, count: u64, seconds: f64) -> f64 {
+        if seconds > 0.0 { count as f64 / (seconds * self.limit.most) } else { 0.0 }
     }
 
     fn caveat(&self, called: &str) -> Warning {
         let count = |count: u64| separated(&count.to_string());
-        let seen = format!("in {} of {} {called}", count(self.limited as u64), count(self.windows as u64));
+        let seen = match self.windows {
+            1 => String::new(),
+            all => format!(", in {} of {} {called}", count(self.limited as u64), count(all as u64)),
+        };
         let (code, did) = match self.limit.resource {
             Resource::Cpu => {
                 let stopped = self.counted.throttled_nanos.unwrap_or_default().seconds();
                 let (stops, periods) = (count(self.counted.count), count(self.counted.periods.unwrap_or(0)));
                 let did = format!(
-                    "stopped the load in {stops} of {periods} periods, for {stopped:.1} s added up over the CPUs, {seen}: rates and latencies of \
-                     these are the quota's, not the machine's; raise the quota, or run outside the cgroup"
+                    "stopped the load in {stops} of {periods} periods, for {stopped:.1} s added up over the CPUs{seen}: rates and latencies \
+                     there are the quota's, not the machine's; raise the quota, or run outside the cgroup"
                 );
                 (Code::CpuLimited, did)
             }
             Resource::Memory => {
                 let did = format!(
-                    "was reached {} times, {seen}: the kernel then takes pages of files out of the page cache, so cached reads come from \
+                    "was reached {} times{seen}: the kernel then takes pages of files out of the page cache, so cached reads come from \
                      storage; raise the limit, use smaller files, or run outside the cgroup",
                     count(self.counted.count)
                 );
                 (Code::MemoryLimited, did)
             }
             _ => {
-                let percent = self.part(self.counted, self.seconds) * 100.0;
+                let percent = self.part(self.count, self.seconds) * 100.0;
                 let did = format!(
-                    "was reached {seen} (over all of them the rate was {percent:.0} % of it): rates and latencies of these are the \
-                     limit's, not the device's; raise the limit, or run outside the cgroup"
+                    "was reached{seen} (on average the rate was {percent:.0} % of it): rates and latencies there are the limit's, not the \
+                     device's; raise the limit, or run outside the cgroup"
                 );
                 (Code::IoLimited, did)
             }
@@ -238,7 +262,17 @@ pub(crate) mod tests {
     /// The caveats of readings at whole seconds.
     fn told(readings: &[&[GroupLimit]]) -> Vec<Warning> {
         let at = |second: usize| Some((Nanos::from_secs(second as u64), *readings.get(second)?));
-        caveats_of((1..readings.len()).filter_map(|second| Some([at(second - 1)?, at(second)?])), "windows")
+        let windows = (1..readings.len()).filter_map(|second| Some([at(second - 1)?, at(second)?])).collect();
+        caveats_of(std::iter::once(windows), "windows")
+    }
+
+    #[test]
+    fn between_the_slices_of_a_round_the_kernel_counts_on() {
+        let readings = [quota(5, 9, 100), quota(6, 10, 170), quota(8, 12, 310), quota(8, 12, 310)];
+        let at = |place: usize| (Nanos::from_secs(place as u64), std::slice::from_ref(&readings[place]));
+        let found = caveats_of([vec![[at(0), at(1)], [at(2), at(3)]], vec![[at(0), at(1)]]].into_iter(), "slices");
+        let expected = "in 4 of 4 periods, for 0.3 s added up over the CPUs, in 2 of 3 slices: ";
+        assert!(found.len() == 1 && found[0].message.contains(expected), "{found:?}");
     }
 
     #[test]
@@ -262,7 +296,7 @@ pub(crate) mod tests {
         let expected = "a memory limit of 64 MiB (cgroup /x, f) was reached 1,234 times, in 1 of 2 windows: ";
         assert!(found[0].code == Code::MemoryLimited && found[0].message.starts_with(expected), "{found:?}");
         let found = of(Resource::Reads, 1000.0, [0, 950, 1050]);
-        let expected = "an I/O limit of 1,000 reads per second from vda (cgroup /x, f) was reached in 1 of 2 windows (over all of them the \
+        let expected = "an I/O limit of 1,000 reads per second from vda (cgroup /x, f) was reached, in 1 of 2 windows (on average the \
                         rate was 52 % of it): ";
         assert!(found[0].code == Code::IoLimited && found[0].message.starts_with(expected), "{found:?}");
         assert!(is_reached(&found));
@@ -277,6 +311,6 @@ pub(crate) mod tests {
             [&[], &[memory.clone(), quota(3, 3, 1)], &[quota(5, 6, 2), memory.clone()], &[memory]];
         let found = told(&later);
         assert!(found.len() == 1 && found[0].message.contains("in 2 of 3 periods"), "{found:?}");
-        assert!(found[0].message.contains("in 1 of 1 windows"), "{found:?}");
+        assert!(!found[0].message.contains("windows"), "there is one: {found:?}");
     }
 }
