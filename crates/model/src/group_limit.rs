@@ -1,7 +1,5 @@
 //! Limits of the control groups that a load runs in: what the kernel counts of them, and the caveats about what they did to the load.
 
-use crate::record::Execution;
-use crate::slice::{RoundRecord, SliceReading};
 use crate::thousands::separated;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
@@ -60,7 +58,7 @@ pub struct Counted {
 pub(crate) type Boundary<'a> = (Nanos, &'a [GroupLimit]);
 
 /// Both ends of a window.
-type Window<'a> = [Boundary<'a>; 2];
+pub(crate) type Window<'a> = [Boundary<'a>; 2];
 
 /// What a limit did in all windows together.
 struct Effect<'a> {
@@ -75,38 +73,8 @@ struct Effect<'a> {
     limited: usize,
 }
 
-/// The caveats about limits that the load reached while it did I/O in these executions.
-pub(crate) fn caveats<'a>(executions: impl Iterator<Item = &'a Execution>) -> Vec<Warning> {
-    caveats_of(executions.map(windows), "windows")
-}
-
-/// The same for the slices of rounds.
-pub(crate) fn caveats_of_rounds<'a>(rounds: impl Iterator<Item = &'a RoundRecord>) -> Vec<Warning> {
-    let spans = rounds.flat_map(|round| {
-        let (mut spans, mut slices) = (Vec::new(), Vec::new());
-        for slice in round.slices.iter().filter(|slice| slice.case.is_some()) {
-            match &slice.reading {
-                SliceReading::Execution(execution) => spans.push(windows(execution)),
-                other => slices.extend(other.ends().map(|(before, after)| [before.limits(), after.limits()])),
-            }
-        }
-        spans.push(slices);
-        spans
-    });
-    caveats_of(spans, "slices")
-}
-
-/// The windows in which an execution did I/O.
-fn windows(execution: &Execution) -> Vec<Window<'_>> {
-    let does_io = |[(begin, _), (end, _)]: &Window| {
-        execution.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
-    };
-    let pairs = execution.stretch.snapshots.iter().zip(execution.stretch.snapshots.iter().skip(1));
-    pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io).collect()
-}
-
-/// The same for spans of time with these windows in them; `called` is what they are called.
-pub(crate) fn caveats_of<'a>(spans: impl Iterator<Item = Vec<Window<'a>>>, called: &str) -> Vec<Warning> {
+/// The caveats about limits that the load reached in some of these windows, which are in spans of time; `called` is what they are called.
+pub(crate) fn caveats<'a>(spans: impl Iterator<Item = Vec<Window<'a>>>, called: &str) -> Vec<Warning> {
     let mut effects: Vec<Effect> = Vec::new();
     for span in spans {
         let mut last: &[GroupLimit] = &[];
@@ -263,14 +231,14 @@ pub(crate) mod tests {
     fn told(readings: &[&[GroupLimit]]) -> Vec<Warning> {
         let at = |second: usize| Some((Nanos::from_secs(second as u64), *readings.get(second)?));
         let windows = (1..readings.len()).filter_map(|second| Some([at(second - 1)?, at(second)?])).collect();
-        caveats_of(std::iter::once(windows), "windows")
+        caveats(std::iter::once(windows), "windows")
     }
 
     #[test]
     fn between_the_slices_of_a_round_the_kernel_counts_on() {
         let readings = [quota(5, 9, 100), quota(6, 10, 170), quota(8, 12, 310), quota(8, 12, 310)];
         let at = |place: usize| (Nanos::from_secs(place as u64), std::slice::from_ref(&readings[place]));
-        let found = caveats_of([vec![[at(0), at(1)], [at(2), at(3)]], vec![[at(0), at(1)]]].into_iter(), "slices");
+        let found = caveats([vec![[at(0), at(1)], [at(2), at(3)]], vec![[at(0), at(1)]]].into_iter(), "slices");
         let expected = "in 4 of 4 periods, for 0.3 s added up over the CPUs, in 2 of 3 slices: ";
         assert!(found.len() == 1 && found[0].message.contains(expected), "{found:?}");
     }

@@ -9,7 +9,7 @@ mod job;
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
-use crate::group_limit::{Boundary, GroupLimit};
+use crate::group_limit::{Boundary, GroupLimit, Window};
 pub use crate::meter::{ByMeter, Clocks, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
@@ -348,6 +348,15 @@ pub struct JobGroup {
 }
 
 impl Execution {
+    /// The limits of its control groups at both ends of each window in which it did I/O.
+    pub(crate) fn limits(&self) -> Vec<Window<'_>> {
+        let does_io = |[(begin, _), (end, _)]: &Window| {
+            self.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
+        };
+        let pairs = self.stretch.snapshots.iter().zip(self.stretch.snapshots.iter().skip(1));
+        pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io).collect()
+    }
+
     /// CPU time of the workload's own threads: that of its jobs during I/O if they report it, otherwise that of the
     /// command, including its setup.
     pub fn own_nanos(&self) -> Option<Nanos> {

@@ -1,7 +1,7 @@
 //! In a control group with a limit, as in a container: caveats say what the limit did, in the kernel's own figures.
 
 use super::iotoll::{Folder, eventually, number};
-use super::machine::{has, is_root, skip};
+use super::machine::{is_root, skip};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;

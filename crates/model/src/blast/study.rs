@@ -272,7 +272,8 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
 }
 
 fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
-    finding.warnings.extend(group_limit::caveats_of_rounds(record.rounds.iter().map(|round| &round.slices)));
+    let limits = record.rounds.iter().flat_map(|round| round.slices.limits());
+    finding.warnings.extend(group_limit::caveats(limits, "slices"));
     let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;

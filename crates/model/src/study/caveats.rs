@@ -47,7 +47,8 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     background(record, finding, &mut found);
     steal(record, finding, &mut found);
     found.extend(starved(record));
-    found.extend(group_limit::caveats(record.phases.iter().flat_map(|phase| &phase.executions)));
+    let executions = record.phases.iter().flat_map(|phase| &phase.executions);
+    found.extend(group_limit::caveats(executions.map(Execution::limits), "windows"));
     for phase in &finding.phases {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }

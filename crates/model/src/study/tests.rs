@@ -4,6 +4,7 @@ mod accounts;
 mod coverage;
 mod events;
 mod hostile;
+mod limited;
 mod limits;
 mod placement;
 mod starved;

@@ -91,7 +91,7 @@ fn limited(record: &FtqRecord) -> Vec<Warning> {
     let limits = record.end.as_ref().map_or(&[][..], |end| &end.group_limits);
     let [before, after] = limits else { return Vec::new() };
     let ends = [(Nanos(0), before.as_slice()), (record.header.plan.duration, after.as_slice())];
-    group_limit::caveats_of(std::iter::once(vec![ends]), "recordings")
+    group_limit::caveats(std::iter::once(vec![ends]), "recordings")
 }
 
 fn went_back(series: &Series) -> Option<Warning> {
