@@ -65,8 +65,12 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
 /// Longest time of the comparison: enough for ten rounds, from which on its intervals can be trusted.
 const COMPARISON_SECONDS: f64 = 11.0;
 
-/// The job of the first phase, with two engines.
-fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
+/// The job of the first phase, with two engines: without io_uring, maps of memory show as well what a system call for each read costs.
+fn comparison(scratch: &str, io_uring: std::io::Result<()>) -> anyhow::Result<Experiment> {
+    let (engine, why) = match io_uring {
+        Ok(()) => ("io_uring", String::new()),
+        Err(error) => ("mmap", format!(" (io_uring is refused here: {error}; `iotoll doctor` says why)")),
+    };
     let arm = |engine: &str| ArmPlan {
         name: engine.to_owned(),
         options: vec![format!("ioengine={engine}")],
@@ -74,9 +78,9 @@ fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
     };
     let text = format!("[cached reads]\nfilename={scratch}\nsize=64m\nrw=randread\nbs=4k\n");
     let draft = Draft {
-        title: "the same reads with another engine: psync | io_uring".to_owned(),
+        title: format!("the same reads with another engine: psync | {engine}{why}"),
         workload: Workload::JobFile { name: "demo".to_owned(), text, options: Vec::new() },
-        arms: vec![arm("psync"), arm("io_uring")],
+        arms: vec![arm("psync"), arm(engine)],
         rules: DraftRules { budget_seconds: Some(COMPARISON_SECONDS), ..DraftRules::default() },
         ..Draft::default()
     };
@@ -140,7 +144,7 @@ fn compare_engines(
     scratch: &str,
     measurement: lab::session::Settings,
 ) -> anyhow::Result<ExitCode> {
-    let experiment = comparison(scratch)?;
+    let experiment = comparison(scratch, lab::io_uring())?;
     let saving = Saving::prepare(&arguments.output, "demo")?;
     let settings = compare::settings_with(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
     let line = ProgressLine::new(arguments.output.quiet);

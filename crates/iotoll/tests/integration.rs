@@ -18,6 +18,7 @@ mod integration {
     mod comparisons_fail;
     mod comparisons_stored;
     mod conditions;
+    mod containers;
     mod contents;
     mod demo_and_doctor;
     mod devices;

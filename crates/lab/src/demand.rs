@@ -235,6 +235,7 @@ mod tests {
         let root = Sysroot::at(folder.path());
         assert_eq!((threads(&root), files(&root)), (Some((920, "kernel.threads-max")), Some(70)));
         write("proc/self/cgroup", "0::/job/step\n");
+        write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         write("sys/fs/cgroup/job/pids.max", "50\n");
         write("sys/fs/cgroup/job/pids.current", "20\n");
         write("sys/fs/cgroup/job/step/pids.max", "max\n");

@@ -31,7 +31,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(300);
 
 /// All checks, in the order in which they are shown.
-const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
+const EXAMINATIONS: [fn(&MachineView) -> Check; 23] = [
     clock::hypervisor,
     clock::reference_clock,
     clock::clocksource,
@@ -45,6 +45,7 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
     kernel::debugging,
     sharing::steal,
     sharing::background,
+    sharing::control_groups,
     sharing::numa,
     sharing::isolation,
     sharing::irqbalance,

@@ -14,6 +14,7 @@ mod subject;
 
 use crate::demand;
 use crate::error::{Error, Result};
+use crate::group_limits::GroupLimits;
 use crate::guardian::Guardian;
 use crate::host;
 use crate::probe::{ProbeSet, WorkerTask};
@@ -274,6 +275,11 @@ struct Recording<'a> {
 
 impl Recording<'_> {
     fn run(mut self) -> Result<(FtqRecord, End)> {
+        let mut limits = GroupLimits::own();
+        if let WorkerTask::Process(process) = self.subject.task() {
+            limits.follow(process);
+        }
+        let before = limits.read();
         self.subject.begin();
         self.recorder.begin();
         let mut pieces = Pieces::new(self.header.plan.seed);
@@ -293,6 +299,7 @@ impl Recording<'_> {
             }
         }
         let recorder = self.recorder.end();
+        let group_limits = if before.is_empty() { Vec::new() } else { vec![before, limits.read()] };
         self.recorder.ring().drain(&mut pending);
         self.save(pending);
         self.note_losses();
@@ -308,7 +315,7 @@ impl Recording<'_> {
         if self.chunks.iter().all(|chunk| chunk.at.is_empty()) {
             return Err(nothing(outcome));
         }
-        let end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
+        let end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios, group_limits };
         Ok((FtqRecord { header: self.header, chunks: self.chunks, end: None }, end))
     }
 

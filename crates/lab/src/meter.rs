@@ -22,6 +22,7 @@ pub use model::meter::Selection;
 pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
+use crate::group_limits::GroupLimits;
 use crate::probe::ProbeSet;
 use account_windows::{AccountWindows, Relations};
 use cpu_reader::{CpuMeters, CpuReaders};
@@ -137,6 +138,10 @@ pub trait Work {
     fn owners(&self) -> Owners {
         Owners::default()
     }
+    /// A measured command that runs, which may have gone to control groups of its own.
+    fn command(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// The machine without a workload.
@@ -196,6 +201,8 @@ pub struct MeterSet {
     statuses: Vec<MeterStatus>,
     /// Probes that are read at the same time.
     probes: ProbeSet,
+    /// Limits of the load's control groups, likewise.
+    group_limits: GroupLimits,
     /// The latest scan of all tasks, so that the next one reads only those that ran since.
     tasks: Option<TaskScan>,
 }
@@ -272,6 +279,7 @@ impl MeterSet {
             statuses,
             probes,
             tasks: None,
+            group_limits: GroupLimits::own(),
         })
     }
 
@@ -295,6 +303,11 @@ impl MeterSet {
     /// The same, with probes that are read at each snapshot.
     pub fn beside(self, probes: ProbeSet) -> Self {
         Self { probes, ..self }
+    }
+
+    /// Reads also what limits of the control groups of a process of the load do, if it is in others than iotoll.
+    pub fn follow(&mut self, process: u32) {
+        self.group_limits.follow(process);
     }
 
     pub fn probes(&self) -> &ProbeSet {
@@ -448,6 +461,8 @@ impl MeterSet {
         counts.set(Meter::ProcStat, idle);
         let storage_read = work.storage_read();
         let probes = self.probes.read();
+        work.command().into_iter().for_each(|process| self.follow(process));
+        let group_limits = self.group_limits.read();
         let read = self.accounts.as_mut().map(|accounts| accounts.read(mode, &owners)).unwrap_or_default();
         counts.set(Meter::Accounts, read.count);
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
@@ -466,6 +481,7 @@ impl MeterSet {
             storage_read,
             whereabouts: None,
             probes,
+            group_limits,
             accounts: read.accounts,
             profile: sampled.profile,
             events,

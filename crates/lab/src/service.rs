@@ -125,6 +125,11 @@ impl Services {
         &self.started
     }
 
+    /// The first process of each.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.running.iter().map(Running::process)
+    }
+
     fn wait_until_ready(&self, number: usize, service: &Service, interruption: &Interruption) -> Result<()> {
         let Some(running) = self.running.get(number) else { return Ok(()) };
         let begun = Instant::now();

@@ -174,7 +174,8 @@ impl<'a> Session<'a> {
     /// Refused, when a probe cannot be read; or no reader of meters can be started.
     pub(crate) fn meters(&self) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        MeterSet::open(self.settings.meters.clone())?.beside(probes).counting(self.settings.events.as_deref())
+        let meters = self.following(MeterSet::open(self.settings.meters.clone())?);
+        meters.beside(probes).counting(self.settings.events.as_deref())
     }
 
     /// The same, for rounds.
@@ -183,7 +184,13 @@ impl<'a> Session<'a> {
     /// Likewise.
     pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        Ok(MeterSet::open_for_rounds(self.settings.meters.clone())?.beside(probes))
+        Ok(self.following(MeterSet::open_for_rounds(self.settings.meters.clone())?).beside(probes))
+    }
+
+    /// The same, which also reads the limits of services in other control groups than iotoll's.
+    fn following(&self, mut meters: MeterSet) -> MeterSet {
+        self.services.processes().for_each(|process| meters.follow(process));
+        meters
     }
 
     /// Runs prepare, with the values of this point of a sweep.

@@ -19,6 +19,7 @@ pub mod explained;
 pub mod finding;
 pub mod fio_report;
 pub mod ftq;
+pub mod group_limit;
 pub mod guest;
 pub mod history;
 #[cfg(test)]

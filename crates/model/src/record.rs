@@ -9,6 +9,7 @@ mod job;
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
+use crate::group_limit::{Boundary, GroupLimit, Window};
 pub use crate::meter::{ByMeter, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
@@ -234,6 +235,9 @@ pub struct Snapshot {
     /// The readings of the record's probes; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<probe::Readings>>,
+    /// The limits of the load's control groups, with their counters; empty if they have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<GroupLimit>,
     /// Exact accounts since the previous snapshot, if they were kept in that window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Box<Accounts>>,
@@ -268,6 +272,11 @@ pub struct Done {
 }
 
 impl Snapshot {
+    /// The limits of the load's control groups at this instant.
+    pub(crate) fn limits(&self) -> Boundary<'_> {
+        (self.at_nanos, &self.group_limits)
+    }
+
     /// CPU time of all worker threads of the workload.
     pub fn thread_nanos(&self) -> Option<Nanos> {
         self.counts.get(Meter::Thread).map(|count| Nanos(count.total))
@@ -329,6 +338,15 @@ pub struct JobGroup {
 }
 
 impl Execution {
+    /// The limits of its control groups at both ends of each window in which it did I/O.
+    pub(crate) fn limits(&self) -> Vec<Window<'_>> {
+        let does_io = |[(begin, _), (end, _)]: &Window| {
+            self.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
+        };
+        let pairs = self.stretch.snapshots.iter().zip(self.stretch.snapshots.iter().skip(1));
+        pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io).collect()
+    }
+
     /// CPU time of the workload's own threads: that of its jobs during I/O if they report it, otherwise that of the
     /// command, including its setup.
     pub fn own_nanos(&self) -> Option<Nanos> {

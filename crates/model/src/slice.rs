@@ -9,6 +9,7 @@ pub(crate) mod rounds;
 
 pub(crate) use command::{counts, is_uncounted};
 
+use crate::group_limit::Window;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::record::{Done, Execution, Snapshot, TaskTimes};
@@ -39,6 +40,21 @@ pub struct RoundRecord {
     /// The CPUs on which all arms ran, which were drawn for this round; empty if something else placed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
+}
+
+impl RoundRecord {
+    /// The limits of the load's control groups at both ends of each of its slices, and those of each execution apart.
+    pub(crate) fn limits(&self) -> Vec<Vec<Window<'_>>> {
+        let (mut executions, mut slices) = (Vec::new(), Vec::new());
+        for slice in self.slices.iter().filter(|slice| slice.case.is_some()) {
+            match &slice.reading {
+                SliceReading::Execution(execution) => executions.push(execution.limits()),
+                other => slices.extend(other.ends().map(|(before, after)| [before.limits(), after.limits()])),
+            }
+        }
+        executions.push(slices);
+        executions
+    }
 }
 
 /// What a command did from its start to its end, in one round.

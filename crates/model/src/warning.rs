@@ -57,6 +57,12 @@ pub enum Code {
     FlushesApart,
     /// A command runs in another network namespace than iotoll, whose counters and settings do not reach it.
     OtherNamespace,
+    /// A quota of a control group stopped the load, so rates and latencies are the quota's.
+    CpuLimited,
+    /// A limit of a control group on I/O was reached, so rates and latencies are the limit's.
+    IoLimited,
+    /// A limit of a control group on memory was reached, so files did not stay in the page cache.
+    MemoryLimited,
     /// The amount of a recorded worker went back.
     AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.

@@ -75,7 +75,8 @@ fn record() -> String {
             writeln!(lines, "{}", json!({"chunk": full})).unwrap();
         }
     }
-    let end = End { outcome: Outcome::Completed, warnings: Vec::new(), recorder: RecorderCost::default(), ios: None };
+    let (warnings, group_limits) = (Vec::new(), Vec::new());
+    let end = End { outcome: Outcome::Completed, warnings, recorder: RecorderCost::default(), ios: None, group_limits };
     writeln!(lines, "{}", json!({"end": end})).unwrap();
     lines
 }

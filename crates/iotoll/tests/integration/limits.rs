@@ -43,6 +43,35 @@ fn a_kernel_without_io_uring_is_reported() {
     }
 }
 
+/// What a first-time user tries in a container whose seccomp profile refuses io_uring, as Docker's does.
+#[test]
+fn the_first_contact_needs_no_io_uring() {
+    let test = "the_first_contact_needs_no_io_uring";
+    if !has("python3") {
+        return skip(test, "python3 installs the seccomp filter, and is not here");
+    }
+    let folder = Folder::with_file("data", 1 << 20);
+    let filtered = |words: &str| folder.iotoll(words).under(&["python3", "-c", WITHOUT_IO_URING, "1"]).run();
+    let demo = filtered("demo --quiet --no-save --format json");
+    if demo.code == Some(99) {
+        return skip(test, "this kernel supports no seccomp filter");
+    }
+    assert_eq!((demo.code, demo.stderr.as_str()), (Some(0), ""), "{demo:?}");
+    let documents = serde_json::Deserializer::from_str(&demo.stdout).into_iter::<Value>();
+    let documents: Vec<Value> = documents.collect::<Result<_, _>>().unwrap();
+    let [_, comparison] = documents.as_slice() else { panic!("{demo:?}") };
+    assert_eq!(comparison["cells"][0]["arm"], "mmap");
+    assert!(
+        comparison["title"].as_str().unwrap().contains("io_uring is refused here: Operation not permitted"),
+        "{comparison}"
+    );
+    let doctor = filtered("doctor");
+    assert!(doctor.code == Some(0) && doctor.stdout.contains("seccomp"), "{doctor:?}");
+    filtered(READ).done();
+    filtered("compare --quiet --no-save --budget 2s --name=r --filename=data --rw=randread --candidate bs=8k").done();
+    filtered("cost --background 200ms --quiet --no-save --ios 10 -- sleep 0.2").done();
+}
+
 #[test]
 fn too_few_open_files_are_reported_in_one_line() {
     let folder = Folder::with_file("data", 1 << 20);

@@ -215,6 +215,7 @@ impl RoundRunner<'_> {
             if !self.at_work(command, source, paces, part)? {
                 return Ok(false);
             }
+            self.meters.follow(command.process());
         }
         let turns: Vec<Option<(usize, usize)>> = commands
             .iter()

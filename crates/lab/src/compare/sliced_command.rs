@@ -128,9 +128,13 @@ impl<'a> SlicedCommand<'a> {
         &self.cases
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The tasks that are the workload.
     pub fn owners(&self) -> Owners {
-        Owners { command: Some(self.child.id()), ..Owners::default() }
+        Owners { command: Some(self.process()), ..Owners::default() }
     }
 
     /// Time since it was started.

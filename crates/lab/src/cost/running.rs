@@ -260,6 +260,10 @@ impl Work for Running<'_> {
         Owners { command: self.process, ..Owners::default() }
     }
 
+    fn command(&self) -> Option<u32> {
+        self.process
+    }
+
     fn storage_read(&self) -> Option<Bytes> {
         // Ended children that were waited for are in our own count, live ones in the count of the tree.
         let living = self.process.filter(|_| self.ended.is_none()).and_then(storage_read_of_tree);

@@ -26,7 +26,7 @@ impl Fixture {
         std::fs::write(path, contents).unwrap();
     }
 
-    fn write_all(self, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn write_all(self, files: &[(&str, &str)]) -> Self {
         for (path, contents) in files {
             self.write(path, format!("{contents}\n"));
         }

@@ -1,9 +1,12 @@
 //! Other users of the machine: its host, other processes, and the placement of work.
 
 use super::{MachineView, Place};
+use crate::control_groups;
+use crate::group_limits;
 use crate::host::CPU;
 use crate::sysroot::listed;
 use model::doctor::{Check, State, Topic};
+use model::group_limit::{GroupLimit, Resource};
 use model::reading::Reading;
 
 /// Steal below this fraction of all CPU time is negligible: a tenth of the finest error of any meter.
@@ -57,6 +60,23 @@ pub(super) fn background(view: &MachineView) -> Check {
         busy if busy < BACKGROUND_POOR => Check::new(topic, State::Note, found).mend("see `top` for what runs"),
         _ => Check::new(topic, State::Poor, found).mend("stop other processes while measuring (see `top`)"),
     }
+}
+
+/// Limits of the control groups that iotoll, and what it starts, run in.
+pub(super) fn control_groups(view: &MachineView) -> Check {
+    let topic = Topic::ControlGroups;
+    if view.root.has("proc/self/cgroup") && control_groups::of(view.root, "self", "cpu").is_empty() {
+        return Check::new(topic, State::Unknown, "not visible without /sys/fs/cgroup")
+            .mend("mount it into the container");
+    }
+    let limits = group_limits::of(view.root, "self");
+    let state = match limits.iter().any(|limit| limit.resource == Resource::Cpu) {
+        true => State::Poor,
+        false if limits.is_empty() => return Check::new(topic, State::Good, "none on CPU time, memory or I/O"),
+        false => State::Note,
+    };
+    let found: Vec<String> = limits.iter().map(GroupLimit::words).collect();
+    Check::new(topic, state, found.join("; ")).mend("raise them, or run outside the cgroup")
 }
 
 /// With more than one memory node, placement matters.

@@ -213,3 +213,23 @@ fn this_machine_is_examined() {
     assert!(diagnosis.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
     assert!(diagnosis.background.busy_fraction.taken().is_some());
 }
+
+#[test]
+fn limits_of_control_groups_are_named() {
+    let files = [("proc/self/cgroup", "0::/job\n")];
+    let mounts = [("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")];
+    let memory = [("sys/fs/cgroup/job/memory.max", "67108864\n"), ("sys/fs/cgroup/job/memory.events", "max 0\n")];
+    let cpu = [
+        ("sys/fs/cgroup/job/cpu.max", "30000 100000\n"),
+        ("sys/fs/cgroup/job/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"),
+    ];
+    let topic = Topic::ControlGroups;
+    assert_mend(&diagnosed(&amd_metal().write_all(&files)), topic, State::Unknown, "mount it");
+    assert_eq!(check(&diagnosed(&amd_metal().write_all(&files).write_all(&mounts)), topic).state, State::Good);
+    let limited = amd_metal().write_all(&files).write_all(&mounts).write_all(&memory);
+    assert_mend(&diagnosed(&limited), topic, State::Note, "outside the cgroup");
+    let found = diagnosed(&limited.write_all(&cpu));
+    assert_mend(&found, topic, State::Poor, "raise them");
+    let words = "a CPU quota of 0.30 CPUs (cgroup /job, cpu.max); a memory limit of 64 MiB (cgroup /job, memory.max)";
+    assert_eq!(check(&found, topic).found, words);
+}

@@ -1,5 +1,7 @@
 //! Control groups (cgroup v2) that iotoll makes: finds the group that it runs in, and removes those that it made.
 
+use crate::control_groups;
+use crate::sysroot::Sysroot;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -11,21 +13,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The folder of the group that this process runs in, if cgroup v2 is mounted.
 pub(crate) fn own() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let (root, point) = mounts.lines().find_map(mounted)?;
-    // The line of the unified hierarchy, cgroups(7).
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let below = Path::new(group).strip_prefix(root).ok()?;
-    Some(Path::new(point).join(below))
-}
-
-/// Root and mount point of a line of mountinfo that describes cgroup v2, proc_pid_mountinfo(5).
-fn mounted(line: &str) -> Option<(&str, &str)> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut fields = before.split(' ').skip(3);
-    let (root, point) = (fields.next()?, fields.next()?);
-    (after.split(' ').next() == Some("cgroup2")).then_some((root, point))
+    let root = Path::new("/");
+    Some(root.join(&control_groups::of(&Sysroot::at(root), "self", "").first()?.folder))
 }
 
 /// Ends every process in a group, frozen ones too, and removes it with the groups in it. It is not an error if there is
@@ -60,14 +49,6 @@ pub(crate) fn write(path: &Path, file: &str, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_unified_hierarchy_is_found() {
-        let line = "36 24 0:31 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate";
-        assert_eq!(mounted(line), Some(("/", "/sys/fs/cgroup/unified")));
-        assert_eq!(mounted("37 24 0:32 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer"), None);
-        assert_eq!(mounted(""), None);
-    }
 
     #[test]
     fn a_group_that_is_gone_is_no_error() {

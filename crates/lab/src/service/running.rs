@@ -68,7 +68,6 @@ impl Running {
         Ok(Self { name: name.clone(), child, leader, processes, output, ending, watcher: None })
     }
 
-    #[cfg(test)]
     pub fn process(&self) -> u32 {
         self.child.id()
     }

@@ -8,6 +8,7 @@ use crate::experiment::Metric;
 use crate::explained::{
     self, AccountParts, CountedEvents, EventParts, ExplainedFinding, Explaining, PacketAccount, PacketEvent,
 };
+use crate::group_limit;
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -271,6 +272,8 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
 }
 
 fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
+    let limits = record.rounds.iter().flat_map(|round| round.slices.limits());
+    finding.warnings.extend(group_limit::caveats(limits, "slices"));
     let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;

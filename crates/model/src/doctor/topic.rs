@@ -32,6 +32,8 @@ pub enum Topic {
     Steal,
     /// Other work on the machine.
     Background,
+    /// Limits of the control groups that iotoll runs in.
+    ControlGroups,
     /// NUMA nodes.
     Numa,
     /// Isolated CPUs.
@@ -68,6 +70,7 @@ impl Topic {
             Self::KernelDebugging => "kernel debugging",
             Self::Steal => "steal",
             Self::Background => "background",
+            Self::ControlGroups => "cgroup limits",
             Self::Numa => "NUMA",
             Self::Isolation => "isolated CPUs",
             Self::Irqbalance => "irqbalance",
@@ -122,6 +125,9 @@ impl Topic {
             }
             Self::Steal => "stolen CPU time slows I/O down for a reason outside this machine",
             Self::Background => "it is measured and subtracted, but its variation remains in the error",
+            Self::ControlGroups => {
+                "a load that reaches a limit on CPU time, memory or I/O has the rates and latencies of the limit, not of the machine"
+            }
             Self::Numa => {
                 "the same work costs more when its memory, device or peer is on another node; if this is left \
                  to chance, arms may differ for this reason"

@@ -2,6 +2,7 @@
 
 use super::plan::FtqPlan;
 use crate::envelope::Envelope;
+use crate::group_limit::GroupLimit;
 use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, Outcome};
@@ -68,6 +69,9 @@ pub struct End {
     pub recorder: RecorderCost,
     /// The system calls or I/Os that the worker made, if it counts them.
     pub ios: Option<u64>,
+    /// The limits of its control groups before the first reading and after the last; empty if they have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<Vec<GroupLimit>>,
 }
 
 /// What the recorder itself cost.
@@ -138,6 +142,10 @@ pub(crate) mod tests {
         };
         let chunk = Chunk { at: at.into_iter().map(Nanos).collect(), amount, probes: columns };
         let (outcome, warnings, recorder) = (Outcome::Completed, Vec::new(), RecorderCost::default());
-        FtqRecord { header, chunks: vec![chunk], end: Some(End { outcome, warnings, recorder, ios: None }) }
+        FtqRecord {
+            header,
+            chunks: vec![chunk],
+            end: Some(End { outcome, warnings, recorder, ios: None, group_limits: Vec::new() }),
+        }
     }
 }

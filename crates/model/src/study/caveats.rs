@@ -9,6 +9,7 @@ use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
 use crate::elided_list::elided_list;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
+use crate::group_limit;
 use crate::placement::Place;
 use crate::probe;
 use crate::record::{Canaries, Execution, Holder, Meter, Outcome, PhaseRecord, Record};
@@ -46,6 +47,8 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     background(record, finding, &mut found);
     steal(record, finding, &mut found);
     found.extend(starved(record));
+    let executions = record.phases.iter().flat_map(|phase| &phase.executions);
+    found.extend(group_limit::caveats(executions.map(Execution::limits), "windows"));
     for phase in &finding.phases {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }
@@ -380,11 +383,12 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
         );
         found.push(Warning::new(Code::OneUnitCarriesTheMean, message));
     }
+    let cause = if group_limit::is_reached(found) { "; the limit of the cgroup may explain it" } else { "" };
     let two_places = placement::caveat(phase, &jobs, place);
     let explained = two_places.is_some();
     found.extend(two_places);
     if let Some(warning) = regimes::caveat(phase, &jobs) {
-        found.push(warning);
+        found.push(Warning { message: warning.message + cause, ..warning });
         // This caveat already says that one mean does not describe the phase.
         return;
     }
@@ -400,7 +404,7 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
     let rates: Vec<f64> = metered.filter_map(|point| point.iops).collect();
     if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY && !explained) {
         let message = format!(
-            "{jobs}: I/Os per second vary by {:.0} % from window to window, so one mean does not describe it",
+            "{jobs}: I/Os per second vary by {:.0} % from window to window, so one mean does not describe it{cause}",
             variation * 100.0
         );
         found.push(Warning::new(Code::UnsteadyLoad, message));

@@ -5,6 +5,7 @@ mod copies;
 mod coverage;
 mod events;
 mod hostile;
+mod limited;
 mod limits;
 mod placement;
 mod starved;

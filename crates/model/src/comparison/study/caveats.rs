@@ -3,9 +3,10 @@
 use super::warm_up::{self, WarmUp};
 use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
-use crate::comparison::record::SliceReading;
+use crate::comparison::record::{RoundRecord, SliceReading};
 use crate::direction::directed;
 use crate::experiment::{Case, Cell};
+use crate::group_limit;
 use crate::measured::{CaseLoad, Rounds};
 use crate::probe::shortfalls;
 use crate::record::Lost;
@@ -34,6 +35,7 @@ pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warn
     ];
     warnings.extend(found.into_iter().flatten());
     warnings.extend(packets_lost(record));
+    warnings.extend(group_limit::caveats(record.rounds.iter().flat_map(RoundRecord::limits), "slices"));
     warnings.extend(shortfalls(&record.header.probes));
     gravest_first(&mut warnings);
     warnings

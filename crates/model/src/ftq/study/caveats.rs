@@ -9,9 +9,11 @@ use crate::ftq::finding::FtqFinding;
 use crate::ftq::plan::Worker;
 use crate::ftq::record::{End, FtqRecord};
 use crate::ftq::series::{Grid, Series};
+use crate::group_limit;
 use crate::probe;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
+use crate::unit::Nanos;
 use crate::warning::{Code, Warning, gravest_first};
 
 /// Part of late readings above which there is a caveat.
@@ -32,6 +34,7 @@ pub(super) fn add(
     let mut found = Vec::new();
     found.extend(outcome(record));
     found.extend(nothing_done(finding));
+    found.extend(limited(record));
     found.extend(went_back(series));
     found.extend(levels::caveat(finding, words::subject(&record.header.plan.worker)));
     found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
@@ -81,6 +84,14 @@ fn nothing_done(finding: &FtqFinding) -> Option<Warning> {
         finding.counted_by
     );
     (finding.amount == 0).then(|| Warning::new(Code::WorkUnknown, message))
+}
+
+/// The whole recording is one window of the limits of the worker's control groups.
+fn limited(record: &FtqRecord) -> Vec<Warning> {
+    let limits = record.end.as_ref().map_or(&[][..], |end| &end.group_limits);
+    let [before, after] = limits else { return Vec::new() };
+    let ends = [(Nanos(0), before.as_slice()), (record.header.plan.duration, after.as_slice())];
+    group_limit::caveats(std::iter::once(vec![ends]), "recordings")
 }
 
 fn went_back(series: &Series) -> Option<Warning> {

@@ -191,6 +191,7 @@ pub fn recorded(amounts: &[f64], probes: Vec<ProbeSeries>, random: &mut Random) 
         probes: probes.into_iter().map(|probe| probe.descriptor).collect(),
         services: Vec::new(),
     };
-    let end = End { outcome: Outcome::Completed, warnings: Vec::new(), recorder: RecorderCost::default(), ios: None };
+    let (warnings, group_limits) = (Vec::new(), Vec::new());
+    let end = End { outcome: Outcome::Completed, warnings, recorder: RecorderCost::default(), ios: None, group_limits };
     FtqRecord { header, chunks: vec![chunk], end: Some(end) }
 }
