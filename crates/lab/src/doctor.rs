@@ -58,7 +58,7 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 23] = [
 ];
 
 /// Examines the machine whose files are below `root`, `/` for this one. Takes a third of a second, in which this thread
-/// sleeps, and as long for a load of one CPU.
+/// sleeps, and as long or some seconds for a load of one CPU.
 ///
 /// # Errors
 /// When the meters cannot be opened at all.

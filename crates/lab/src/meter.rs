@@ -78,19 +78,12 @@ trait CpuMeter: Send {
 /// The CPUs that meters are opened on.
 struct Cpus {
     online: Vec<u32>,
-    /// Why the idle clock of one of them cannot be read on its CPU.
-    out_of_reach: Option<String>,
 }
 
 impl Cpus {
     fn online() -> Result<Self> {
         let online = sys::schedule::online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-        Ok(Self { out_of_reach: out_of_reach(&online), online })
-    }
-
-    /// For clocks that must be read on their own CPU.
-    fn in_reach(&self) -> std::result::Result<(), String> {
-        self.out_of_reach.clone().map_or(Ok(()), Err)
+        Ok(Self { online })
     }
 
     /// A meter on each CPU, or an error.
@@ -208,7 +201,7 @@ pub struct MeterSet {
 }
 
 impl MeterSet {
-    /// Opens the meters and starts one reader per CPU.
+    /// Opens the meters, and starts one reader per CPU if one of them must be read on its CPU.
     ///
     /// # Errors
     /// When the readers cannot be started. A meter that cannot run is not an error but a status.
@@ -316,7 +309,7 @@ impl MeterSet {
 
     /// The CPU time of all tasks now.
     pub fn scan_tasks(&mut self) -> TaskScan {
-        let scan = self.tasks.take().unwrap_or_else(TaskScan::now).again();
+        let scan = self.tasks.take().map_or_else(TaskScan::now, |earlier| earlier.again());
         self.tasks.insert(scan).clone()
     }
 
@@ -413,6 +406,11 @@ impl MeterSet {
         self.events.iter_mut().for_each(EventMeter::release);
     }
 
+    /// Whether a CPU came or went since the last call, so that a slice has no busy time.
+    pub fn cpus_changed(&mut self) -> bool {
+        self.idle_clock.as_mut().is_some_and(|clock| clock.has_changed())
+    }
+
     /// The shortest slice in which reading the clocks does not dominate.
     pub fn shortest_slice(&self) -> Duration {
         self.idle_clock.as_ref().map_or(Duration::ZERO, |clock| clock.shortest_window())
@@ -493,8 +491,7 @@ impl MeterSet {
 const NO_WINDOWS: &str = "it disturbs the workload, and has windows of its own only in run and cost";
 
 /// Why a meter that has to be read on each CPU does not run.
-const WAKES: &str =
-    "reading it wakes every CPU, and timer_list needs no CPU to be woken; --meters names those that run all the same";
+const WAKES: &str = "not read, because reading it wakes every CPU and timer_list does not; --meters idle or --meters pmu reads it anyway";
 
 /// Why a meter that could run does not run.
 fn not_chosen(meter: Meter) -> String {

@@ -171,8 +171,7 @@ fn capability(meters: &[MeterStatus], resolution: Option<Resolution>) -> Option<
     let runs = |meter: Meter| meters.iter().any(|row| row.meter == meter && row.status.taken().is_some());
     if let Some(Resolution { meter, half_width_fraction }) = resolution {
         return Some(format!(
-            "cycles per I/O of a load that keeps one CPU busy to about ±{:.2} % in 10 s ({} meter), if it stays as it was in the last third of a \
-             second",
+            "cycles per I/O of a load that keeps one CPU busy to about ±{:.2} % in 10 s ({} meter), if it stays as it is",
             half_width_fraction * 100.0,
             meter.name()
         ));

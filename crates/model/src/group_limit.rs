@@ -58,7 +58,7 @@ pub struct Counted {
 pub(crate) type Boundary<'a> = (Nanos, &'a [GroupLimit]);
 
 /// Both ends of a window.
-pub(crate) type Window<'a> = [Boundary<'a>; 2];
+pub(crate) type LimitWindow<'a> = [Boundary<'a>; 2];
 
 /// What a limit did in all windows together.
 struct Effect<'a> {
@@ -74,7 +74,7 @@ struct Effect<'a> {
 }
 
 /// The caveats about limits that the load reached in some of these windows, which are in spans of time; `called` is what they are called.
-pub(crate) fn caveats<'a>(spans: impl Iterator<Item = Vec<Window<'a>>>, called: &str) -> Vec<Warning> {
+pub(crate) fn caveats<'a>(spans: impl Iterator<Item = Vec<LimitWindow<'a>>>, called: &str) -> Vec<Warning> {
     let mut effects: Vec<Effect> = Vec::new();
     for span in spans {
         let mut last: &[GroupLimit] = &[];

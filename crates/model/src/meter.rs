@@ -281,7 +281,7 @@ impl Selection {
 pub struct Count {
     /// CLOCK_MONOTONIC at the reading; the mean over CPUs if each was read at an instant of its own.
     pub at_nanos: Nanos,
-    /// The CPUs that were counted: two readings of a different number have nothing in between.
+    /// The CPUs that were counted: two readings of a different number have nothing in between. 0 if a CPU came or went before the reading.
     pub cpus: u32,
     /// Nanoseconds or cycles, according to the descriptor.
     pub total: u64,

@@ -9,7 +9,7 @@ mod job;
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;
 use crate::events::Events;
-use crate::group_limit::{Boundary, GroupLimit, Window};
+use crate::group_limit::{Boundary, GroupLimit, LimitWindow};
 pub use crate::meter::{ByMeter, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
@@ -339,8 +339,8 @@ pub struct JobGroup {
 
 impl Execution {
     /// The limits of its control groups at both ends of each window in which it did I/O.
-    pub(crate) fn limits(&self) -> Vec<Window<'_>> {
-        let does_io = |[(begin, _), (end, _)]: &Window| {
+    pub(crate) fn limits(&self) -> Vec<LimitWindow<'_>> {
+        let does_io = |[(begin, _), (end, _)]: &LimitWindow| {
             self.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
         };
         let pairs = self.stretch.snapshots.iter().zip(self.stretch.snapshots.iter().skip(1));

@@ -9,7 +9,7 @@ pub(crate) mod rounds;
 
 pub(crate) use command::{counts, is_uncounted};
 
-use crate::group_limit::Window;
+use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::record::{Done, Execution, Snapshot, TaskTimes};
@@ -44,7 +44,7 @@ pub struct RoundRecord {
 
 impl RoundRecord {
     /// The limits of the load's control groups at both ends of each of its slices, and those of each execution apart.
-    pub(crate) fn limits(&self) -> Vec<Vec<Window<'_>>> {
+    pub(crate) fn limits(&self) -> Vec<Vec<LimitWindow<'_>>> {
         let (mut executions, mut slices) = (Vec::new(), Vec::new());
         for slice in self.slices.iter().filter(|slice| slice.case.is_some()) {
             match &slice.reading {

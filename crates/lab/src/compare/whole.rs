@@ -26,10 +26,10 @@ impl RoundRunner<'_> {
     /// Measures one round; `None` if it was interrupted.
     pub(super) fn whole_round(&mut self, length: Duration) -> Result<Option<Measured>> {
         let drawn = self.draw_cpus()?;
-        let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
         let measured = self.round_of_turns(|runner, case| {
             let mut worker_process = runner.worker_process(case, synced)?;
             worker_process.ready()?;
+            let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
             let slice = at_once(|| runner.slice(case, &mut worker_process, length, WARM_UP))?;
             Ok((
                 slice,

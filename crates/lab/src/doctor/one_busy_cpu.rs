@@ -8,6 +8,8 @@ use std::time::Duration;
 
 const WATCHED: Duration = Duration::from_millis(300);
 const STEPS: u32 = 30;
+/// The same where the meters need longer steps.
+const FEWEST_STEPS: u32 = 10;
 
 #[derive(Default)]
 struct Spinning {
@@ -36,6 +38,7 @@ impl Spinning {
 /// Counters at equal steps, in as much time as the meters need.
 pub(super) fn watch(meters: &mut MeterSet) -> Vec<Snapshot> {
     let step = (WATCHED / STEPS).max(meters.shortest_slice());
+    let steps = (WATCHED.div_duration_f64(step) as u32).max(FEWEST_STEPS);
     let spinning = Spinning::default();
     std::thread::scope(|scope| {
         scope.spawn(|| spinning.spin());
@@ -45,7 +48,7 @@ pub(super) fn watch(meters: &mut MeterSet) -> Vec<Snapshot> {
             std::thread::sleep(step);
             meters.snapshot(Mode::Quiet, &spinning)
         };
-        let seen = (0..STEPS).map(look).collect();
+        let seen = (0..=steps).map(look).collect();
         spinning.ended.store(true, Ordering::Relaxed);
         seen
     })

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 
 /// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
-    cpus.in_reach()?;
+    if let Some(why) = super::out_of_reach(&cpus.online) {
+        return Err(why);
+    }
     cpus.each(|cpu| {
         IdleFiles::open(cpu).filter(|files| files.nanos().is_some()).ok_or_else(|| {
             format!("CPU {cpu} has no readable cpuidle states under /sys (no idle driver, or a container hides them)")

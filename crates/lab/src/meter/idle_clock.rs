@@ -38,18 +38,20 @@ pub(super) struct IdleClock {
     /// Duration of a reading: the fastest of several, because slower ones were delayed.
     cost: Nanos,
     latest: Option<(Mode, Nanos)>,
+    /// A CPU came or went since this was asked last.
+    changed: bool,
 }
 
 /// The idle clock of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Reading {
+struct CpuClock {
     /// The sleeps that have ended. The kernel separates those with and without a task that waits for I/O.
     slept: u64,
     /// When the present one began.
     since: Option<u64>,
 }
 
-impl Reading {
+impl CpuClock {
     fn at(self, now: u64) -> u64 {
         self.slept.saturating_add(self.since.map_or(0, |since| now.saturating_sub(since)))
     }
@@ -59,14 +61,19 @@ impl IdleClock {
     fn open(online: &[u32]) -> Result<Self, String> {
         let mut list = TimerList::open()?;
         let memory = KernelMemory::open(online, &mut list);
-        let mut clock = Self { list, memory, online: Online::open()?, cost: Nanos(0), latest: None };
+        let mut clock = Self { list, memory, online: Online::open()?, cost: Nanos(0), latest: None, changed: false };
+        clock.cost = clock.time().ok_or("/proc/timer_list ended early")?;
+        Ok(clock)
+    }
+
+    /// How long a reading takes.
+    fn time(&mut self) -> Option<Nanos> {
         const READINGS: usize = 5;
         let took = |_| {
             let began = Nanos(monotonic_nanos());
-            clock.read().map(|_| Nanos(monotonic_nanos()).since(began))
+            self.read_all().map(|_| Nanos(monotonic_nanos()).since(began))
         };
-        clock.cost = (0..READINGS).filter_map(took).min().ok_or("/proc/timer_list ended early")?;
-        Ok(clock)
+        (0..READINGS).filter_map(took).min()
     }
 
     /// How it is read.
@@ -83,6 +90,11 @@ impl IdleClock {
         Duration::from_nanos(self.cost.0.saturating_mul(SHARE))
     }
 
+    /// Whether a CPU came or went since the last call.
+    pub(super) fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// Reads it at a snapshot now, which time in `mode` follows, if it is due.
     pub(super) fn read_if_due(&mut self, mode: Mode) -> Option<Count> {
         let now = Nanos(monotonic_nanos());
@@ -95,14 +107,20 @@ impl IdleClock {
         self.read()
     }
 
-    /// Reads it. `None` if a CPU came or went since the last reading.
+    /// Reads it. If a CPU came or went since the last reading, no CPU is counted, which ends a window.
     pub(super) fn read(&mut self) -> Option<Count> {
         if let Some(online) = self.online.changed() {
+            self.changed = true;
             if self.memory.is_ok() {
                 self.memory = KernelMemory::open(&online, &mut self.list);
+                self.cost = self.time().unwrap_or(self.cost);
             }
-            return None;
+            return Some(Count::default());
         }
+        self.read_all()
+    }
+
+    fn read_all(&mut self) -> Option<Count> {
         let (now, clocks) = match &self.memory {
             Ok(memory) => memory.read()?,
             Err(_) => self.list.read()?,
@@ -132,8 +150,9 @@ impl Online {
         let mut text = [0; 256];
         let length = self.file.read_at(&mut text, 0).unwrap_or(0);
         let text = text.get(..length).filter(|text| *text != self.text)?;
+        let cpus = sys::schedule::online_cpus().ok()?;
         self.text = text.to_vec();
-        sys::schedule::online_cpus().ok()
+        Some(cpus)
     }
 }
 

@@ -111,12 +111,13 @@ impl TaskScan {
         for number in numbered(proc) {
             // A task that ends meanwhile is left out, as if it had ended before.
             let Some(all) = all_nanos(number).map(Nanos) else { continue };
-            let known = earlier.and_then(|earlier| earlier.processes.get(&number));
+            // A clock that went back is that of another process with the same number.
+            let known = earlier.and_then(|earlier| earlier.processes.get(&number)).filter(|known| known.all <= all);
             let process = match known.filter(|known| known.all == all) {
                 Some(same) => same.clone(),
                 None => {
                     let living = read_tasks(&proc.join(number.to_string()), known, earlier.is_some());
-                    Rc::new(Process { all: all_nanos(number).map_or(all, Nanos), living })
+                    Rc::new(Process { all, living })
                 }
             };
             processes.insert(number, process);
@@ -129,7 +130,7 @@ impl TaskScan {
         let mut sums: BTreeMap<(TaskOwner, String), Nanos> = BTreeMap::new();
         let parent = |process: u32| self.parent(process);
         for (&process, now) in &self.processes {
-            let before = earlier.processes.get(&process);
+            let before = earlier.processes.get(&process).filter(|before| before.all <= now.all);
             if before.is_some_and(|before| before.all == now.all) {
                 continue;
             }

@@ -384,7 +384,7 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     } else {
         ""
     };
-    let drawn = record.rounds.iter().all(|round| !round.cpus.is_empty());
+    let drawn = record.rounds.iter().any(|round| !round.cpus.is_empty());
     let shared = if drawn { ", all arms on the same CPUs, drawn for each round" } else { "" };
     match record.header.schedule {
         Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(

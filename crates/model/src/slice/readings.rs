@@ -116,7 +116,8 @@ fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<u
 /// Number of CPUs according to the machine's own clocks.
 fn cpus(slices: &[SliceRecord]) -> Option<usize> {
     let of = |snapshot: &Snapshot| {
-        let most = snapshot.counts.iter().map(|(_, count)| count.cpus).max();
+        let most =
+            snapshot.counts.iter().filter(|(meter, _)| meter.sees_whole_machine()).map(|(_, count)| count.cpus).max();
         most.and_then(|cpus| usize::try_from(cpus).ok()).filter(|cpus| *cpus > 0)
     };
     slices.iter().find_map(|slice| match &slice.reading {

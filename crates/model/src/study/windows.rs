@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::io_time::own_growth;
+use crate::account::named::SOAKER;
 use crate::cost::{BusyTime, Cycles, WholeMachine, WorkloadThreads};
 use crate::meter::{Counts, Meter};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
@@ -71,8 +72,8 @@ impl Watched<'_> {
         let tasks =
             self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0) && !tasks.tasks.is_empty())?;
         let command = self.execution.and_then(|execution| execution.command_cpu_nanos);
-        // What iotoll uses is left out of the busy time.
-        let counted = || tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
+        // A soaker only uses otherwise idle time.
+        let counted = || tasks.tasks.iter().filter(|task| !task.name.starts_with(SOAKER));
         let sum =
             |of: &dyn Fn(&TaskTime) -> bool| counted().filter(|task| of(task)).map(|task| task.nanos).sum::<Nanos>();
         let per_second = |nanos: Nanos, seconds: f64| if seconds > 0.0 { nanos.as_f64() / seconds } else { 0.0 };
@@ -100,7 +101,12 @@ impl Watched<'_> {
             }
             (_, _, None) => per_second(sum(&of_jobs), tasks.wall_nanos.seconds()),
         };
-        Some(own + others)
+        // The thread that measures is left out of the busy time.
+        let ends = self.stretch.snapshots.first().zip(self.stretch.snapshots.last());
+        let measuring = ends.map_or(0.0, |(first, last)| {
+            per_second(last.own_nanos.since(first.own_nanos), last.at_nanos.since(first.at_nanos).seconds())
+        });
+        Some((own + others - measuring).max(0.0))
     }
 }
 

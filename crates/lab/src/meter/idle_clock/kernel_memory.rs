@@ -1,13 +1,13 @@
 //! Idle clocks in the kernel's memory, copied by a program that the kernel runs once for each reading.
 //!
 //! The kernel has the clock of a CPU in a variable of that CPU, `tick_cpu_sched`. Its place is known from another such variable, the run
-//! queue, which the current task points to, and from the kernel's description of its types. Each clock is copied twice, and counts only if
-//! nothing changed in between.
+//! queue, which the current task points to, and from the kernel's description of its types. Each clock is copied twice, and
+//! again if it changed in between.
 
-use super::Reading;
+use super::CpuClock;
 use super::kernel_types::{KernelTypes, Place};
 use super::timer_list::TimerList;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use sys::bpf::{ArrayMap, Assembler, AssemblyError, Code, Condition, Helper, Operation, Program, Register, Width};
 
 use Condition::{Below, Equal, NotEqual};
@@ -28,7 +28,6 @@ const ATTEMPTS: usize = 4;
 pub(super) struct KernelMemory {
     map: ArrayMap,
     copy: Program,
-    cpus: Vec<u32>,
     layout: Layout,
 }
 
@@ -66,16 +65,16 @@ impl Layout {
         if layout.bytes > MOST_BYTES { Err("the kernel's tick_sched is too long".to_owned()) } else { Ok(layout) }
     }
 
-    /// `None` if the kernel changed it meanwhile.
-    fn reading(&self, words: &[u64]) -> Option<Reading> {
+    /// The clock, and whether it is the same in both copies.
+    fn reading(&self, words: &[u64]) -> Option<(bool, CpuClock)> {
         let (first, second) = words.split_at_checked(usize::try_from(self.bytes / 8).ok()?)?;
-        let word = |at: u32| first.get(usize::try_from(at).ok()?).copied();
+        let word = |at: u32| second.get(usize::try_from(at).ok()?).copied();
         let [idle, waiting] = self.slept;
         let bit = self.asleep.byte % 8 * 8 + self.asleep.bit;
         let asleep = word(self.asleep.byte / 8)? >> bit & 1 == 1;
         let reading =
-            Reading { slept: word(idle)?.wrapping_add(word(waiting)?), since: asleep.then_some(word(self.entered)?) };
-        (first == second).then_some(reading)
+            CpuClock { slept: word(idle)?.wrapping_add(word(waiting)?), since: asleep.then_some(word(self.entered)?) };
+        Some((first == second, reading))
     }
 }
 
@@ -91,14 +90,17 @@ impl KernelMemory {
         let types = KernelTypes::find(&description, &structures, &["tick_cpu_sched", "runqueues"]);
         let types = types.ok_or_else(|| format!("{TYPES} is damaged"))?;
         let memory = Self::find(cpus, &types)?;
-        // Clocks only advance.
-        let slept = |clocks: Vec<Reading>| clocks.into_iter().map(|clock| clock.slept).collect::<Vec<_>>();
-        let mut listed = || list.read().map(|(_, clocks)| slept(clocks)).ok_or("/proc/timer_list ended early");
-        let (before, own, after) = (listed()?, memory.read().map(|(_, clocks)| slept(clocks)), listed()?);
+        let mut listed = || list.read().map(|(_, clocks)| clocks).ok_or("/proc/timer_list ended early");
+        let (before, own, after) = (listed()?, memory.read().map(|(_, clocks)| clocks), listed()?);
         let own = own.ok_or("the kernel's idle clocks cannot be copied")?;
-        let lie =
-            before.len() == own.len() && before.iter().zip(&own).zip(&after).all(|((a, own), b)| a <= own && own <= b);
-        if lie { Ok(memory) } else { Err("the kernel's memory has other idle clocks than /proc/timer_list".to_owned()) }
+        // Clocks only advance, and a CPU that sleeps all the time does so in all three.
+        let agree = |((before, own), after): ((&CpuClock, &CpuClock), &CpuClock)| {
+            let slept = (before.slept..=after.slept).contains(&own.slept);
+            slept && (before.since.is_none() || before != after || own == before)
+        };
+        let same = before.len() == own.len() && before.iter().zip(&own).zip(&after).all(agree);
+        let differ = "the kernel's memory has other idle clocks than /proc/timer_list";
+        if same { Ok(memory) } else { Err(differ.to_owned()) }
     }
 
     fn find(cpus: &[u32], types: &KernelTypes) -> Result<Self, String> {
@@ -116,31 +118,48 @@ impl KernelMemory {
         }
         let code = copy(&map, layout, cpus.len()).map_err(|error| error.to_string())?;
         let copy = Program::load("iotoll_idle", &code).map_err(failed)?;
-        Ok(Self { map, copy, cpus: cpus.to_vec(), layout })
+        Ok(Self { map, copy, layout })
     }
 
-    /// The kernel's time, and the clock of each CPU.
-    pub(super) fn read(&self) -> Option<(u64, Vec<Reading>)> {
-        (0..ATTEMPTS).find_map(|_| self.attempt())
+    /// The kernel's time, and the clock of each CPU. A clock that changed while it was copied is copied again, and so are all if something
+    /// interrupted that.
+    pub(super) fn read(&self) -> Option<(u64, Vec<CpuClock>)> {
+        let mut kept = self.attempt()?;
+        for _ in 1..ATTEMPTS {
+            if kept.took_nanos < LONGEST_NANOS && kept.clocks.iter().all(|(steady, _)| *steady) {
+                break;
+            }
+            let again = self.attempt()?;
+            if kept.took_nanos >= LONGEST_NANOS {
+                kept = again;
+            } else if again.took_nanos < LONGEST_NANOS {
+                let unsteady = kept.clocks.iter_mut().zip(again.clocks).filter(|((steady, _), _)| !steady);
+                unsteady.for_each(|(kept, again)| *kept = again);
+            }
+        }
+        Some((kept.begun_nanos, kept.clocks.into_iter().map(|(_, clock)| clock).collect()))
     }
 
-    /// `None` if a clock changed meanwhile, or something interrupted the reading.
-    fn attempt(&self) -> Option<(u64, Vec<Reading>)> {
+    fn attempt(&self) -> Option<Attempt> {
         self.copy.run_here(&[]).ok()?;
-        let (mut clocks, mut begun, mut ended) = (Vec::with_capacity(self.cpus.len()), u64::MAX, 0);
+        let (mut clocks, mut begun, mut ended) = (Vec::with_capacity(self.map.values().len()), u64::MAX, 0);
         for words in self.map.values() {
-            let words: Vec<u64> = words.iter().map(load).collect();
+            let words: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
             let (head, copies) = words.split_at_checked(usize::from(COPIES.unsigned_abs()) / 8)?;
             let at = *head.get(usize::from(AT.unsigned_abs()) / 8)?;
             (begun, ended) = (begun.min(at), ended.max(at));
             clocks.push(self.layout.reading(copies)?);
         }
-        (ended.saturating_sub(begun) < LONGEST_NANOS).then_some((begun, clocks))
+        Some(Attempt { begun_nanos: begun, took_nanos: ended.saturating_sub(begun), clocks })
     }
 }
 
-fn load(word: &AtomicU64) -> u64 {
-    word.load(Ordering::Relaxed)
+/// Copies of all clocks.
+struct Attempt {
+    begun_nanos: u64,
+    took_nanos: u64,
+    /// Each with whether it stayed the same while it was copied.
+    clocks: Vec<(bool, CpuClock)>,
 }
 
 type Assembled<'maps> = Result<Code<'maps>, AssemblyError>;

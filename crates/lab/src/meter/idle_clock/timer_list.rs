@@ -1,6 +1,6 @@
 //! Idle clocks as /proc/timer_list shows them.
 
-use super::Reading;
+use super::CpuClock;
 use std::fs::File;
 use std::io::{Read, Seek};
 
@@ -22,7 +22,7 @@ impl TimerList {
     }
 
     /// The kernel's time, and the clock of each CPU that is online.
-    pub(super) fn read(&mut self) -> Option<(u64, Vec<Reading>)> {
+    pub(super) fn read(&mut self) -> Option<(u64, Vec<CpuClock>)> {
         self.text.clear();
         self.file.rewind().ok()?;
         self.file.read_to_string(&mut self.text).ok()?;
@@ -40,7 +40,7 @@ struct Part {
     left: u64,
 }
 
-fn parse(text: &str) -> Option<(u64, Vec<Reading>)> {
+fn parse(text: &str) -> Option<(u64, Vec<CpuClock>)> {
     let mut now = None;
     let mut parts: Vec<Part> = Vec::new();
     for line in text.lines().map(str::trim_start) {
@@ -66,7 +66,7 @@ fn parse(text: &str) -> Option<(u64, Vec<Reading>)> {
     let since = |part: &Part| {
         (part.tick_is_stopped && part.entered > part.woken && part.entered > part.left).then_some(part.entered)
     };
-    let clocks = parts.iter().map(|part| Some(Reading { slept: part.slept?, since: since(part) }));
+    let clocks = parts.iter().map(|part| Some(CpuClock { slept: part.slept?, since: since(part) }));
     Some((now?, clocks.collect::<Option<Vec<_>>>()?)).filter(|(_, clocks)| !clocks.is_empty())
 }
 
@@ -86,8 +86,8 @@ mod tests {
         let list = |parts: String| {
             parse(&format!("Timer List Version: v0.10\nnow at 900 nsecs\n\n{parts}Tick Device: mode: 1\n"))
         };
-        let asleep = Reading { slept: 105, since: Some(700) };
-        let awake = Reading { since: None, ..asleep };
+        let asleep = CpuClock { slept: 105, since: Some(700) };
+        let awake = CpuClock { since: None, ..asleep };
         // Asleep; in the interrupt that ends a sleep; awake again; before the tick stops, nobody knows.
         let parts = [
             part(0, 1, [700, 600, 500]),
