@@ -12,7 +12,7 @@ use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::group_limit;
 use crate::placement::Place;
 use crate::probe;
-use crate::record::{Canaries, Execution, Holder, Meter, Outcome, PhaseRecord, Record};
+use crate::record::{Canaries, Execution, Holder, Host, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
@@ -174,6 +174,24 @@ fn flushes_apart(job: &JobFinding) -> Option<Warning> {
     Some(Warning::new(Code::FlushesApart, message))
 }
 
+/// Why a cost is wrong whose whole interval is below what the load's own threads used: the whole machine cannot have done less.
+pub(super) fn below_own_threads(host: &Host, phase: &PhaseFinding) -> Option<String> {
+    // cpuidle counts the interrupts that wake a sleeping task as idle, and clocks that contain steal exceed a figure from which steal is
+    // subtracted.
+    let cpuidle = !phase.known_by_name && phase.headline_meter.as_deref() == Some(Meter::Idle.name());
+    if cpuidle || host.steal_in_task_clocks == Some(true) {
+        return None;
+    }
+    let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
+    let own = phase
+        .thread_cycles_per_io
+        .filter(|own| high < *own && phase.cycles_per_io < Some(own * (1.0 - DISAGREEMENT)))?;
+    Some(format!(
+        "the workload's own threads used {own:.0} cycles per I/O, but the whole machine at most {high:.0}, which is impossible: the number of I/Os \
+         or their time is wrong, or the machine did more without the load than beside it, as when it writes back what a load left behind"
+    ))
+}
+
 fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let background = &finding.background;
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
@@ -190,6 +208,10 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         );
         found.push(Warning::new(Code::BusyBackground, message));
     }
+    let impossible = |phase: &PhaseFinding| {
+        below_own_threads(&record.host, phase).map(|why| Warning::new(Code::MetersDisagree, why))
+    };
+    found.extend(finding.phases.iter().filter(|phase| phase.known_by_name).find_map(impossible));
     if finding.phases.iter().all(|phase| phase.known_by_name) && !finding.phases.is_empty() {
         return;
     }
@@ -228,28 +250,13 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let below_own = |phase: &PhaseFinding| {
         phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
     };
-    if let Some((net, own)) =
-        finding.phases.iter().filter(|phase| below_own(phase) && !full(phase) && busy <= BUSY_BACKGROUND).find_map(
-            |phase| {
-                // cpuidle counts the interrupts that wake a sleeping task as idle, and clocks that contain steal exceed
-                // a figure from which steal is subtracted.
-                let known = phase.headline_meter.as_deref() == Some(Meter::Idle.name())
-                    || record.host.steal_in_task_clocks == Some(true);
-                if known {
-                    return None;
-                }
-                // If the own threads' cost is within the interval, the meters do not disagree.
-                let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
-                phase.thread_cycles_per_io.filter(|own| high < *own).map(|own| (high, own))
-            },
-        )
-    {
-        let message = format!(
-            "the workload's own threads used {own:.0} cycles per I/O, but the whole machine at most {net:.0}, which is impossible: \
-             the number of I/Os or their time is wrong"
-        );
-        found.push(Warning::new(Code::MetersDisagree, message));
-    }
+    found.extend(
+        finding
+            .phases
+            .iter()
+            .filter(|phase| !phase.known_by_name && !full(phase) && busy <= BUSY_BACKGROUND)
+            .find_map(impossible),
+    );
     let squeezed = finding.phases.iter().find(|phase| full(phase) || below_own(phase) && busy > BUSY_BACKGROUND);
     if let Some(phase) = squeezed.filter(|_| busy > SQUEEZABLE) {
         let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {

@@ -6,6 +6,7 @@
 
 use super::against_stored::pairs;
 use super::background::BackgroundRates;
+use super::caveats::below_own_threads;
 use super::io_time::io_seconds;
 use super::job_groups::apart;
 use super::per_work::total;
@@ -119,6 +120,11 @@ fn value(record: &Record, finding: &RunFinding, number: usize, metric: Metric) -
     let unknown = || "it is unknown; a caveat or the meters say why".to_owned();
     let phase = finding.phases.get(number).ok_or_else(unknown)?;
     let executions = record.phases.get(number).map_or(&[][..], |phase| phase.executions.as_slice());
+    if matches!(metric, Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles)
+        && let Some(why) = below_own_threads(&record.host, phase)
+    {
+        return Err(why);
+    }
     let estimate = |value: Option<f64>, low, high| value.map(|value| Estimate { value, low, high });
     let found = match metric {
         Metric::Iops | Metric::BytesPerSecond if !phase.has_one_rate() => return Err(STEPPED.to_owned()),

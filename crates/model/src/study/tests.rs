@@ -12,10 +12,12 @@ mod starved;
 mod stepping;
 mod symbols;
 
-use super::study;
+use super::{study, study_against};
 use crate::envelope::{Envelope, Kind};
+use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
+use crate::limit::{Limit, LimitState};
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::record::*;
@@ -356,11 +358,13 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         execution.jobs[0].thread_nanos = Some(Nanos(20 * thread));
         let mut record = record(vec![stretch(quiet(10, NOTHING))], vec![execution]);
         record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
-        let finding = study(&record);
-        finding
-            .warnings
-            .iter()
-            .any(|warning| warning.code == Code::MetersDisagree && warning.message.contains("impossible"))
+        record.envelope.limits = vec![Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap()];
+        let finding = study_against(&record, None);
+        let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("impossible");
+        let doubted = finding.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
+        // A gate does not pass on what cannot be.
+        assert_eq!(finding.limits[0].state == LimitState::Undecided, doubted, "{:?}", finding.limits);
+        doubted
     };
     assert!(doubted(60_000_000, false, false));
     assert!(!doubted(39_000_000, false, false), "it may");
