@@ -52,7 +52,7 @@ impl Diagnosis {
         canaries: Canaries,
         warnings: Vec<Warning>,
     ) -> Self {
-        let summary = summary(&host, &meters, resolution, &checks);
+        let summary = summary(&host, (&meters, resolution), &checks, &background);
         Self { schema: SCHEMA.to_owned(), summary, host, meters, checks, background, resolution, canaries, warnings }
     }
 
@@ -146,7 +146,17 @@ pub enum State {
     Unknown,
 }
 
-fn summary(host: &Host, meters: &[MeterStatus], resolution: Option<Resolution>, checks: &[Check]) -> String {
+fn summary(
+    host: &Host,
+    (meters, resolution): (&[MeterStatus], Option<Resolution>),
+    checks: &[Check],
+    background: &Background,
+) -> String {
+    /// A busier machine comes first: nothing else matters as much.
+    const BUSY: f64 = 0.2;
+    let busy = background.busy_fraction.taken().filter(|busy| **busy > BUSY);
+    let busy = busy.map(|busy| format!("This machine is {:.0} % busy now: stop what runs. ", busy * 100.0));
+    let busy = busy.unwrap_or_default();
     let cycles = match &host.hypervisor {
         Some(hypervisor) => format!(
             " These are cycles of this guest's reference clock: the work of {hypervisor} is \
@@ -160,7 +170,7 @@ fn summary(host: &Host, meters: &[MeterStatus], resolution: Option<Resolution>, 
         count => format!("{count} problems make its numbers worse; see below for the fixes."),
     };
     match capability(meters, resolution) {
-        Some(capability) => format!("This machine can measure {capability}.{cycles} {findings}"),
+        Some(capability) => format!("{busy}This machine can measure {capability}.{cycles} {findings}"),
         None => {
             "This machine cannot measure cycles: no meter is available. See below for the reasons and fixes.".to_owned()
         }
@@ -199,6 +209,16 @@ mod tests {
         MeterStatus { meter, status: Reading::Taken("runs".to_owned()) }
     }
 
+    fn background(busy: f64) -> Background {
+        let none = || Reading::unavailable("made up");
+        Background {
+            watched_nanos: Nanos(1),
+            busy_fraction: Reading::Taken(busy),
+            steal_fraction: none(),
+            steal_since_boot_fraction: none(),
+        }
+    }
+
     fn missing(meter: Meter) -> MeterStatus {
         MeterStatus { meter, status: Reading::unavailable("not here") }
     }
@@ -228,16 +248,17 @@ mod tests {
         assert!((ten_times - 10.0).abs() < 0.5, "{ten_times}");
         assert_eq!(Resolution::of(&host, &[]), None);
         let resolution = Some(Resolution { meter, half_width_fraction: 0.0123 });
-        let text = summary(&host, &[status(Meter::Idle)], resolution, &[]);
+        let text = summary(&host, (&[status(Meter::Idle)], resolution), &[], &background(0.05));
         assert!(text.contains("keeps one CPU busy to about ±1.23 % in 10 s (idle meter)"), "{text}");
-        assert!(summary(&host, &[status(Meter::Pmu)], None, &[]).contains("hardware counter"));
+        assert!(summary(&host, (&[status(Meter::Pmu)], None), &[], &background(0.05)).contains("hardware counter"));
     }
 
     #[test]
     fn thread_clocks_alone_do_not_measure_the_machine() {
-        let text = summary(&Host::default(), &[status(Meter::Thread), missing(Meter::Idle)], None, &[]);
+        let text =
+            summary(&Host::default(), (&[status(Meter::Thread), missing(Meter::Idle)], None), &[], &background(0.05));
         assert!(text.contains("only the CPU time of the workload's own threads"), "{text}");
-        let text = summary(&Host::default(), &[missing(Meter::Thread)], None, &[]);
+        let text = summary(&Host::default(), (&[missing(Meter::Thread)], None), &[], &background(0.05));
         assert!(text.contains("cannot measure"), "{text}");
     }
 
@@ -246,7 +267,8 @@ mod tests {
         let host = Host { hypervisor: Some("KVM".to_owned()), ..Host::default() };
         let poor = Check::new(Topic::Turbo, State::Poor, "on");
         let resolution = Some(Resolution { meter: Meter::Idle, half_width_fraction: 0.01 });
-        let text = summary(&host, &[status(Meter::Idle)], resolution, &[poor.clone(), poor]);
+        let text = summary(&host, (&[status(Meter::Idle)], resolution), &[poor.clone(), poor], &background(0.97));
+        assert!(text.starts_with("This machine is 97 % busy now"), "{text}");
         assert!(text.contains("the work of KVM") && text.contains("2 problems make its numbers worse"), "{text}");
     }
 
