@@ -114,6 +114,14 @@ impl CachedFiles {
     }
 }
 
+/// Pages of the machine that wait to be written, or are being written.
+pub(crate) fn dirty() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let pages = of("nr_dirty ")?.saturating_add(of("nr_writeback ")?);
+    Some(Bytes(pages.saturating_mul(u64::try_from(rustix::param::page_size()).ok()?)))
+}
+
 /// Asks the kernel to drop the cached pages of a part of a file. Dirty ones stay.
 ///
 /// # Errors

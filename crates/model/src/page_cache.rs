@@ -95,7 +95,7 @@ pub struct CacheFinding {
     pub resident_before_fraction: Option<f64>,
     /// Fraction of the files in memory after the last I/O, 0 to 1.
     pub resident_after_fraction: Option<f64>,
-    /// Dirty bytes of the files after the last I/O, which the kernel writes back later.
+    /// Dirty bytes of the files after the last I/O, which the kernel writes back later; for a command, by how much the machine's grew.
     pub dirty_after_bytes: Option<u64>,
     /// Whether the files' pages were dropped before the first I/O (`invalidate=1`).
     pub dropped: bool,
@@ -178,12 +178,18 @@ pub fn of_jobs(jobs: &[&JobPlan], read: &ReadBytes) -> Option<CacheFinding> {
     study(jobs, Some(&record), read)
 }
 
-/// The finding for a command, of which only the bytes are known.
-pub fn of_command(read: &ReadBytes) -> Option<CacheFinding> {
+/// The finding for a command, of which only the bytes are known, and by how much the machine's dirty pages grew.
+pub fn of_command(read: &ReadBytes, dirtied: Option<Bytes>) -> Option<CacheFinding> {
     let fraction = read.fraction();
     let state = fraction.map_or(CacheState::Unknown, |told| state(Some(told), None, None));
     let storage_read_bytes = Some(read.from_storage?);
-    Some(CacheFinding { state, reads_from_storage_fraction: fraction, storage_read_bytes, ..CacheFinding::nothing() })
+    Some(CacheFinding {
+        state,
+        reads_from_storage_fraction: fraction,
+        storage_read_bytes,
+        dirty_after_bytes: dirtied.map(|bytes| bytes.0),
+        ..CacheFinding::nothing()
+    })
 }
 
 impl CacheFinding {
@@ -312,10 +318,12 @@ mod tests {
 
     #[test]
     fn a_command_is_judged_by_its_bytes() {
-        let of = |buffered, from_storage| of_command(&ReadBytes { buffered, direct: 0.0, from_storage });
+        let of =
+            |buffered, from_storage| of_command(&ReadBytes { buffered, direct: 0.0, from_storage }, Some(Bytes(4096)));
         assert_eq!(of(Some(100.0), Some(31.0)).unwrap().state, CacheState::Partial);
         assert_eq!(of(None, Some(31.0)).unwrap().state, CacheState::Unknown);
         assert_eq!(of(None, Some(31.0)).unwrap().storage_read_bytes, Some(31.0));
         assert_eq!(of(Some(100.0), None), None);
+        assert_eq!(of(None, Some(0.0)).unwrap().dirty_after_bytes, Some(4096));
     }
 }

@@ -321,6 +321,9 @@ pub struct Execution {
     /// The page cache for the files of the jobs; `None` for a command, and if no job uses files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<CacheRecord>,
+    /// By how much the machine's dirty pages grew while a command ran, those that are being written included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirtied: Option<Bytes>,
     /// Jobs of the command that ran one group after the other, if it is known when each group ran; one group if all ran at the same time.
     #[serde(rename = "parts", default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<JobGroup>,

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners};
+use crate::page_cache::dirty;
 use crate::progress::Observer;
 use crate::shell::scratch;
 use crate::store::GrowingWindows;
@@ -71,7 +72,9 @@ pub(crate) fn execute(
     running.windows = surroundings.windows.take();
     running.put_on(surroundings.cpus);
     running.watch_jobs_of(parser.forks_jobs());
+    let dirty_before = dirty();
     let mut stretch = watch(surroundings.meters, &mut running);
+    let dirtied = dirty_before.zip(dirty()).map(|(before, after)| after.since(before));
     running.note_servers(&mut stretch.snapshots);
     let lives = running.lives();
     let ended = running.end(program)?;
@@ -113,6 +116,7 @@ pub(crate) fn execute(
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
         page_cache: None,
+        dirtied,
         groups,
     };
     Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })

@@ -21,7 +21,8 @@ pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> 
     let Some(jobs) = jobs else {
         let buffered = executions.iter().map(file_reads).sum::<Option<f64>>();
         let read = ReadBytes { buffered, direct: 0.0, from_storage };
-        return page_cache::of_command(&read);
+        let dirtied = executions.iter().filter_map(|execution| execution.dirtied).max();
+        return page_cache::of_command(&read, dirtied);
     };
     let sum = |wanted: fn(&JobPlan) -> bool| -> f64 {
         let is = |job: &&JobRecord| jobs.iter().find(|plan| plan.name == job.name).is_some_and(wanted);

@@ -22,27 +22,33 @@ pub fn page_cache(cache: &CacheFinding) -> String {
     {
         text += &format!("; {} of the files cached before, {} after", percent(before), percent(after));
     }
-    if let Some(dirty) = cache.dirty_after_bytes.filter(|dirty| *dirty >= DIRTY) {
-        let dirty = tied(&number::with_unit(BYTES, dirty as f64));
-        text += &format!("; {dirty} still dirty at the end: the cost excludes their writeback");
-    }
+    text += &left_dirty(cache);
     if cache.dropped && cache.state != CacheState::Warm {
         text += "; dropped before the first I/O (invalidate=1, fio's default)";
     }
     text
 }
 
+fn left_dirty(cache: &CacheFinding) -> String {
+    let dirty = cache.dirty_after_bytes.filter(|dirty| *dirty >= DIRTY);
+    let bytes = dirty.map(|dirty| tied(&number::with_unit(BYTES, dirty as f64)));
+    bytes.map_or_else(String::new, |bytes| {
+        format!("; {bytes} still dirty at the end: the cost excludes their writeback")
+    })
+}
+
 /// Where the reads of a command came from: "reads: 31 % of the bytes came from storage".
 pub fn storage(cache: &CacheFinding) -> String {
     let bytes = cache.storage_read_bytes.map(|bytes| tied(&number::with_unit(BYTES, bytes)));
-    match (cache.reads_from_storage_fraction, bytes) {
+    let reads = match (cache.reads_from_storage_fraction, bytes) {
         (Some(_), _) if cache.state == CacheState::Warm => {
             format!("reads: {} of the bytes came from memory", from_memory(cache))
         }
         (Some(part), _) => format!("reads: {} of the bytes came from storage", percent(part)),
         (None, Some(bytes)) => format!("reads: {bytes} came from storage"),
         (None, None) => format!("reads: {MISSING} from storage or memory is unknown"),
-    }
+    };
+    reads + &left_dirty(cache)
 }
 
 fn state(cache: &CacheFinding) -> String {

@@ -31,7 +31,7 @@ pub(super) fn cases(record: View, sums: &Rounds) -> Vec<CaseCache> {
         };
         let (read, from_storage) = (sum(|sums| sums.read_bytes), sum(|sums| sums.storage_read));
         let found = match &case.work {
-            Work::Command(_) => page_cache::of_command(&ReadBytes { buffered: read, direct: 0.0, from_storage })
+            Work::Command(_) => page_cache::of_command(&ReadBytes { buffered: read, direct: 0.0, from_storage }, None)
                 .filter(|found| found.reads_from_storage_fraction.is_some()),
             Work::Jobs(_) => {
                 let jobs: Vec<&JobPlan> = case.work.phase()?.jobs.iter().collect();
