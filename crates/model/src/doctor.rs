@@ -12,6 +12,7 @@ use crate::reading::Reading;
 use crate::record::{Canaries, Host, Meter, MeterStatus, Snapshot, Stretch};
 use crate::stats::{Neighbours, Pair, ratio_of_sums};
 use crate::study::Context;
+use crate::study::caveats::NEVER_IDLE;
 use crate::study::windows::{Window, windows};
 use crate::unit::Nanos;
 use crate::warning::Warning;
@@ -154,9 +155,13 @@ fn summary(
 ) -> String {
     /// A busier machine comes first: nothing else matters as much.
     const BUSY: f64 = 0.2;
-    let busy = background.busy_fraction.taken().filter(|busy| **busy > BUSY);
-    let busy = busy.map(|busy| format!("This machine is {:.0} % busy now: stop what runs. ", busy * 100.0));
-    let busy = busy.unwrap_or_default();
+    let busy = background.busy_fraction.taken().copied().filter(|busy| *busy > BUSY);
+    let now = busy.map(|busy| format!("This machine is {:.0} % busy now: stop what runs. ", busy * 100.0));
+    let now = now.unwrap_or_default();
+    if busy.is_some_and(|busy| busy > NEVER_IDLE) {
+        return now
+            + "Until then no idle clock shows what a load costs; the accounts do, by the names of its tasks, where they can be kept.";
+    }
     let cycles = match &host.hypervisor {
         Some(hypervisor) => format!(
             " These are cycles of this guest's reference clock: the work of {hypervisor} is \
@@ -170,7 +175,7 @@ fn summary(
         count => format!("{count} problems make its numbers worse; see below for the fixes."),
     };
     match capability(meters, resolution) {
-        Some(capability) => format!("{busy}This machine can measure {capability}.{cycles} {findings}"),
+        Some(capability) => format!("{now}This machine can measure {capability}.{cycles} {findings}"),
         None => {
             "This machine cannot measure cycles: no meter is available. See below for the reasons and fixes.".to_owned()
         }
@@ -267,8 +272,10 @@ mod tests {
         let host = Host { hypervisor: Some("KVM".to_owned()), ..Host::default() };
         let poor = Check::new(Topic::Turbo, State::Poor, "on");
         let resolution = Some(Resolution { meter: Meter::Idle, half_width_fraction: 0.01 });
-        let text = summary(&host, (&[status(Meter::Idle)], resolution), &[poor.clone(), poor], &background(0.97));
-        assert!(text.starts_with("This machine is 97 % busy now"), "{text}");
+        let text = summary(&host, (&[status(Meter::Idle)], resolution), &[poor.clone(), poor], &background(0.5));
+        assert!(text.starts_with("This machine is 50 % busy now: stop what runs. This machine can measure"), "{text}");
+        let never_idle = summary(&host, (&[status(Meter::Idle)], resolution), &[], &background(0.99));
+        assert!(never_idle.contains("99 % busy") && !never_idle.contains("can measure"), "{never_idle}");
         assert!(text.contains("the work of KVM") && text.contains("2 problems make its numbers worse"), "{text}");
     }
 

@@ -113,7 +113,7 @@ impl AccountWindows {
 
     /// Before a snapshot that is followed by time in this mode.
     pub(super) fn before(&mut self, next: Mode) {
-        if next == KEPT && self.open.is_none() && !self.held {
+        if next == KEPT && self.open.is_none() && !self.accounts.are_attached() {
             // Where it fails, the window has no accounts.
             let _ = self.accounts.attach();
         }

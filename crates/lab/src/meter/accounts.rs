@@ -250,11 +250,15 @@ impl Accounts {
     /// Ends the accounts at this instant on each CPU: a matter of microseconds. Reading them may wait.
     ///
     /// # Errors
-    /// When the programs are not attached, or a CPU is offline now; they are detached then.
+    /// When the programs are not attached, or a CPU came or went since they were; they are detached then.
     pub fn close(&mut self) -> Result<(), String> {
         let Some(mut attached) = self.attached.take() else {
             return Err(NOT_ATTACHED.to_owned());
         };
+        // A CPU that came meanwhile has written to one bank only.
+        if sys::schedule::online_cpus().ok().as_ref() != Some(&attached.cpus) {
+            return Err("a CPU came or went".to_owned());
+        }
         let (closed, next) = (attached.bank, 1 - attached.bank);
         self.close_into(&attached.cpus, next).map_err(|error| error.to_string())?;
         (attached.bank, attached.closed) = (next, Some(closed));
@@ -276,6 +280,10 @@ impl Accounts {
         let times = self.read_attached(&mut attached).map_err(|error| error.to_string())?;
         self.attached = Some(attached);
         Ok(times)
+    }
+
+    pub fn are_attached(&self) -> bool {
+        self.attached.is_some()
     }
 
     /// Detaches the programs; they stay loaded.

@@ -1,6 +1,7 @@
 //! The study of simulated records, whose truth is known.
 
 mod accounts;
+mod clocks;
 mod copies;
 mod coverage;
 mod events;
@@ -210,40 +211,6 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
             finding.warnings.iter().any(|warning| warning.message.contains("the cost of a workload cannot be seen"));
         assert_eq!(told, !known, "{:?}", finding.warnings);
     }
-}
-
-#[test]
-fn what_iotoll_uses_itself_is_in_no_window() {
-    let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS, steal_in_task_clocks: false };
-    let load = Happening { busy: 40_000_000, thread: 0, ios: 1000, steal: 0 };
-    let plain = quiet(20, load);
-    let mut watched = plain.clone();
-    for (number, snapshot) in (0..).zip(&mut watched.snapshots) {
-        snapshot.own_nanos = Nanos(number * 3_000_000);
-        set_idle(snapshot, |idle| idle - number * 3_000_000);
-    }
-    let windows = |stretch: &Stretch| super::windows::windows(stretch, Meter::Idle, None, &context);
-    assert_eq!(windows(&watched), windows(&plain));
-    watched.snapshots.iter_mut().for_each(|snapshot| snapshot.own_nanos = Nanos(0));
-    assert!(windows(&watched)[0].cycles > 1.05 * windows(&plain)[0].cycles);
-}
-
-#[test]
-fn a_cpu_that_comes_ends_a_window_and_nothing_else() {
-    let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS, steal_in_task_clocks: false };
-    let plain = quiet(20, NOTHING);
-    let mut changed = plain.clone();
-    for snapshot in changed.snapshots.iter_mut().skip(10) {
-        // The third one has slept since the beginning.
-        let at = snapshot.at_nanos.0;
-        set_idle(snapshot, |idle| idle + at);
-        snapshot.counts.get_mut(Meter::Idle).unwrap().cpus = 3;
-    }
-    let windows = |stretch: &Stretch| super::windows::windows(stretch, Meter::Idle, None, &context);
-    let (before, after) = (windows(&plain), windows(&changed));
-    assert_eq!((before.len(), after.len()), (20, 19));
-    assert!(after.iter().all(|window| window.cycles.abs() < 1.0), "{after:?}");
-    assert!((after[18].capacity_seconds / after[0].capacity_seconds - 1.5).abs() < 1e-9);
 }
 
 /// A CPU that waits for the hypervisor after a halt is idle for the guest's clocks, and stolen for KVM: it is

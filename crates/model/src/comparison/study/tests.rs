@@ -217,6 +217,7 @@ fn fallback_targets_are_used_everywhere() {
             command_cpu_nanos: None,
             exit: None,
             page_cache: None,
+            dirtied: None,
             groups: Vec::new(),
         });
     }

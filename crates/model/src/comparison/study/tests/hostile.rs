@@ -51,6 +51,7 @@ fn executions() -> CompareRecord {
             command_cpu_nanos: Some(work.thread_nanos),
             exit: None,
             page_cache: None,
+            dirtied: None,
             groups: Vec::new(),
         });
     }
