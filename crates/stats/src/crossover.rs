@@ -2,10 +2,12 @@
 //!
 //! The input is the points of a sweep over a numeric axis (block size, queue depth, submitters), each with its rounds.
 //! The result is the place where the difference changes its sign, or the reason why there is none.
+//! Between two sizes the costs of an I/O are straight lines, as those of [`cost_line`](super::line::cost_line) are.
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::holm::holm;
 use super::log_ratio::{LogRatio, PairedRound, Resolution, influences, log_ratio};
+use super::ratio::{self, Pair};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,17 @@ pub struct SweepPoint<'a> {
     pub at: f64,
     /// Its rounds. Round r of every point belongs to the same complete block.
     pub rounds: &'a [PairedRound],
+}
+
+/// What is known of an arm between two neighbouring values of the axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// The axis is a size in bytes, and the cost (or time) of an I/O is straight in it; the metric is this cost or its inverse.
+    CostPerIo,
+    /// The same, and the metric is this cost divided by the size, or the inverse of that.
+    CostPerByte,
+    /// Nothing, so a crossing may be anywhere between the values at which differences were detected.
+    Anything,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,25 +68,30 @@ pub enum Crossover {
 /// A point with the results of its rounds.
 struct Studied {
     at: f64,
-    log_at: f64,
     ratio: LogRatio,
+    /// The candidate's cost of an I/O − the baseline's.
+    difference: f64,
+    /// Of each round on `difference`, as if rounds were independent.
     influences: Vec<f64>,
+    /// The variance of θ ÷ what it is if rounds are independent; at least 1.
+    growth: f64,
 }
 
 /// Where the candidate's change crosses 0.
 ///
 /// Only points with a detected difference (after Holm's correction over the line) determine who wins, so noise around 0 is
-/// not a crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
-/// the axis. The interval contains every place at which the interpolated θ cannot be distinguished from 0, |θ(x)| ≤
-/// t(0.975)·se(x), with se(x) from the rounds' interpolated influences. This is Fieller's (1954) construction. It is
-/// preferred to the jackknife because it inverts an exact t test, needs no derivative at the crossing, and cannot lose
-/// the crossing in a replicate. The interval does not include how far θ deviates from a straight line between two
-/// points.
+/// not a crossover. Between the last of one sign and the first of the other, the difference D of the arms' costs of an I/O
+/// is interpolated linearly along the axis. The interval contains every place at which the interpolated D cannot be
+/// distinguished from 0, |D(x)| ≤ t(0.975)·se(x), with se(x) from the rounds' interpolated influences. This is Fieller's
+/// (1954) construction. It is preferred to the jackknife because it inverts an exact t test, needs no derivative at the
+/// crossing, and cannot lose the crossing in a replicate. The interval does not include how far D deviates from a straight
+/// line between two neighbouring sizes (a cache that overflows between them). Where [`Between::Anything`] is possible, it
+/// reaches from the last point of one sign to the first of the other.
 ///
 /// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
 /// with different numbers of rounds.
-pub fn crossover(points: &[SweepPoint], steps: Resolution, good: Good) -> Option<Crossover> {
-    let points = studied(points, steps)?;
+pub fn crossover(points: &[SweepPoint], steps: Resolution, good: Good, between: Between) -> Option<Crossover> {
+    let points = studied(points, steps, good, between)?;
     let p_values: Vec<Option<f64>> = points.iter().map(|point| point.ratio.p_value()).collect();
     let detected = holm(&p_values).into_iter().map(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
     let told: Vec<(usize, Winner)> = points
@@ -99,7 +117,7 @@ pub fn crossover(points: &[SweepPoint], steps: Resolution, good: Good) -> Option
             Crossover::Unresolved { winner: *winner, undecided: undecided.map(|(_, point)| point.at).collect() }
         }
         ([(last, first, winner_above)], _) => {
-            Crossover::At { at: crossing(points.get(*last..=*first)?)?, winner_above: *winner_above }
+            Crossover::At { at: crossing(points.get(*last..=*first)?, between)?, winner_above: *winner_above }
         }
         (several, _) => Crossover::Several { changes: several.len() },
     })
@@ -110,70 +128,87 @@ fn winner(theta: f64, good: Good) -> Winner {
 }
 
 /// In the order of the axis.
-fn studied(points: &[SweepPoint], steps: Resolution) -> Option<Vec<Studied>> {
+fn studied(points: &[SweepPoint], steps: Resolution, good: Good, between: Between) -> Option<Vec<Studied>> {
     let rounds = points.first()?.rounds.len();
     if points.len() < 2 || rounds < 2 || points.iter().any(|point| point.rounds.len() != rounds || point.at <= 0.0) {
         return None;
     }
     let study = |point: &SweepPoint| {
-        let influences = influences(point.rounds)?;
         let ratio = log_ratio(point.rounds, steps)?;
-        Some(Studied { at: point.at, log_at: point.at.ln(), ratio, influences })
+        let independent = influences(point.rounds)?;
+        let growth = ratio.error?.standard_error.powi(2) / covariance(&independent, &independent);
+        let size = if between == Between::CostPerByte { point.at } else { 1.0 };
+        let cost = |Pair { numerator, denominator }| match good {
+            Good::Lower => Pair { numerator: numerator * size, denominator },
+            Good::Higher => Pair { numerator: denominator * size, denominator: numerator },
+        };
+        let arm = |arm: fn(&PairedRound) -> Pair| {
+            ratio::with_influences(&point.rounds.iter().map(|round| cost(arm(round))).collect::<Vec<_>>())
+        };
+        let (baseline, candidate) = (arm(|round| round.baseline)?, arm(|round| round.candidate)?);
+        Some(Studied {
+            at: point.at,
+            ratio,
+            difference: candidate.0 - baseline.0,
+            influences: candidate.1.iter().zip(baseline.1).map(|(candidate, baseline)| candidate - baseline).collect(),
+            growth: if growth.is_finite() { growth.max(1.0) } else { 1.0 },
+        })
     };
     let mut points = points.iter().map(study).collect::<Option<Vec<Studied>>>()?;
-    points.sort_by(|a, b| a.log_at.total_cmp(&b.log_at));
-    let distinct = points.windows(2).all(|pair| matches!(pair, [a, b] if a.log_at < b.log_at));
+    points.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let distinct = points.windows(2).all(|pair| matches!(pair, [a, b] if a.at < b.at));
     distinct.then_some(points)
 }
 
 /// The crossing between the first and the last of `points`, whose signs are known and differ.
-fn crossing(points: &[Studied]) -> Option<Estimate> {
+fn crossing(points: &[Studied], between: Between) -> Option<Estimate> {
+    let (first, last) = (points.first()?, points.last()?);
     // An evident correlation of rounds at either end makes errors larger and their degrees of freedom fewer.
-    let ends = || [points.first(), points.last()].into_iter().flatten();
-    let errors = ends().filter_map(|point| point.ratio.error);
-    let degrees = errors.map(|error| error.degrees_of_freedom).fold(f64::INFINITY, f64::min);
-    let grown = |point: &Studied| Some(point.ratio.error?.standard_error.powi(2) / covariance(point, point));
-    let growth = ends().filter_map(grown).filter(|growth| growth.is_finite()).fold(1.0, f64::max);
-    let t = student_t(0.5 + CONFIDENCE / 2.0, degrees)? * growth.sqrt();
+    let degrees = first.ratio.error?.degrees_of_freedom.min(last.ratio.error?.degrees_of_freedom);
+    let t = student_t(0.5 + CONFIDENCE / 2.0, degrees)? * first.growth.max(last.growth).sqrt();
     let (mut zeros, mut bounds) = (Vec::new(), Vec::new());
     for pair in points.windows(2) {
         let [left, right] = pair else { continue };
-        let at = |part: f64| left.log_at + part * (right.log_at - left.log_at);
-        let zero = left.ratio.theta / (left.ratio.theta - right.ratio.theta);
+        let at = |part: f64| left.at + part * (right.at - left.at);
+        let zero = left.difference / (left.difference - right.difference);
         zeros.extend(Some(zero).filter(|part| (0.0..=1.0).contains(part)).map(at));
         bounds.extend(indistinct(left, right, t).into_iter().map(at));
     }
-    // θ may cross 0 several times where it cannot be distinguished from 0; the middle one of an odd number is used.
-    let zero = *zeros.get(zeros.len() / 2)?;
-    let low = bounds.iter().copied().fold(zero, f64::min);
-    let high = bounds.iter().copied().fold(zero, f64::max);
-    Some(Estimate { value: zero.exp(), low: Some(low.exp()), high: Some(high.exp()) })
+    if between == Between::Anything {
+        bounds = vec![first.at, last.at];
+    }
+    // D may cross 0 several times where it cannot be distinguished from 0; the middle one of an odd number is used.
+    let value = *zeros.get(zeros.len() / 2)?;
+    let low = bounds.iter().copied().fold(value, f64::min);
+    let high = bounds.iter().copied().fold(value, f64::max);
+    Some(Estimate { value, low: Some(low), high: Some(high) })
 }
 
-/// Of the θ of two points, as if rounds were independent.
-fn covariance(a: &Studied, b: &Studied) -> f64 {
-    let rounds = a.influences.len() as f64;
-    a.influences.iter().zip(&b.influences).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
+/// Of two means over the same rounds, from the rounds' influences, as if rounds were independent.
+fn covariance(a: &[f64], b: &[f64]) -> f64 {
+    let rounds = a.len() as f64;
+    a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
 }
 
-/// The fractions of the way from `left` to `right` at which θ² = t²·se²: the ends of the ranges in which θ may be 0.
+/// The fractions of the way from `left` to `right` at which D² = t²·se²: the ends of the ranges in which D may be 0.
 fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
-    // At fraction λ: θ = θ_l + λ·(θ_r − θ_l), and likewise for the influences. Both squares are quadratic in λ.
-    let (theta, rise) = (left.ratio.theta, right.ratio.theta - left.ratio.theta);
-    let (own, joint, other) = (covariance(left, left), covariance(left, right), covariance(right, right));
+    // At fraction λ: D = D_l + λ·(D_r − D_l), and likewise for the influences. Both squares are quadratic in λ.
+    let (start, rise) = (left.difference, right.difference - left.difference);
+    let of = |a: &Studied, b: &Studied| covariance(&a.influences, &b.influences);
+    let (own, joint, other) = (of(left, left), of(left, right), of(right, right));
     let (variance_rise, variance_both) = (other - 2.0 * joint + own, joint - own);
     let a = rise.powi(2) - t.powi(2) * variance_rise;
-    let half_b = theta * rise - t.powi(2) * variance_both;
-    let c = theta.powi(2) - t.powi(2) * own;
+    let half_b = start * rise - t.powi(2) * variance_both;
+    let c = start.powi(2) - t.powi(2) * own;
     let root = (half_b.powi(2) - a * c).sqrt();
     // Uses both forms of the solution, so that neither subtracts two nearly equal numbers. A NaN is in no range.
     let q = -(half_b + root.copysign(half_b));
     let within = [q / a, c / q].into_iter().filter(|part| (0.0..=1.0).contains(part));
-    // An end at which θ cannot be told from 0 is in the range, too.
-    let ends = [(0.0, left), (1.0, right)]
+    // An end at which D cannot be told from 0 is in the range, too.
+    let ends = [(0.0, left, own), (1.0, right, other)]
         .into_iter()
-        .filter(|(_, point)| point.ratio.theta.powi(2) <= t.powi(2) * covariance(point, point));
-    within.chain(ends.map(|(part, _)| part)).collect()
+        .filter(|(_, point, variance)| point.difference.powi(2) <= t.powi(2) * variance);
+    within.chain(ends.map(|(part, ..)| part)).collect()
 }
 
 #[cfg(test)]

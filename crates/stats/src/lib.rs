@@ -32,7 +32,7 @@ pub mod verdict;
 
 pub use change_points::{Change, change_points};
 pub use common_shift::{CommonShift, common_shift};
-pub use crossover::{Crossover, SweepPoint, Winner, crossover};
+pub use crossover::{Between, Crossover, SweepPoint, Winner, crossover};
 pub use difference::{Difference, difference};
 pub use estimate::Estimate;
 pub use evidence::Evidence;

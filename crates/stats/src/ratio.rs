@@ -35,6 +35,14 @@ impl Ratio {
 /// skewed as the residuals are. Units may have different lengths, as windows do, and are weighted by their work. `None` if
 /// Σd is not positive.
 pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
+    let (value, influences) = with_influences(pairs)?;
+    let (error, serial) = Uncertainty::of_mean(&influences, neighbours).unzip();
+    let correlation = serial.filter(|serial| serial.is_evident).map(|serial| serial.correlation);
+    Some(Ratio { value, error, units: pairs.len(), correlation })
+}
+
+/// Σn / Σd, and the influence of each unit on it; their sum is 0. `None` if Σd is not positive.
+pub(super) fn with_influences(pairs: &[Pair]) -> Option<(f64, Vec<f64>)> {
     let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
     let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
     if denominators.is_nan() || denominators <= 0.0 || !numerators.is_finite() {
@@ -42,11 +50,8 @@ pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
     }
     let value = numerators / denominators;
     let per_unit = pairs.len() as f64 / denominators;
-    let influences: Vec<f64> =
-        pairs.iter().map(|pair| (pair.numerator - value * pair.denominator) * per_unit).collect();
-    let (error, serial) = Uncertainty::of_mean(&influences, neighbours).unzip();
-    let correlation = serial.filter(|serial| serial.is_evident).map(|serial| serial.correlation);
-    Some(Ratio { value, error, units: pairs.len(), correlation })
+    let influence = |pair: &Pair| (pair.numerator - value * pair.denominator) * per_unit;
+    Some((value, pairs.iter().map(influence).collect()))
 }
 
 /// The one unit that carries a large part of a sum.

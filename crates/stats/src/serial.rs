@@ -37,11 +37,11 @@ impl Serial {
     pub const NONE: Self = Self { correlation: 0.0, growth: 1.0, is_evident: false };
 }
 
-/// The correlation of consecutive `residuals`, whose sum is 0.
+/// The correlation of consecutive `residuals` of so many `means`, one after the other, whose sum is 0.
 ///
 /// With n residuals of a mean, the usual lag-1 estimate is too low by about (1 + 3ρ)/n (Marriott and Pope, 1954), which
-/// is added. It has a standard error of about 1/√n.
-pub fn serial(residuals: &[f64], neighbours: Neighbours) -> Serial {
+/// is added for each mean. It has a standard error of about 1/√n.
+pub fn serial(residuals: &[f64], means: usize, neighbours: Neighbours) -> Serial {
     let count = residuals.len() as f64;
     let squares: f64 = residuals.iter().map(|residual| residual.powi(2)).sum();
     if residuals.len() < FEWEST || squares <= 0.0 || !squares.is_finite() {
@@ -49,9 +49,10 @@ pub fn serial(residuals: &[f64], neighbours: Neighbours) -> Serial {
     }
     let products: f64 = residuals.iter().zip(residuals.iter().skip(1)).map(|(one, next)| one * next).sum();
     let raw = products / squares;
-    let correlation = (raw + (1.0 + 3.0 * raw) / count).clamp(0.0, MOST);
-    // Without correlation, the raw estimate is −1/n on average.
-    let is_evident = raw + 1.0 / count > EVIDENT / count.sqrt();
+    let lost = means as f64 / count;
+    let correlation = (raw + (1.0 + 3.0 * raw) * lost).clamp(0.0, MOST);
+    // Without correlation, the raw estimate is −1/n on average, of one mean.
+    let is_evident = raw + lost > EVIDENT / count.sqrt();
     if neighbours == Neighbours::Independent && !is_evident {
         return Serial::NONE;
     }
@@ -66,29 +67,29 @@ mod tests {
     #[test]
     fn worked_by_hand() {
         let residuals = [1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0];
-        let found = serial(&residuals, Neighbours::Alike);
+        let found = serial(&residuals, 1, Neighbours::Alike);
         assert!((found.correlation - (0.125 + 1.375 / 8.0)).abs() < 1e-12, "{found:?}");
         assert!((found.growth - (1.0 + found.correlation) / (1.0 - found.correlation)).abs() < 1e-12);
-        assert_eq!(serial(&residuals, Neighbours::Independent), Serial::NONE, "1/8 + 1/8 is below 1.645/√8");
+        assert_eq!(serial(&residuals, 1, Neighbours::Independent), Serial::NONE, "1/8 + 1/8 is below 1.645/√8");
     }
 
     #[test]
     fn neighbours_that_alternate_never_narrow_an_error() {
         let residuals = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
-        let found = serial(&residuals, Neighbours::Alike);
+        let found = serial(&residuals, 1, Neighbours::Alike);
         assert_eq!((found.correlation, found.growth), (0.0, 1.0));
     }
 
     #[test]
     fn a_trend_is_evident_and_its_growth_is_limited() {
         let residuals: Vec<f64> = (0..60).map(|place| f64::from(place) - 29.5).collect();
-        let found = serial(&residuals, Neighbours::Independent);
+        let found = serial(&residuals, 1, Neighbours::Independent);
         assert!(found.is_evident && found.correlation == MOST, "{found:?}");
     }
 
     #[test]
     fn few_or_equal_residuals_say_nothing() {
-        assert_eq!(serial(&[1.0, 0.0, -1.0], Neighbours::Alike), Serial::NONE);
-        assert_eq!(serial(&[0.0; 20], Neighbours::Alike), Serial::NONE);
+        assert_eq!(serial(&[1.0, 0.0, -1.0], 1, Neighbours::Alike), Serial::NONE);
+        assert_eq!(serial(&[0.0; 20], 1, Neighbours::Alike), Serial::NONE);
     }
 }

@@ -35,7 +35,7 @@ impl Uncertainty {
         }
         let squares: f64 = influences.iter().map(|value| value.powi(2)).sum();
         let cubes: f64 = influences.iter().map(|value| value.powi(3)).sum();
-        let serial = serial(influences, neighbours);
+        let serial = serial(influences, 1, neighbours);
         let deviation = (squares / count).sqrt();
         let skewness = evident(cubes / count / deviation.powi(3), count) / count.sqrt();
         let standard_error = (squares / (count - 1.0) / count * serial.growth).sqrt();

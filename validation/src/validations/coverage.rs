@@ -1,10 +1,11 @@
 //! How often the intervals contain the truth, on simulated measurements whose truth is known: percentiles of unequal
-//! shapes, heavy tails and stalls, correlated rounds, rare slow states, and many metrics at once.
+//! shapes, heavy tails and stalls, correlated rounds, rare slow states, many metrics at once, and levels over weeks.
 //!
 //! Nothing is measured, so the machine need not be quiet. `--rounds` is the number of experiments in tens.
 
 mod costs;
 mod crossings;
+mod levels;
 mod percentiles;
 mod rounds;
 
@@ -50,6 +51,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     costs::add(scope, &mut evidence);
     rounds::add(scope, &mut evidence);
     crossings::add(scope, &mut evidence);
+    levels::add(scope, &mut evidence);
     Ok(evidence)
 }
 

@@ -1,7 +1,9 @@
 //! `iotoll history` of records that this program made.
 
 use super::iotoll::{Folder, whole};
-use serde_json::Value;
+use super::machine::{has, skip};
+use serde_json::{Value, json};
+use std::process::Command;
 
 /// Measures the same small job into these folders.
 fn measure(folder: &Folder, names: &[&str], options: &str) {
@@ -59,4 +61,34 @@ fn without_two_records_of_one_experiment_there_is_no_history() {
     measure(&folder, &["a"], "--name=one");
     measure(&folder, &["b"], "--name=two");
     folder.iotoll("history a b").run().refused(2, &["no two of the 2 records", "same command line"]);
+}
+
+/// The script of the recipe: a change is reported once, in whichever night it shows, also if later records move it.
+#[test]
+fn the_nightly_recipe_reports_each_change_once() {
+    if !has("python3") {
+        return skip("the_nightly_recipe_reports_each_change_once", "no python3 here");
+    }
+    let folder = Folder::new();
+    let recipe = include_str!("../../../../docs/recipes/nightly.md");
+    let script = recipe.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    folder.write("late.py", script);
+    let night = |records: u32, found: &[(u32, f64)]| {
+        let records: Vec<Value> = (0..records).map(|record| json!({"path": format!("nightly/{record}")})).collect();
+        let change = |(record, p): &(u32, f64)| json!({"record": record, "p_value": p, "change": {"value": 0.03}});
+        let changes: Vec<Value> = found.iter().map(change).collect();
+        let series = json!([{"metric": "cycles_per_io", "cell": "", "arm": "", "changes": changes}]);
+        let history = json!({"experiments": [{"records": records, "series": series}]});
+        folder.write("history.json", history.to_string());
+        let script = ["late.py", "history.json", "reported.json"];
+        let ended = Command::new("python3").args(script).current_dir(folder.path("")).output().unwrap();
+        (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+    };
+    let quiet = (Some(0), String::new());
+    assert_eq!(night(20, &[]), quiet);
+    assert_eq!(night(30, &[(20, 0.002)]), quiet, "not evident for who looks each night");
+    assert_eq!(night(31, &[(20, 0.001)]), (Some(1), "cycles_per_io  since nightly/20: +3.0 %\n".to_owned()));
+    assert_eq!(night(32, &[(22, 0.001)]), quiet);
+    assert_eq!(night(40, &[(22, 0.001), (33, 0.001)]).0, Some(1));
+    assert_eq!(night(41, &[(22, 0.001), (33, 0.001)]), quiet);
 }

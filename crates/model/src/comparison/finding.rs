@@ -497,9 +497,9 @@ pub struct CrossoverFinding {
     pub metric: String,
     /// The value of the axis at the crossover, in its unit (bytes for sizes).
     pub value: Option<f64>,
-    /// Lower end of its 95 % interval; `null` if it is below the sweep.
+    /// Lower end of its 95 % interval; over axes without a law of costs, the last value at which the arm below it is better.
     pub low: Option<f64>,
-    /// Upper end of its 95 % interval; `null` if it is above the sweep.
+    /// Upper end of its 95 % interval; over axes without a law of costs, the first value at which the arm above it is better.
     pub high: Option<f64>,
     /// The result in words: "candidate is better above it, baseline below it", "none: baseline is better at every bs where
     /// a difference was detected"…

@@ -345,14 +345,15 @@ fn cost_lines_are_covered() {
 
 #[test]
 fn crossovers_are_covered() {
-    for slope in [0.01, 0.03] {
-        let told = |seed| matches!(sweep::crossing(slope, seed), Crossover::At { .. });
-        let covered =
-            |seed| matches!(sweep::crossing(slope, seed), Crossover::At { at, .. } if contains(&at, sweep::CROSSES_AT));
+    for (times, rounds) in [(2.0, 10), (2.0, 60), (4.0, 10), (4.0, 60)] {
+        let found = |seed| sweep::crossing(times, rounds, seed);
+        let told = |seed| matches!(found(seed), Crossover::At { .. });
+        let covered = |seed| matches!(found(seed), Crossover::At { at, .. } if contains(&at, sweep::CROSSES_AT));
         let (told, covered) = (share(SWEEP, told), share(SWEEP, covered));
         let of_told = Share { part: covered.part / told.part, ..told };
-        note(&format!("crossover told at slope {slope}"), &format!("{:.2} %", 100.0 * told.part));
-        within(&format!("crossover coverage at slope {slope}"), of_told, 93.0, 97.0);
+        let name = format!("{rounds} rounds of sizes × {times}");
+        note(&format!("crossover told in {name}"), &format!("{:.2} %", 100.0 * told.part));
+        within(&format!("crossover coverage in {name}"), of_told, 93.0, 97.0);
     }
 }
 

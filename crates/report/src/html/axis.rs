@@ -10,7 +10,7 @@ use std::ops::Range;
 const NUMBERS: usize = Span::STEPS;
 /// Minimum ratio of the values for a logarithmic axis.
 const SPREAD: f64 = 12.0;
-/// The same for named values, because sizes usually double, and a crossover is interpolated in the logarithm.
+/// The same for named values, because sizes usually double.
 const NAMED_SPREAD: f64 = 4.0;
 /// A smaller difference of two values, as a part of the larger one, has no round numbers in it.
 const NARROWEST: f64 = 1e-9;

@@ -21,17 +21,51 @@ fn of(thetas: &[f64], error: f64, good: Good) -> Crossover {
     let cells: Vec<Vec<PairedRound>> =
         thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, error, turn)).collect();
     let points = cells.iter().enumerate().map(|(index, rounds)| SweepPoint { at: 2f64.powi(index as i32), rounds });
-    crossover(&points.collect::<Vec<_>>(), Resolution::default(), good).unwrap()
+    crossover(&points.collect::<Vec<_>>(), Resolution::default(), good, Between::CostPerIo).unwrap()
 }
 
 #[test]
-fn a_crossing_lies_between_its_points_by_the_logarithm() {
+fn a_crossing_lies_where_straight_costs_meet() {
     let found = of(&[-0.2, -0.1, 0.1, 0.2], 1e-4, Good::Higher);
     let Crossover::At { at, winner_above } = found else { panic!("{found:?}") };
     assert_eq!(winner_above, Winner::Candidate);
-    assert!((at.value - 8f64.sqrt()).abs() < 0.01, "half way from 2 to 4: {at:?}");
+    let (above, below) = (0.1_f64.exp_m1(), (-0.1_f64).exp_m1());
+    assert!((at.value - (2.0 + 2.0 * above / (above - below))).abs() < 0.01, "a bit above 3: {at:?}");
     assert!(at.low.unwrap() < at.value && at.value < at.high.unwrap(), "{at:?}");
     assert!(at.half_width().unwrap() < 0.01, "{at:?}");
+}
+
+/// 9 + 6·b and 21 + 2·b cross at 3, in whichever metric.
+#[test]
+fn every_metric_of_a_line_crosses_at_the_same_size() {
+    let crossing = |good, between, pair: fn(f64, f64) -> (f64, f64)| {
+        let cell = |size: f64| -> Vec<PairedRound> {
+            let round = |place: usize| {
+                let arm = |cost: f64, turn: usize| {
+                    let (numerator, denominator) = pair(cost * (1.0 + 1e-4 * ((place + turn) % 3) as f64), size);
+                    Pair { numerator, denominator }
+                };
+                PairedRound { baseline: arm(9.0 + 6.0 * size, 0), candidate: arm(21.0 + 2.0 * size, 1) }
+            };
+            (0..12).map(round).collect()
+        };
+        let cells = [1.0, 16.0].map(|size| (size, cell(size)));
+        let points = cells.each_ref().map(|(at, rounds)| SweepPoint { at: *at, rounds });
+        match crossover(&points, Resolution::default(), good, between) {
+            Some(Crossover::At { at, .. }) => at,
+            other => panic!("{other:?}"),
+        }
+    };
+    for found in [
+        crossing(Good::Lower, Between::CostPerIo, |cost, _| (cost, 1.0)),
+        crossing(Good::Lower, Between::CostPerByte, |cost, size| (cost, size)),
+        crossing(Good::Higher, Between::CostPerIo, |cost, _| (1.0, cost)),
+        crossing(Good::Higher, Between::CostPerByte, |cost, size| (size, cost)),
+    ] {
+        assert!((found.value - 3.0).abs() < 0.001 && found.half_width().unwrap() < 0.01, "{found:?}");
+    }
+    let anywhere = crossing(Good::Lower, Between::Anything, |cost, _| (cost, 1.0));
+    assert_eq!((anywhere.low, anywhere.high), (Some(1.0), Some(16.0)));
 }
 
 #[test]
@@ -81,13 +115,16 @@ fn several_and_undecided() {
 fn invalid_points_have_no_crossover() {
     let cell = rounds(0.1, 0.001, 0);
     let point = |at| SweepPoint { at, rounds: &cell };
-    assert_eq!(crossover(&[point(1.0)], Resolution::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(0.0), point(1.0)], Resolution::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(1.0), point(1.0)], Resolution::default(), Good::Higher), None);
-    assert_eq!(crossover(&[point(f64::NAN), point(1.0)], Resolution::default(), Good::Higher), None);
-    assert_eq!(crossover(&[], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
+    assert_eq!(crossover(&[point(0.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
+    assert_eq!(crossover(&[point(1.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
+    assert_eq!(
+        crossover(&[point(f64::NAN), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo),
+        None
+    );
+    assert_eq!(crossover(&[], Resolution::default(), Good::Higher, Between::CostPerIo), None);
     let shorter = SweepPoint { at: 2.0, rounds: &cell[1..] };
-    assert_eq!(crossover(&[point(1.0), shorter], Resolution::default(), Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0), shorter], Resolution::default(), Good::Higher, Between::CostPerIo), None);
 }
 
 /// Noise of a round that all cells share moves θ equally everywhere, and the interval must account for that.
@@ -97,7 +134,7 @@ fn common_errors_of_cells_widen_the_interval() {
     let width = |turns: [usize; 2]| {
         let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];
         let points = [SweepPoint { at: 1.0, rounds: &cells[0] }, SweepPoint { at: 2.0, rounds: &cells[1] }];
-        match crossover(&points, Resolution::default(), Good::Higher) {
+        match crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo) {
             Some(Crossover::At { at, .. }) => at.high.unwrap().ln() - at.low.unwrap().ln(),
             other => panic!("{other:?}"),
         }
@@ -126,7 +163,7 @@ proptest! {
                 .enumerate()
                 .map(|(index, rounds)| SweepPoint { at: 1.5f64.powi(index as i32), rounds })
                 .collect();
-            crossover(&points, Resolution::default(), Good::Higher).unwrap()
+            crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
         };
         match (of(&cells), of(&swapped)) {
             (Crossover::At { at, winner_above }, Crossover::At { at: other, winner_above: loser }) => {

@@ -5,7 +5,7 @@ use crate::comparison::finding::{CrossoverFinding, LineFinding};
 use crate::experiment::{Axis, Experiment, Metric, Work};
 use crate::measured::Rounds;
 use crate::scaling::{ScalabilityFinding, scalability_of};
-use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
+use crate::stats::crossover::{Between, Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
 use crate::stats::{Pair, PairedRound, Resolution};
 use std::collections::BTreeMap;
@@ -73,7 +73,20 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rou
             let points = points.unwrap_or_default();
             let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
             let steps = along.points.first().map_or_else(Resolution::default, |(_, case)| sums.steps(metric, *case));
-            let Some(place) = crossover(&points, steps, metric.good()) else { continue };
+            let between = match metric {
+                _ if along.axis.name != SIZE => Between::Anything,
+                // I/Os of a high percentile wait for others, and a command may need fewer I/Os of a larger size.
+                Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 | Metric::Cycles | Metric::Seconds => {
+                    Between::Anything
+                }
+                Metric::CyclesPerByte | Metric::BytesPerSecond => Between::CostPerByte,
+                Metric::CyclesPerIo
+                | Metric::Iops
+                | Metric::ContextSwitchesPerIo
+                | Metric::ThreadCyclesPerIo
+                | Metric::LatencyMean => Between::CostPerIo,
+            };
+            let Some(place) = crossover(&points, steps, metric.good(), between) else { continue };
             let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
             found.push(in_words(&place, along, arms, metric));
         }

@@ -3,7 +3,7 @@
 use super::experiment::executions;
 use super::noise::Random;
 use iotoll_model::stats::{
-    CostLine, Crossover, Good, Pair, PairedRound, Resolution, SizePoint, SweepPoint, cost_line, crossover,
+    Between, CostLine, Crossover, Good, Pair, PairedRound, Resolution, SizePoint, SweepPoint, cost_line, crossover,
 };
 
 const ROUNDS: usize = 10;
@@ -35,23 +35,27 @@ pub fn line(seed: u64) -> CostLine {
     cost_line(&points).unwrap()
 }
 
-/// The true crossover of [`crossing`].
-pub const CROSSES_AT: f64 = 6000.0;
+/// Where the lines of [`crossing`] meet.
+pub const CROSSES_AT: f64 = PER_IO / 4.0 / (PER_BYTE / 2.0);
 
-/// A candidate whose ln rate gains `slope` with each doubling of the size and is equal at [`CROSSES_AT`].
-pub fn crossing(slope: f64, seed: u64) -> Crossover {
+/// Eight sizes from 512 bytes up, each `times` the one before. The candidate costs a quarter more per I/O and half as much per
+/// byte.
+pub fn crossing(times: f64, rounds: usize, seed: u64) -> Crossover {
     let random = &mut Random::new(seed);
-    let sizes: Vec<f64> = (0..8).map(|power| 512.0 * 2f64.powi(power)).collect();
+    let sizes: Vec<f64> = (0..8).map(|power| 512.0 * f64::powi(times, power)).collect();
     let mut cells: Vec<Vec<PairedRound>> = vec![Vec::new(); sizes.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let of_round = (OF_A_ROUND * random.normal()).exp();
         for (cell, size) in cells.iter_mut().zip(&sizes) {
             let [baseline, candidate] = executions(random).map(|speed| of_round * speed);
-            let effect = (slope * (size / CROSSES_AT).log2() + OF_A_CELL * random.normal()).exp();
-            let pair = |speed: f64| Pair { numerator: 1000.0 * speed, denominator: 1.0 };
-            cell.push(PairedRound { baseline: pair(baseline), candidate: pair(candidate * effect) });
+            let of_cell = (OF_A_CELL * random.normal()).exp();
+            let rate = |speed: f64, cost: f64| Pair { numerator: 1e9 * speed / cost, denominator: 1.0 };
+            cell.push(PairedRound {
+                baseline: rate(baseline, PER_IO + PER_BYTE * size),
+                candidate: rate(candidate * of_cell, 1.25 * PER_IO + 0.5 * PER_BYTE * size),
+            });
         }
     }
     let points: Vec<SweepPoint> = cells.iter().zip(&sizes).map(|(rounds, &at)| SweepPoint { at, rounds }).collect();
-    crossover(&points, Resolution::default(), Good::Higher).unwrap()
+    crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
 }
