@@ -169,11 +169,11 @@ pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = (&'a SettingFile, &'a
         // A regular file contains what was written.
         let (why, foreign) = match (found.kernel, written) {
             (false, Ok(())) => return None,
+            (true, _) if found.differs().is_ok_and(|now| now.is_none()) => return None,
             (_, Err(None)) => ("another process changed it meanwhile, and it is left as it is".to_owned(), true),
             (_, Err(Some(error))) => (error.to_string(), false),
             (true, Ok(())) => match found.differs() {
-                Ok(None) => return None,
-                Ok(Some(now)) => (format!("the kernel changed it to '{now}'"), false),
+                Ok(now) => (format!("the kernel changed it to '{}'", now.unwrap_or_default()), false),
                 Err(error) => (error.to_string(), false),
             },
         };

@@ -95,6 +95,7 @@ const MADE: &str = "JIT";
 const DEEPEST: usize = 256;
 /// Time for reading files in windows that are named together.
 const LONGEST_READING: Duration = Duration::from_secs(10);
+const LATE: &str = "reading all before them took more than 10 s";
 /// Bytes that are kept of all files together.
 const MOST_KEPT: usize = 2 << 30;
 /// Files of all processes, which stay open, and parts of a process's memory that it may execute: a process can make more than others need.
@@ -120,6 +121,7 @@ impl Processes {
 
     fn refuse(&self, name: &str, why: &str) {
         let mut refused = self.refused.borrow_mut();
+        let name = if why == LATE { "further files" } else { name };
         if refused.len() < MOST_REFUSED {
             refused.insert(format!("{}: {why}", shown(name)));
         }
@@ -128,7 +130,7 @@ impl Processes {
     /// Reads something, while there is time.
     fn reads<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         if self.reading.get() > LONGEST_READING {
-            return Err(format!("reading the files of programs took more than {} s", LONGEST_READING.as_secs()));
+            return Err(LATE.to_owned());
         }
         let begun = Instant::now();
         let read = read();
@@ -260,6 +262,7 @@ impl Processes {
     }
 
     fn unwinding(&self, file: &MappedFile) -> Result<Option<Arc<Unwinding>>, String> {
+        file.contents.fits()?;
         let unwinding = self.reads(|| Ok(elf::unwinding(&file.contents.bytes()?)))?;
         if unwinding.as_ref().is_some_and(|unwinding| unwinding.refused) {
             self.refuse(&file.name, "its unwind tables may have no end, so its calls are not followed by them");
@@ -440,6 +443,15 @@ impl MappedFile {
 }
 
 impl Contents {
+    fn fits(&self) -> Result<(), String> {
+        match self {
+            Self::Of(file) if file.metadata().is_ok_and(|found| found.len() > LONGEST_FILE) => {
+                Err(format!("longer than {} MiB", LONGEST_FILE >> 20))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// All bytes; none if the file is not known.
     fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
