@@ -36,7 +36,7 @@ pub use serve::{ServeArguments, Storage};
 pub use shown::{Shown, is_dumb};
 pub use value::Words;
 
-use crate::failure::BadInput;
+use crate::failure::{BadInput, written};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use model::experiment::{Cache, EndSignal, Metric, Slices};
@@ -358,7 +358,7 @@ impl Invocation {
             *program = "iotoll".to_owned();
         }
         if let Some(text) = help::of_jobs(&typed) {
-            show_and_exit(&text?);
+            show_and_exit(&text?)?;
         }
         let mut command = help::with_texts(CommandLine::command());
         let (mut ours, mut job) = split(&command, &typed);
@@ -388,9 +388,13 @@ impl Invocation {
             Err(error) => {
                 let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
                 if let Some(text) = is_help.then(|| help::short(&command, &ours)).flatten() {
-                    show_and_exit(&text);
+                    show_and_exit(&text)?;
                 }
-                error.exit()
+                if error.use_stderr() {
+                    error.exit()
+                }
+                written(error.print())?;
+                std::process::exit(0)
             }
         };
         if let Some(why) = misplaced {
@@ -413,9 +417,9 @@ impl Invocation {
 }
 
 /// Prints a help text, as clap does its own.
-fn show_and_exit(text: &str) -> ! {
-    let written = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
-    std::process::exit(i32::from(written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe)))
+fn show_and_exit(text: &str) -> anyhow::Result<()> {
+    written(std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes()))?;
+    std::process::exit(0)
 }
 
 /// `iotoll` without a verb: print the whole help.

@@ -63,6 +63,16 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { FAILED })
 }
 
+/// Ends writing to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
+pub fn written(written: std::io::Result<()>) -> anyhow::Result<()> {
+    use std::io::{ErrorKind, Write, stdout};
+    match written.and_then(|()| stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
+            .context("writing to standard output; redirect it to a file or device with enough space")),
+        _ => Ok(()),
+    }
+}
+
 /// An error with its source. An error of the lab names its source itself; for others the chain is printed.
 pub fn in_words(error: &anyhow::Error) -> String {
     if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }

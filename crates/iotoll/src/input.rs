@@ -3,11 +3,12 @@
 use crate::environment;
 use crate::failure::BadInput;
 use anyhow::Context;
+use lab::bounded_file;
 use model::limit::Limit;
 use model::origin::{CommandLine, Input, LONGEST_TEXT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The files and environment variables that define what is measured, as they are read.
@@ -74,9 +75,10 @@ impl Inputs {
             return;
         }
         for path in words.iter().filter(|word| !word.starts_with('-')).map(Path::new) {
-            let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST_TEXT as u64);
-            let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten();
-            if let Some(text) = text {
+            // A pipe is fio's to read.
+            let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file());
+            let bytes = is_file.then(|| bounded_file::read(path, LONGEST_TEXT as u64).ok()).flatten();
+            if let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
                 self.add(path, &text);
             }
         }
@@ -96,13 +98,14 @@ impl Inputs {
 /// The name of a job file that is read from standard input, as in fio.
 pub const STANDARD_INPUT: &str = "-";
 
-fn read_standard_input() -> std::io::Result<Vec<u8>> {
-    /// No job is longer; a program that never stops writing must not fill the memory.
-    const LONGEST: u64 = 16 << 20;
-    let mut bytes = Vec::new();
-    match std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
-        true => Err(ErrorKind::FileTooLarge.into()),
-        false => Ok(bytes),
+/// Bytes of a file or of standard input. No job is longer; a program that never stops writing must not fill the memory.
+const LONGEST: u64 = 16 << 20;
+
+/// What a file or standard input contains.
+pub fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    match path == Path::new(STANDARD_INPUT) {
+        true => bounded_file::at_most(std::io::stdin().lock(), LONGEST),
+        false => bounded_file::read(path, LONGEST),
     }
 }
 
@@ -116,9 +119,7 @@ fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
             _ => format!("{shown}: reading {what}: {error}; give {place}"),
         })
     };
-    let bytes = if path == Path::new(STANDARD_INPUT) { read_standard_input() } else { std::fs::read(path) };
-    let bytes = bytes.map_err(unreadable)?;
-    String::from_utf8(bytes)
+    String::from_utf8(bytes_of(path).map_err(unreadable)?)
         .ok()
         .with_context(|| BadInput(format!("{}: not UTF-8 text; save it as UTF-8", path.display())))
 }

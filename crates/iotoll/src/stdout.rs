@@ -1,6 +1,7 @@
 //! Writes results to standard output.
 
 use crate::arguments::Shown;
+use crate::failure;
 use report::Finding;
 use std::io::{IsTerminal, Write};
 
@@ -12,12 +13,7 @@ pub fn print(finding: &dyn Finding, shown: Shown) -> anyhow::Result<()> {
 
 /// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
 pub fn write(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
-            .context("writing to standard output; redirect it to a file or device with enough space")),
-        _ => Ok(()),
-    }
+    failure::written(std::io::stdout().lock().write_all(text.as_bytes()))
 }
 
 /// Width of the terminal; 100 columns if there is none.

@@ -1,7 +1,9 @@
 //! What is read of an ELF file: the libraries of a program, its functions, and the description of a kernel module.
 
 mod stubs;
+mod unwind_tables;
 
+use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian};
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -98,9 +100,23 @@ pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
         let (address, length) = (symbol.address(), symbol.size());
         Some(Function { address, length, name: symbol.name().ok()?.to_owned() })
     });
-    let functions: Vec<Function> = functions.collect();
-    let stubs = stubs::stubs(&file, &functions);
-    Some((segments(&file), [functions, stubs].concat()))
+    let mut left = MOST_NAMES;
+    let mut functions = within(&mut left, functions);
+    let stubs = stubs::stubs(&file, &functions, &mut left);
+    functions.extend(stubs);
+    Some((segments(&file), functions))
+}
+
+/// Bytes of all names of a file: many symbols may refer to one long name.
+const MOST_NAMES: usize = 256 << 20;
+
+/// The first functions, whose names have no more bytes than are left.
+fn within(left: &mut usize, functions: impl IntoIterator<Item = Function>) -> Vec<Function> {
+    let fits = |function: &Function| {
+        let rest = left.checked_sub(size_of::<Function>() + function.name.len());
+        rest.map(|rest| *left = rest).is_some()
+    };
+    functions.into_iter().take_while(fits).collect()
 }
 
 /// What unwinding the stacks of a file's functions takes.
@@ -110,12 +126,22 @@ pub(crate) struct Unwinding {
     pub(crate) eh_frame: Option<Section>,
     pub(crate) eh_frame_hdr: Option<Section>,
     pub(crate) debug_frame: Option<Section>,
+    /// Whether it has tables that are not followed.
+    pub(crate) refused: bool,
 }
 
 /// A section, and where its file wants it.
 pub(crate) struct Section {
     pub(crate) addresses: Range<u64>,
     pub(crate) bytes: Arc<[u8]>,
+}
+
+impl Unwinding {
+    /// Its bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let sections = [&self.text, &self.eh_frame, &self.eh_frame_hdr, &self.debug_frame];
+        sections.into_iter().flatten().map(|section| section.bytes.len()).sum()
+    }
 }
 
 /// Of a program or library; `None` if it is something else.
@@ -126,12 +152,32 @@ pub(crate) fn unwinding(bytes: &[u8]) -> Option<Unwinding> {
         let bytes = section.data().ok()?.into();
         Some(Section { addresses: section.address()..section.address().checked_add(section.size())?, bytes })
     };
+    let [text, eh_frame, eh_frame_hdr, debug_frame] =
+        [".text", ".eh_frame", ".eh_frame_hdr", ".debug_frame"].map(section);
+    let begin = |section: &Option<Section>| section.as_ref().map_or(0, |section| section.addresses.start);
+    let bases = BaseAddresses::default().set_eh_frame(begin(&eh_frame)).set_eh_frame_hdr(begin(&eh_frame_hdr));
+    let bases = bases.set_text(begin(&text)).set_got(0);
+    let offsets = eh_frame.as_ref().and_then(|it| {
+        let mut section = EhFrame::new(&it.bytes, LittleEndian);
+        section.set_address_size(8);
+        unwind_tables::checked(&section, &bases)
+    });
+    let checked_debug_frame = debug_frame.as_ref().is_some_and(|it| {
+        let mut section = DebugFrame::new(&it.bytes, LittleEndian);
+        section.set_address_size(8);
+        unwind_tables::checked(&section, &bases).is_some()
+    });
+    let refused = eh_frame.is_some() && offsets.is_none() || debug_frame.is_some() && !checked_debug_frame;
+    // Without the table framehop makes one of the descriptions that the section lists.
+    let leads =
+        |it: &Section| offsets.as_ref().is_some_and(|offsets| unwind_tables::leads_to(&it.bytes, offsets, &bases));
     Some(Unwinding {
         segments: segments(&file),
-        text: section(".text"),
-        eh_frame: section(".eh_frame"),
-        eh_frame_hdr: section(".eh_frame_hdr"),
-        debug_frame: section(".debug_frame"),
+        text,
+        eh_frame_hdr: eh_frame_hdr.filter(leads),
+        eh_frame: eh_frame.filter(|_| offsets.is_some()),
+        debug_frame: debug_frame.filter(|_| checked_debug_frame),
+        refused,
     })
 }
 
@@ -170,6 +216,35 @@ mod tests {
         assert!(linking.interpreter.unwrap().contains("ld-"));
         assert!(linking.needed.iter().any(|name| name.starts_with("libc.so")));
         assert_eq!(module_information(&this), None);
+    }
+
+    #[test]
+    fn only_descriptions_that_were_checked_are_followed() {
+        let this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let found = unwinding(&this).unwrap();
+        assert!(!found.refused && found.eh_frame.is_some() && found.eh_frame_hdr.is_some());
+        let at = |name: &str| {
+            let file = ElfFile64::<Endianness>::parse(&*this).unwrap();
+            usize::try_from(file.section_by_name(name).unwrap().file_range().unwrap().0).unwrap()
+        };
+        // The first row of the table refers to what no entry of the section lists.
+        let mut changed = this.clone();
+        changed[at(".eh_frame_hdr") + 16] ^= 1;
+        let found = unwinding(&changed).unwrap();
+        assert!(!found.refused && found.eh_frame.is_some() && found.eh_frame_hdr.is_none());
+        // An entry that is longer than its section.
+        let mut changed = this.clone();
+        changed[at(".eh_frame") + 2] = 0xff;
+        let found = unwinding(&changed).unwrap();
+        assert!(found.refused && found.eh_frame.is_none() && found.eh_frame_hdr.is_none());
+    }
+
+    #[test]
+    fn names_of_a_file_have_a_bound() {
+        let function = |name: &str| Function { address: 1, length: 1, name: name.to_owned() };
+        let mut left = 2 * size_of::<Function>() + 3;
+        let kept = within(&mut left, ["ab", "c", "d"].map(function));
+        assert_eq!((kept.len(), left), (2, 0));
     }
 
     #[test]

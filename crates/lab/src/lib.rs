@@ -5,6 +5,7 @@
 
 pub(crate) mod around;
 pub mod blast;
+pub mod bounded_file;
 pub mod calibration;
 pub mod canary;
 pub mod compare;

@@ -1,8 +1,11 @@
 //! Names of addresses: functions of the kernel by its kallsyms, functions of programs by the ELF files that are mapped.
 
+use crate::bounded_file::{self, LONGEST_FILE};
 use crate::elf;
+use cpp_demangle::DemangleOptions;
 use rustc_demangle::try_demangle;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -127,7 +130,7 @@ impl Program {
     /// What is known of the file at `path`; nothing but its name if it cannot be read.
     pub(crate) fn read(path: &Path) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self::of(name, &fs::read(path).unwrap_or_default())
+        Self::of(name, &bounded_file::read(path, LONGEST_FILE).unwrap_or_default())
     }
 
     pub(crate) fn of(name: String, bytes: &[u8]) -> Self {
@@ -167,7 +170,7 @@ impl Program {
     pub(crate) fn extent(&self, offset: u64) -> Option<Range<u64>> {
         let address = self.address(offset)?;
         let (begin, function) = self.functions.range(..=address).next_back()?;
-        let next = self.functions.range(address + 1..).next().map_or(u64::MAX, |(next, _)| *next);
+        let next = self.functions.range(address.saturating_add(1)..).next().map_or(u64::MAX, |(next, _)| *next);
         let length = if function.length == 0 { next - begin } else { function.length };
         let first = offset.checked_sub(address - begin)?;
         (address - begin < length).then(|| first..first.saturating_add(length))
@@ -176,20 +179,41 @@ impl Program {
     /// The address in the file at a byte of it.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| segment.holds(offset))?;
-        Some(offset - segment.offset + segment.address)
+        (offset - segment.offset).checked_add(segment.address)
     }
 }
 
-/// The name as its programmer wrote it, in Rust or C++.
+/// The name as its programmer wrote it, in Rust or C++, and cut.
 fn demangled(name: &str) -> String {
     if let Some(called) = name.strip_suffix(elf::STUB) {
         return demangled(called) + elf::STUB;
     }
-    if let Ok(rust) = try_demangle(name) {
-        return format!("{rust:#}");
+    let mut written = Name::default();
+    let whole = if let Ok(rust) = try_demangle(name) {
+        write!(written, "{rust:#}").is_ok()
+    } else {
+        let of_cpp =
+            cpp_demangle::Symbol::new(name).ok().filter(|_| name.starts_with("_Z") && name.len() < LONGEST_NAME);
+        of_cpp.is_some_and(|symbol| symbol.structured_demangle(&mut written, &DemangleOptions::new()).is_ok())
+    };
+    if whole { written.0 } else { name.chars().take(LONGEST_NAME).collect() }
+}
+
+/// Bytes of a name: a few that are mangled may stand for more than fit in memory.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// A name while it is written.
+#[derive(Default)]
+struct Name(String);
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len() + text.len() > LONGEST_NAME {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
     }
-    let of_cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
-    of_cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -203,6 +227,14 @@ mod tests {
         assert_eq!(demangled("vfs_read"), "vfs_read");
         assert_eq!(demangled("_Z"), "_Z");
         assert_eq!(demangled("_ZN2OplsEi@plt"), "Op::operator<<(int)@plt");
+        // Each of its types stands for two of the one before: 2^40 letters in all.
+        let mut bomb = "_Z1fSt4pairIiiE".to_owned();
+        bomb.extend((0..40).map(|number| match number {
+            0 => "S_IS0_S0_E".to_owned(),
+            _ => format!("S_IS{}_S{0}_E", char::from_digit(number, 36).unwrap_or('z').to_ascii_uppercase()),
+        }));
+        assert!(demangled(&bomb).len() <= LONGEST_NAME);
+        assert_eq!(demangled(&"x".repeat(1 << 20)).len(), LONGEST_NAME);
     }
 
     const KALLSYMS: &str = "ffffffff81000100 t alpha\nffffffff810000f0 t __pfx_alpha\nffffffff81000200 D data\n\

@@ -1,5 +1,6 @@
 //! Jobs that replay traces: reads these before the measurement, and says what the jobs do then.
 
+use crate::bounded_file;
 use crate::error::{Error, Result};
 use crate::workload::replay::{Replay, What};
 use crate::workload::request_source::Kind;
@@ -11,7 +12,7 @@ use model::plan::{
 use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The traces of a run, by the number of the phase, of the job in it, and of the copy.
@@ -38,7 +39,11 @@ pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
                 let Some(trace) = job.replay.trace_of(copy) else { continue };
                 let replay = match read.get(trace) {
                     Some(replay) => replay.clone(),
-                    None => Arc::new(parsed(job, trace)?),
+                    None => {
+                        let replay = parsed(job, trace)?;
+                        within_its_folders(job, trace, &replay)?;
+                        Arc::new(replay)
+                    }
                 };
                 read.insert(trace.to_owned(), replay.clone());
                 replays.0.insert((number, of_phase, copy), replay);
@@ -65,9 +70,60 @@ fn other_files(job: &JobPlan, replayed: &JobPlan) -> Option<Warning> {
     Some(Warning::new(Code::OptionIgnored, message))
 }
 
+/// A trace may come from another person: it changes only what lies below the folders of the job's `directory` and `filename`, or the current
+/// one if there is neither, and what `replay_redirect` names.
+fn within_its_folders(job: &JobPlan, trace: &str, replay: &Replay) -> Result<()> {
+    if job.replay.redirect.is_some() {
+        return Ok(());
+    }
+    // A file that does not exist yet lies in its folder.
+    let real = |path: &Path| {
+        let folder = || path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new(".")).canonicalize();
+        path.canonicalize().or_else(|_| Ok::<_, std::io::Error>(folder()?.join(path.file_name().unwrap_or_default())))
+    };
+    let target = &job.target;
+    let folders = target.directory.iter().chain(&target.more_directories).map(|folder| real(Path::new(folder)));
+    let of_files = target
+        .files
+        .iter()
+        .map(|file| real(Path::new(file)).map(|file| file.parent().map(Path::to_owned).unwrap_or(file)));
+    let mut allowed: Vec<PathBuf> = folders.chain(of_files).flatten().collect();
+    if allowed.is_empty() {
+        allowed.extend(Path::new(".").canonicalize());
+    }
+    let written: BTreeSet<usize> = replay
+        .steps
+        .iter()
+        .filter_map(|step| match step.what {
+            What::Io(request) if request.kind != Kind::Read => Some(request.file as usize),
+            _ => None,
+        })
+        .collect();
+    for (number, (name, end)) in replay.files.iter().enumerate() {
+        // A file that is too short is lengthened.
+        let changes = written.contains(&number)
+            || !std::fs::metadata(name).is_ok_and(|found| !found.is_file() || found.len() >= *end);
+        let is_below = || real(Path::new(name)).is_ok_and(|file| allowed.iter().any(|folder| file.starts_with(folder)));
+        if changes && !is_below() {
+            let folders: Vec<String> = allowed.iter().map(|folder| folder.display().to_string()).collect();
+            let folder = Path::new(name).parent().unwrap_or(Path::new("/")).display();
+            return Err(Error::Refused(format!(
+                "job '{}': read_iolog: {trace}: it changes {name}, which is not below {}; add directory={folder} if that is meant, or \
+                 replay_redirect=FILE to change another file",
+                job.name,
+                folders.join(" or ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a trace, which is kept in memory: some twenty million requests.
+const LONGEST_TRACE: u64 = 1 << 30;
+
 fn parsed(job: &JobPlan, trace: &str) -> Result<Replay> {
     let name = &job.name;
-    let text = std::fs::read(Path::new(trace)).map_err(|error| {
+    let text = bounded_file::read(Path::new(trace), LONGEST_TRACE).map_err(|error| {
         Error::Refused(format!("job '{name}': read_iolog: {trace}: {error}; give the name of a trace that can be read"))
     })?;
     Replay::parse(&text, &job.replay).map_err(|why| Error::Refused(format!("job '{name}': read_iolog: {trace}:{why}")))

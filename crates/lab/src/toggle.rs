@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
-use crate::guardian::setting_file::{SettingFile, beside, put_back, same, shown};
+use crate::guardian::setting_file::{Left, SettingFile, beside, put_back, same, shown};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, UndoGuard, leftovers};
 use crate::shell;
@@ -135,8 +135,7 @@ impl Toggles {
 
     /// The undo action for all files, and for `others`, which may change with them.
     fn undo(&self, others: &BTreeMap<PathBuf, String>) -> Result<Undo> {
-        let others =
-            others.iter().map(|(path, value)| SettingFile { path: path.clone(), value: value.clone(), kernel: true });
+        let others = others.iter().map(|(path, value)| SettingFile::of_kernel(path, value));
         let others = others.filter(|other| !self.coupled.contains(other));
         let all = self.found.iter().rev().chain(&self.coupled).cloned().chain(others);
         let switched = all.map(|found| {
@@ -151,8 +150,7 @@ impl Toggles {
     /// Notes the values that the kernel shows while the settings of an arm are on.
     fn note_set(&mut self, arm: &ArmPlan, others: &BTreeMap<PathBuf, String>) {
         let of_arm = self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path));
-        let others =
-            others.iter().map(|(path, value)| SettingFile { path: path.clone(), value: value.clone(), kernel: true });
+        let others = others.iter().map(|(path, value)| SettingFile::of_kernel(path, value));
         for found in of_arm.cloned().chain(others) {
             if let Ok(Some(now)) = found.differs() {
                 self.guarded.set.entry(found.path).or_default().push(now);
@@ -179,7 +177,7 @@ impl Toggles {
         self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         let before = self.coupled.len();
         for (path, value) in others {
-            let other = SettingFile { path: path.clone(), value: value.clone(), kernel: true };
+            let other = SettingFile::of_kernel(path, value);
             if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
                 let also = format!(
                     "{} changes with the settings of {} '{}', and is restored too",
@@ -312,10 +310,15 @@ impl Toggles {
         });
         self.guarded.cleanup = UndoGuard::default();
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
+        let set = &self.guarded.set;
+        let files = switched
+            .rev()
+            .chain(&self.coupled)
+            .map(|found| (found, set.get(&found.path).map_or(&[][..], Vec::as_slice)));
         let mut still_on = Vec::new();
-        for (found, why) in put_back(switched.rev().chain(&self.coupled)) {
+        for Left { found, why, foreign } in put_back(files) {
             let (value, path) = (shown(&found.value), found.path.display());
-            if on.settings.contains(&found.path) {
+            if on.settings.contains(&found.path) && !foreign {
                 still_on.push(found.path.clone());
             }
             outcome = outcome
@@ -330,7 +333,11 @@ impl Toggles {
 /// A value that another process has set meanwhile is neither treated as the original nor overwritten.
 fn untouched(found: &SettingFile) -> Result<()> {
     match found.differs() {
-        Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
+        Err(error) if !found.kernel => {
+            let path = found.path.display();
+            Err(Error::Failed(format!("{path}: {error}: another process changed it; it is left as it is")))
+        }
+        Ok(Some(now)) => Err(Error::Failed(format!(
             "{} is '{}' and was '{}' when the measurement started: another process changed it; it is left as it is",
             found.path.display(),
             shown(&now),
@@ -432,6 +439,24 @@ mod tests {
         toggles.switch_on(&good).unwrap();
         drop(toggles);
         assert_eq!(holds(), "old");
+    }
+
+    #[test]
+    fn an_edit_of_a_file_meanwhile_ends_the_measurement_and_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("knob");
+        fs::write(&file, "old\n").unwrap();
+        let candidate = arm(&[setting(&file, "new")], None, None);
+        let arms = [candidate.clone()];
+        let mut toggles = Toggles::prepare("arm", &arms, limit(LONG), &Guardian::default(), &mut Vec::new()).unwrap();
+        toggles.switch_on(&candidate).unwrap();
+        fs::write(&file, "mine").unwrap();
+        let error = toggles.switch_off().unwrap_err().to_string();
+        assert!(error.contains("could not be set back to 'old': another process changed it meanwhile"), "{error}");
+        let error = toggles.switch_on(&candidate).unwrap_err().to_string();
+        assert!(error.contains("is 'mine' and was 'old'"), "{error}");
+        drop(toggles);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     }
 
     #[test]

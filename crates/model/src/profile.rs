@@ -30,6 +30,9 @@ pub struct Profile {
     /// Whether the kernel hides the addresses of its functions from this user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel_unnamed: bool,
+    /// Files of which nothing or not all was used, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 /// The instructions of a function.

@@ -195,6 +195,10 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     let folder = Folder::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     folder.iotoll(NULL).word_list("--no-save --quiet").stdout(full).run().refused(1, &["No space left"]);
+    for words in ["--help", "-h", "--version", "help run", "run --help", "completions bash"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        folder.iotoll(words).stdout(full).run().refused(1, &["No space left"]);
+    }
 }
 
 #[test]

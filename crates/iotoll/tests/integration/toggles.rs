@@ -1,6 +1,6 @@
 //! Settings that are none: refused at once, in one line, and nothing hangs.
 
-use super::iotoll::{Folder, at_once};
+use super::iotoll::{Folder, at_once, eventually};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -32,4 +32,66 @@ fn a_file_that_is_no_setting_is_refused_at_once() {
         assert!(begun.elapsed() < AT_ONCE, "{path}: {:?}", begun.elapsed());
         assert!(ended.stderr.len() < 600, "{ended:?}");
     });
+}
+
+#[test]
+fn what_the_user_writes_or_puts_there_meanwhile_stays() {
+    let edits: [(&str, fn(&Folder)); 3] = [
+        ("written", |folder| folder.write("knob", "mine")),
+        ("renamed", |folder| {
+            folder.write("other", "mine");
+            std::fs::rename(folder.path("other"), folder.path("knob")).unwrap();
+        }),
+        ("linked", |folder| {
+            folder.write("other", "mine");
+            std::fs::remove_file(folder.path("knob")).unwrap();
+            std::os::unix::fs::symlink("other", folder.path("knob")).unwrap();
+        }),
+    ];
+    at_once(edits, |(how, edit)| {
+        let folder = Folder::new();
+        folder.write("knob", "old");
+        let setting = format!("--candidate-set=file:{}=new", folder.path("knob").display());
+        let compare = "compare --quiet --no-save --ioengine=null --size=1m --budget 20s";
+        let running = folder.iotoll(compare).word(setting).start();
+        // Once while it is rehearsed, then in slices.
+        assert!(eventually(|| folder.read("knob") == b"new"));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(eventually(|| folder.read("knob") == b"new"));
+        edit(&folder);
+        let ended = running.wait();
+        ended.refused(1, &["knob", "another process changed it", "left as it is"]);
+        assert_eq!(folder.read("knob"), b"mine", "{how}");
+    });
+}
+
+#[test]
+fn what_has_no_end_is_no_input_but_pipes_of_its_own_are() {
+    let folder = Folder::new();
+    folder.write("job", "[a]\nioengine=null\nsize=1m\nruntime=1\n");
+    for words in [
+        "run /dev/zero",
+        "run /dev/zero.toml",
+        "compare --experiment /dev/zero",
+        "run --name=r --read_iolog=/dev/zero",
+        "report /dev/zero",
+    ] {
+        let begun = Instant::now();
+        let ended = folder.iotoll(words).run();
+        assert!(ended.code == Some(2) && begun.elapsed() < AT_ONCE, "{words}: {ended:?}");
+    }
+    let program = super::iotoll::PROGRAM;
+    for line in ["run --no-save --quiet <(cat job)", "run --no-save --quiet - < <(cat job)"] {
+        let mut shell = std::process::Command::new("bash");
+        let shell = shell.args(["-c", &format!("{program} {line}")]);
+        let ended = shell.current_dir(folder.path(".")).output().unwrap();
+        assert!(ended.status.success(), "{line}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+    for line in ["run - < /dev/zero", "run <(cat /dev/zero)"] {
+        let mut shell = std::process::Command::new("bash");
+        let shell = shell.args(["-c", &format!("{program} {line}")]);
+        let ended = shell.current_dir(folder.path(".")).output().unwrap();
+        let why = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.code() == Some(2) && why.contains("longer than 16 MiB"), "{line}: {why}");
+    }
 }

@@ -104,3 +104,31 @@ fn what_is_no_trace_is_refused_with_file_and_line() {
     let compare = folder.iotoll("compare --read_iolog=t --candidate iodepth=2").run();
     compare.refused(2, &["read_iolog", "only iotoll run replays"]);
 }
+
+#[test]
+fn a_trace_changes_only_files_in_the_folders_of_its_job() {
+    let (folder, elsewhere) = (Folder::new(), Folder::with_file("victim", 8192));
+    let victim = elsewhere.path("victim").display().to_string();
+    let before = elsewhere.read("victim");
+    let trace = |name: &str, file: &str, what: &str| {
+        folder.write(name, format!("fio version 3 iolog\n0 {file} add\n0 {file} open\n500 {file} {what}\n"));
+    };
+    trace("writes", &victim, "write 0 4096");
+    trace("trims", &victim, "trim 0 4096");
+    trace("lengthens", &victim, "read 0 16384");
+    trace("reads", &victim, "read 0 4096");
+    std::os::unix::fs::symlink(elsewhere.path("."), folder.path("link")).unwrap();
+    trace("through", "link/victim", "write 0 4096");
+    let run = |options: &str| folder.iotoll(&format!("run --no-save --name=r {options}")).run();
+    for name in ["writes", "trims", "lengthens", "through"] {
+        let says = [&*format!("read_iolog: {name}: it changes"), "which is not below", "replay_redirect=FILE"];
+        run(&format!("--read_iolog={name}")).refused(2, &says);
+        assert_eq!(elsewhere.read("victim"), before, "{name}");
+    }
+    folder.measured("run --name=r --read_iolog=reads");
+    assert_eq!(elsewhere.read("victim"), before);
+    folder.measured("run --name=r --read_iolog=writes --replay_redirect=mine");
+    assert_eq!(elsewhere.read("victim"), before);
+    folder.measured(&format!("run --name=r --read_iolog=writes --directory={}", elsewhere.path(".").display()));
+    assert_ne!(elsewhere.read("victim"), before);
+}

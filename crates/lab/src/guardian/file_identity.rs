@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Identity of a file, independent of its name: device and inode number.
@@ -28,7 +28,9 @@ pub(crate) struct Lengthened {
 impl Lengthened {
     /// Restores its length, unless it is a different file, or another process lengthened it too.
     pub fn undo(&self, path: &Path) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
+        // A pipe that is there now would wait for its reader.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().write(true).custom_flags(nonblocking).open(path)?;
         if self.is(&file.metadata()?) { file.set_len(self.from) } else { Ok(()) }
     }
 

@@ -90,7 +90,7 @@ fn at_work(process: u32) -> String {
 #[derive(Debug)]
 enum Remnant {
     /// A file with a value that iotoll set.
-    Switched { found: SettingFile, now: String },
+    Switched { found: SettingFile, set: Vec<String>, now: String },
     /// A file with neither that value nor the original one.
     Foreign { found: SettingFile, now: String },
     /// An effect of a command that may still be on.
@@ -102,7 +102,7 @@ enum Remnant {
 impl Remnant {
     fn found(&self) -> String {
         match self {
-            Self::Switched { found, now } => {
+            Self::Switched { found, now, .. } => {
                 format!("{} is '{}', it was '{}'", found.path.display(), shown(now), shown(&found.value))
             }
             Self::Foreign { found, now } => format!(
@@ -170,20 +170,20 @@ fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     if found.is(&now, &found.value) {
         return None;
     }
-    let ours = file.set.iter().any(|set| found.is(&now, set) || found.is_between(&now, set));
-    Some(if ours { Remnant::Switched { found, now } } else { Remnant::Foreign { found, now } })
+    let (ours, set) = (found.is_ours(&now, &file.set), file.set.clone());
+    Some(if ours { Remnant::Switched { found, set, now } } else { Remnant::Foreign { found, now } })
 }
 
 /// Restores what is known to be iotoll's, and reports it.
 fn act(remnants: Vec<Remnant>) -> Vec<String> {
     // Together, because the kernel may accept one value only after another.
     let files = remnants.iter().filter_map(|remnant| match remnant {
-        Remnant::Switched { found, .. } => Some(found),
+        Remnant::Switched { found, set, .. } => Some((found, &**set)),
         _ => None,
     });
     let mut refused: Vec<(&Path, String)> = Vec::new();
-    for (found, why) in setting_file::put_back(files) {
-        refused.push((&found.path, why));
+    for left in setting_file::put_back(files) {
+        refused.push((&left.found.path, left.why));
     }
     let line = |remnant: &Remnant| {
         let is = remnant.found();

@@ -1,5 +1,6 @@
 //! The file of a setting: its value, and what else changes with it.
 
+use super::file_identity::Identity;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,9 +29,17 @@ pub(crate) struct SettingFile {
     pub value: String,
     /// A file of the kernel (procfs, sysfs…), which takes a value in one write; otherwise a regular file.
     pub kernel: bool,
+    /// Of a regular file: another one may come to its path.
+    #[serde(default)]
+    pub identity: Option<Identity>,
 }
 
 impl SettingFile {
+    /// A file of the kernel.
+    pub fn of_kernel(path: &Path, value: &str) -> Self {
+        Self { path: path.to_owned(), value: value.to_owned(), kernel: true, identity: None }
+    }
+
     /// Reads the current value, and makes sure that another one can be written.
     ///
     /// # Errors
@@ -47,14 +56,15 @@ impl SettingFile {
             if kernel && metadata.permissions().mode() & 0o222 == 0 {
                 return Err(io::Error::other("the kernel lets nobody write to it"));
             }
-            let text = text_of(&path)?;
+            let text = text_of(opening(OpenOptions::new().read(true)).open(&path)?)?;
             // Truncating a virtual file, and putting its value back in one write, is right only for those of the kernel.
             if !kernel && metadata.len() != text.len() as u64 {
                 return Err(io::Error::other("neither a regular file nor in a file system of kernel settings"));
             }
             let writable = opening(OpenOptions::new().write(true)).open(&path);
             writable.map_err(|error| io::Error::new(error.kind(), format!("opening for writing: {error}")))?;
-            Ok(Self { path, value: if kernel { present(&text) } else { text }, kernel })
+            let identity = (!kernel).then(|| Identity::of(&metadata));
+            Ok(Self { path, value: if kernel { present(&text) } else { text }, kernel, identity })
         })
     }
 
@@ -69,18 +79,36 @@ impl SettingFile {
     /// over the earlier one, and the file is cut afterwards.
     pub fn write(&self, value: &str) -> io::Result<()> {
         // Never create the file: an ordinary file would remain where a removed device had its file.
-        let mut file = opening(OpenOptions::new().write(true).truncate(self.kernel)).open(&self.path)?;
         if self.kernel {
             // In one write, because the kernel takes each write as a value. It ends in a newline, because an empty value would
             // otherwise be no write at all.
+            let mut file = opening(OpenOptions::new().write(true).truncate(true)).open(&self.path)?;
             return file.write_all(format!("{value}\n").as_bytes());
         }
+        self.write_over(&self.open(OpenOptions::new().write(true))?, value)
+    }
+
+    fn write_over(&self, file: &File, value: &str) -> io::Result<()> {
         // Not every file system can do this.
-        let _ = self.reserve(&file);
+        let _ = self.reserve(file);
         file.write_all_at(value.as_bytes(), 0)?;
         file.set_len(value.len() as u64)?;
-        let _ = self.reserve(&file);
+        let _ = self.reserve(file);
         Ok(())
+    }
+
+    /// Opens the file that was read first.
+    fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
+        let file = opening(options).open(&self.path)?;
+        if self.identity.is_some_and(|identity| file.metadata().is_ok_and(|now| Identity::of(&now) != identity)) {
+            return Err(io::Error::other("another file is there now"));
+        }
+        Ok(file)
+    }
+
+    /// Whether `now` is what iotoll leaves that sets these values.
+    pub fn is_ours(&self, now: &str, set: &[String]) -> bool {
+        set.iter().any(|set| self.is(now, set) || self.is_between(now, set))
     }
 
     /// Keeps the blocks that the original value needs, also behind the end of the file.
@@ -98,7 +126,7 @@ impl SettingFile {
             let rest = earlier.as_bytes().get(new.len()..).unwrap_or_default();
             now.as_bytes() == [new.as_bytes(), rest].concat()
         };
-        !self.kernel && (now.is_empty() || over(set, &self.value) || over(&self.value, set))
+        !self.kernel && (over(set, &self.value) || over(&self.value, set))
     }
 
     /// The current value, if it differs.
@@ -109,7 +137,7 @@ impl SettingFile {
 
     /// The current value.
     pub fn now(&self) -> io::Result<String> {
-        let text = text_of(&self.path)?;
+        let text = text_of(self.open(OpenOptions::new().read(true))?)?;
         Ok(if self.kernel { present(&text) } else { text })
     }
 
@@ -119,38 +147,62 @@ impl SettingFile {
     }
 }
 
-/// Writes the original values back, in this order, where they differ. Returns the files that still differ at the end,
-/// and why.
+/// A file that was not set back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Left<'a> {
+    pub found: &'a SettingFile,
+    pub why: String,
+    /// Whether it holds what another process wrote, or is another file. It is left as it is.
+    pub foreign: bool,
+}
+
+/// Writes the original values back, in this order, where they differ. Each file comes with the values that iotoll set: a regular one that
+/// has none of them belongs to another process now. Returns the files that still differ at the end, and why.
 ///
 /// The kernel may accept a value only after a related one (it refuses 0 in vm.dirty_bytes, which comes from writing
 /// vm.dirty_ratio), so the result is checked after all writes.
-pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = &'a SettingFile>) -> Vec<(&'a SettingFile, String)> {
-    let written: Vec<(&SettingFile, io::Result<()>)> = files.into_iter().map(|found| (found, restore(found))).collect();
+pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = (&'a SettingFile, &'a [String])>) -> Vec<Left<'a>> {
+    type Written = Result<(), Option<io::Error>>;
+    let restored = |(found, set): (&'a SettingFile, &'a [String])| (found, restore(found, set));
+    let written: Vec<(&SettingFile, Written)> = files.into_iter().map(restored).collect();
     let remaining = written.into_iter().filter_map(|(found, written)| {
         // A regular file contains what was written.
-        let why = match (found.kernel, written, found.differs()) {
-            (false, Ok(()), _) | (true, _, Ok(None)) => return None,
-            (_, Err(error), _) | (_, _, Err(error)) => error.to_string(),
-            (_, Ok(()), Ok(Some(now))) => format!("the kernel changed it to '{now}'"),
+        let (why, foreign) = match (found.kernel, written) {
+            (false, Ok(())) => return None,
+            (true, _) if found.differs().is_ok_and(|now| now.is_none()) => return None,
+            (_, Err(None)) => ("another process changed it meanwhile, and it is left as it is".to_owned(), true),
+            (_, Err(Some(error))) => (error.to_string(), false),
+            (true, Ok(())) => match found.differs() {
+                Ok(now) => (format!("the kernel changed it to '{}'", now.unwrap_or_default()), false),
+                Err(error) => (error.to_string(), false),
+            },
         };
-        Some((found, why))
+        Some(Left { found, why, foreign })
     });
     remaining.collect()
 }
 
-/// Writes the original value back if it differs.
-fn restore(found: &SettingFile) -> io::Result<()> {
-    match found.differs() {
-        Ok(None) => Ok(()),
-        Err(error) if found.kernel => Err(error),
-        Ok(Some(_)) | Err(_) => found.write_back(),
+/// Writes the original value back if it differs. Without an error where the file is another process's now.
+fn restore(found: &SettingFile, set: &[String]) -> Result<(), Option<io::Error>> {
+    if found.kernel {
+        return match found.differs()? {
+            None => Ok(()),
+            Some(_) => Ok(found.write_back()?),
+        };
+    }
+    let file = opening(OpenOptions::new().read(true).write(true)).open(&found.path)?;
+    let is_it = found.identity.is_none_or(|identity| file.metadata().is_ok_and(|now| Identity::of(&now) == identity));
+    // What is too long or no text was not written by iotoll either.
+    match text_of(&file).ok().filter(|_| is_it) {
+        Some(now) if now == found.value => Ok(()),
+        Some(now) if found.is_ours(&now, set) => Ok(found.write_over(&file, &found.value)?),
+        _ => Err(None),
     }
 }
 
 /// The contents of a file, which is not longer than a value.
-fn text_of(path: &Path) -> io::Result<String> {
+fn text_of(file: impl Read) -> io::Result<String> {
     let mut text = Vec::with_capacity(LONGEST_VALUE + 1);
-    let file = opening(OpenOptions::new().read(true)).open(path)?;
     file.take(LONGEST_VALUE as u64 + 1).read_to_end(&mut text)?;
     if text.len() > LONGEST_VALUE {
         return Err(io::Error::other(format!("longer than {LONGEST_VALUE} bytes, so it is not the file of a setting")));
@@ -241,7 +293,8 @@ fn look(folder: &Path, setting: &Path) -> BTreeMap<PathBuf, String> {
         .filter(|path| path.is_dir() && !path.is_symlink())
         .flat_map(|path| entries(&path).collect::<Vec<_>>());
     let all = entries(folder).chain(below).filter(|path| path != setting && is_setting(path)).take(MOST_BESIDE);
-    all.filter_map(|path| Some((path.clone(), present(&text_of(&path).ok()?)))).collect()
+    let value = |path: &Path| text_of(opening(OpenOptions::new().read(true)).open(path).ok()?).ok();
+    all.filter_map(|path| Some((path.clone(), present(&value(&path)?)))).collect()
 }
 
 /// Whether a file can be read and written, and does not change with every new process.
@@ -263,11 +316,43 @@ mod tests {
         let found = SettingFile::read(&path).unwrap();
         found.write("a longer value").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "a longer value");
-        assert_eq!(put_back([&found]), []);
+        let set = ["a longer value".to_owned()];
+        assert_eq!(put_back([(&found, &set[..])]), []);
         assert_eq!(fs::read_to_string(&path).unwrap(), "found");
         fs::remove_file(&path).unwrap();
-        assert!(put_back([&found])[0].1.contains("No such file"));
+        assert!(put_back([(&found, &set[..])])[0].why.contains("No such file"));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_another_process_wrote_or_put_there_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["knob", "other"].map(|name| folder.path().join(name));
+        let set = ["new".to_owned()];
+        fs::write(&path, "found\n").unwrap();
+        let found = SettingFile::read(&path).unwrap();
+        let is_left = |text: &str| {
+            let left = put_back([(&found, &set[..])]);
+            assert!(left[0].foreign && left[0].why.contains("another process"), "{left:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        };
+        found.write("new").unwrap();
+        fs::write(&path, "mine").unwrap();
+        is_left("mine");
+        fs::write(&path, "").unwrap();
+        is_left("");
+        fs::write(&path, "x".repeat(2 * LONGEST_VALUE)).unwrap();
+        is_left(&"x".repeat(2 * LONGEST_VALUE));
+        // Another file, also with what iotoll writes.
+        fs::write(&other, "new").unwrap();
+        fs::hard_link(&path, folder.path().join("keeps its number")).unwrap();
+        fs::rename(&other, &path).unwrap();
+        is_left("new");
+        assert!(found.write("new").is_err() && found.differs().is_err());
+        fs::write(&other, "new").unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        is_left("new");
     }
 
     #[test]
@@ -304,10 +389,11 @@ mod tests {
 
     #[test]
     fn a_kill_while_a_value_is_written_is_recognised() {
-        let found = SettingFile { path: PathBuf::new(), value: "found\n".to_owned(), kernel: false };
-        for now in ["", "newnd\n", "found\n"] {
+        let found = SettingFile { kernel: false, ..SettingFile::of_kernel(Path::new(""), "found\n") };
+        for now in ["newnd\n", "found\n"] {
             assert!(found.is_between(now, "new"), "{now:?}");
         }
+        assert!(!found.is_between("", "new"), "another process emptied it");
         assert!(found.is_between("found\ner value", "a longer value") && !found.is_between("theirs", "new"));
         assert!(!SettingFile { kernel: true, ..found }.is_between("", "new"));
     }

@@ -3,7 +3,7 @@
 use super::control_group;
 use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
-use super::setting_file::{SettingFile, put_back, shown};
+use super::setting_file::{Left, SettingFile, put_back, shown};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -165,8 +165,9 @@ fn restore(files: &[Switched]) -> Result<(), String> {
         if number > 0 {
             std::thread::sleep(PAUSE);
         }
-        let left = put_back(files.iter().map(|file| &file.found));
-        let Some((found, why)) = left.first() else { return Ok(()) };
+        let mut left = put_back(files.iter().map(|file| (&file.found, &*file.set)));
+        left.retain(|left| !left.foreign);
+        let Some(Left { found, why, .. }) = left.first() else { return Ok(()) };
         remaining = format!("{}: could not be set back to '{}': {why}", found.path.display(), shown(&found.value));
     }
     Err(remaining)

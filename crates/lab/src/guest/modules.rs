@@ -5,6 +5,7 @@ pub(super) mod replaced;
 
 use super::kernel::Kernel;
 use super::tool::{self, unreadable};
+use crate::bounded_file::{self, LONGEST_FILE};
 use crate::elf;
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
@@ -183,7 +184,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let program = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).and_then(|(_, program)| *program);
     match program {
-        None => fs::read(file).map_err(|error| unreadable(file, &error)),
+        None => bounded_file::read(file, LONGEST_FILE).map_err(|error| unreadable(file, &error)),
         Some(program) => {
             let what = format!("unpacking {}", file.display());
             tool::output(Command::new(program).arg("-dc").arg(file), &what, "install it", &tool::Care::default())

@@ -5,6 +5,7 @@ use super::cache::{Cache, Part};
 use super::debian::suite::Source;
 use super::debian::{self, Offer};
 use super::tool::unreadable;
+use crate::bounded_file::{self, LONGEST_FILE};
 use crate::elf::{self, Linking};
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
@@ -154,7 +155,7 @@ impl<'a> Gathering<'a> {
             if !self.taken.insert(guest_path.clone()) {
                 continue;
             }
-            let bytes = fs::read(&host_path).map_err(|error| unreadable(&host_path, &error))?;
+            let bytes = bounded_file::read(&host_path, LONGEST_FILE).map_err(|error| unreadable(&host_path, &error))?;
             let Linking { interpreter, needed, folders } = elf::linking(&bytes).ok_or_else(|| {
                 Error::Refused(format!("{}: is not a program or library for x86-64 (ELF)", host_path.display()))
             })?;

@@ -371,6 +371,7 @@ impl Naming<'_> {
         }
         profile.stacks = stacks.into_iter().map(|(stack, samples)| Stack { samples, ..stack }).collect();
         let instruction = |((function, offset), samples)| Instruction { function, offset, samples };
+        profile.refused = collected.processes.refused();
         profile.instructions = instructions.into_iter().map(instruction).collect();
         profile.listings = listings.of(&profile, |place| match code.get(&place)? {
             Code::Kernel(begin) => {

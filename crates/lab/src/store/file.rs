@@ -2,6 +2,7 @@
 //! record is complete up to the moment at which the measurement ended.
 
 use super::RECORD;
+use crate::bounded_file;
 use crate::error::{Error, Result};
 use model::envelope::{Envelope, Kind, SCHEMA};
 use model::kind::{Extent, Misplaced, Recorded};
@@ -286,9 +287,9 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
                 return Err(refused(format!("{why}; {mend}")));
             }
             Err(error) if bodies.is_empty() => {
-                return Err(refused(format!("line {number}: is damaged: {error}; {mend}")));
+                return Err(refused(format!("line {number}: is damaged: {}; {mend}", excerpt(&error))));
             }
-            Err(error) => return Err(damaged(number, format!("is damaged: {error}"))),
+            Err(error) => return Err(damaged(number, format!("is damaged: {}", excerpt(&error)))),
         }
         numbers.push(number);
         length = end;
@@ -302,13 +303,10 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
 }
 
 fn text_of(path: &Path, mend: &str) -> Result<Vec<u8>> {
-    let text = only_files(path).and_then(|()| fs::read(path));
+    /// Bytes of a record: more than weeks of one measurement.
+    const LONGEST: u64 = 4 << 30;
+    let text = bounded_file::read(path, LONGEST);
     text.map_err(|error| Error::Refused(format!("{}: reading the record: {error}; {mend}", path.display())))
-}
-
-/// Reading a pipe would block, and a device has no end.
-fn only_files(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
 }
 
 /// The lines that are not empty: number (from 1), bytes, and end offset.
@@ -327,17 +325,29 @@ struct EnvelopeLine {
     envelope: Envelope,
 }
 
+/// What quotes a record, which may have been damaged in any way: its begin, and its end, which says where.
+fn excerpt(what: &dyn std::fmt::Display) -> String {
+    const MOST: usize = 240;
+    let text: Vec<char> = what.to_string().chars().collect();
+    match text.split_at_checked(MOST) {
+        Some((begin, rest)) if rest.len() > MOST => {
+            begin.iter().chain(&['…']).chain(&rest[rest.len() - MOST / 4..]).collect()
+        }
+        _ => text.into_iter().collect(),
+    }
+}
+
 /// The envelope in the first line, or why there is none.
 fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
-    let value: serde_json::Value =
-        serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}; {mend}"))?;
+    let value: serde_json::Value = serde_json::from_slice(line)
+        .map_err(|error| format!("line 1: is not a record: {}; {mend}", excerpt(&error)))?;
     let first = value.get(ENVELOPE).ok_or_else(|| format!("line 1: is not the envelope of a record; {mend}"))?;
     let schema = first.get("schema").and_then(serde_json::Value::as_str).unwrap_or("nothing");
     if schema != SCHEMA {
-        return Err(format!("its schema is '{schema}', not {SCHEMA}; {mend}"));
+        return Err(format!("its schema is '{}', not {SCHEMA}; {mend}", excerpt(&schema)));
     }
     let EnvelopeLine { envelope } =
-        serde_json::from_value(value).map_err(|error| format!("line 1: is damaged: {error}; {mend}"))?;
+        serde_json::from_value(value).map_err(|error| format!("line 1: is damaged: {}; {mend}", excerpt(&error)))?;
     Ok(envelope)
 }
 
@@ -348,7 +358,7 @@ fn is_wanted(envelope: &Envelope, kind: Kind, method: Method) -> std::result::Re
         return Err(format!("is the record of {noun}, not of {}", kind.noun()));
     }
     if method == Method::This && envelope.method_version != kind.method_version() {
-        let (then, now, version) = (envelope.method_version, kind.method_version(), &envelope.iotoll_version);
+        let (then, now, version) = (envelope.method_version, kind.method_version(), excerpt(&envelope.iotoll_version));
         return Err(format!("was measured by method {then}, this is method {now}; show it with iotoll {version}"));
     }
     Ok(())

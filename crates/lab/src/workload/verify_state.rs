@@ -116,9 +116,11 @@ impl VerifyState {
     /// # Errors
     /// When there is none, or it is another job's.
     pub fn load(copy: &JobCopy, folder: &Path, number: usize, interruption: &Interruption) -> Result<Self> {
+        /// More than the latest writes of a job with the most files take.
+        const LONGEST: u64 = 64 << 20;
         let (plan, path) = (copy.plan, path(folder, copy.plan, number));
         refuse_others(plan, &path)?;
-        let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
+        let bytes = crate::bounded_file::read(&path, LONGEST).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::Refused(format!(
                 "job '{}': verify_state_load=1: {} does not exist; run the job that writes with verify_state_save=1",
                 plan.name,

@@ -64,7 +64,7 @@ pub struct LineFinding {
 }
 
 /// How good a profile is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileFinding {
     /// Samples of CPUs that were not idle.
@@ -77,4 +77,7 @@ pub struct ProfileFinding {
     pub seen_fraction: Option<f64>,
     /// Whether the kernel shows the addresses of its functions to this user.
     pub kernel_named: bool,
+    /// Files of programs of which nothing or not all was used, and why: they have no names or no calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }

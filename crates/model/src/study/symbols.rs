@@ -10,7 +10,7 @@ use crate::profile::{
 use crate::record::{Execution, Meter, Mode, Record};
 use crate::stats::{Estimate, wilson};
 use crate::unit::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was sampled, as parts of a cost.
 #[derive(Default)]
@@ -147,6 +147,10 @@ pub(super) fn study(
         whole_stacks_fraction: (all.of_programs > 0).then(|| all.whole as f64 / all.of_programs as f64),
         seen_fraction: (sum > 0.0).then(|| sampled / sum),
         kernel_named: !profiles(executions).any(|profile| profile.kernel_unnamed),
+        refused: {
+            let refused: BTreeSet<&String> = profiles(executions).flat_map(|profile| &profile.refused).collect();
+            refused.into_iter().cloned().collect()
+        },
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
     let annotated = annotated(record, executions, &costs, sum);

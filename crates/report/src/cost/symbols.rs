@@ -104,6 +104,10 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
                     `sysctl kernel.kptr_restrict=0`.";
         notes.push(Note::new(Tone::Notice, text));
     }
+    if !profile.refused.is_empty() {
+        let text = format!("Files that were not read, or not in full: {}.", profile.refused.join("; "));
+        notes.push(Note::new(Tone::Notice, text));
+    }
     let mut text = format!("{} samples", number::count(profile.samples));
     if profile.lost > 0 {
         text += &format!(", {} lost", number::count(profile.lost));

@@ -1,12 +1,12 @@
 //! Modules of the user's own in place of those of a kernel: one module is rebuilt, the rest of the kernel is stock.
 
 use super::{built_in, index, plain, read};
+use crate::bounded_file::{self, LONGEST_FILE};
 use crate::elf;
 use crate::error::{Error, Result};
 use crate::guest::kernel::Kernel;
 use crate::guest::tool::unreadable;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Stands in the user's text for the kernel's release.
@@ -29,7 +29,7 @@ impl fmt::Display for Replaced {
 impl Replaced {
     /// Hash of the file.
     pub(in crate::guest) fn hash(&self) -> Result<String> {
-        let bytes = fs::read(&self.file).map_err(|error| unreadable(&self.file, &error))?;
+        let bytes = bounded_file::read(&self.file, LONGEST_FILE).map_err(|error| unreadable(&self.file, &error))?;
         Ok(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes)))
     }
 }
@@ -118,6 +118,7 @@ fn difference(own: &str, stock: &str) -> Option<String> {
 mod tests {
     use super::super::tests::{kernel, write};
     use super::*;
+    use std::fs;
 
     #[test]
     fn what_differs_in_the_vermagic_is_named() {

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// More than the largest programs tell.
-const LONGEST_FILE: u64 = 256 << 20;
+const LONGEST_FILE: u64 = 64 << 20;
 
 /// The functions that a program made, by address.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,9 @@ fn function(line: &str) -> Option<(u64, u64, &str)> {
 }
 
 /// Reads a file that others may read too.
-struct At<'a> {
-    file: &'a File,
-    offset: u64,
+pub(super) struct At<'a> {
+    pub(super) file: &'a File,
+    pub(super) offset: u64,
 }
 
 impl Read for At<'_> {

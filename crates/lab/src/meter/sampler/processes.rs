@@ -1,20 +1,23 @@
 //! The mapped files of processes, by which the stacks of programs are unwound and named.
 
 use super::made_code::{self, MadeCode};
+use crate::bounded_file::{self, LONGEST_FILE, at_most};
 use crate::elf::{self, Unwinding};
+use crate::guardian::setting_file::shown;
 use crate::names::{Mapping, Program, mapping};
 use crate::proc_files::Stat;
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
 };
 use model::profile::Function;
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use sys::perf::{Forked, Mapped, Named, UserRegisters};
 
 /// A place in a mapped file, or in memory without a file.
@@ -36,6 +39,12 @@ pub(super) struct Processes {
     /// Of every process between those that were sampled and the first.
     parents: HashMap<u32, u32>,
     cache: Option<CacheNative<MayAllocateDuringUnwind>>,
+    /// Time in which files were read, since the first window of those that are named together.
+    reading: Cell<Duration>,
+    /// Bytes of all files that are kept for unwinding.
+    kept: usize,
+    /// Files of which nothing or not all is used, and why.
+    refused: RefCell<BTreeSet<String>>,
 }
 
 /// The mount namespace, the path in it, and the file that is there.
@@ -84,12 +93,49 @@ const NO_FILE: &str = "[memory without a file]";
 const MADE: &str = "JIT";
 /// More calls than any program makes without a defect.
 const DEEPEST: usize = 256;
+/// Time for reading files in windows that are named together.
+const LONGEST_READING: Duration = Duration::from_secs(10);
+const LATE: &str = "reading all before them took more than 10 s";
+/// Bytes that are kept of all files together.
+const MOST_KEPT: usize = 2 << 30;
+/// Files of all processes, which stay open, and parts of a process's memory that it may execute: a process can make more than others need.
+const MOST_FILES: usize = 2048;
+const MOST_MAPPINGS: usize = 4096;
+/// Bytes of the list of them.
+const LONGEST_LIST: u64 = 16 << 20;
+/// Refused files that are named.
+const MOST_REFUSED: usize = 8;
 
 impl Processes {
     /// Forgets what may have changed while nothing was sampled. Files stay.
     pub(super) fn begin_window(&mut self) {
         self.known.clear();
         self.parents.clear();
+        self.reading.set(Duration::ZERO);
+    }
+
+    /// Files of which nothing or not all was used, and why.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.refused.borrow().iter().cloned().collect()
+    }
+
+    fn refuse(&self, name: &str, why: &str) {
+        let mut refused = self.refused.borrow_mut();
+        let name = if why == LATE { "further files" } else { name };
+        if refused.len() < MOST_REFUSED {
+            refused.insert(format!("{}: {why}", shown(name)));
+        }
+    }
+
+    /// Reads something, while there is time.
+    fn reads<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        if self.reading.get() > LONGEST_READING {
+            return Err(LATE.to_owned());
+        }
+        let begun = Instant::now();
+        let read = read();
+        self.reading.set(self.reading.get() + begun.elapsed());
+        read
     }
 
     /// A process began: with the mappings of its parent, and perhaps for so short a time that nothing else will tell of it.
@@ -162,8 +208,8 @@ impl Processes {
         let name = stat.map(|stat| stat.name);
         self.known.insert(process, Process { kernel, name, ..Process::default() });
         self.learn_parents(process);
-        let maps = fs::read_to_string(directory(process).join("maps")).unwrap_or_default();
-        for (begin, mapping) in maps.lines().filter_map(mapping) {
+        let maps = File::open(directory(process).join("maps")).and_then(|file| at_most(file, LONGEST_LIST));
+        for (begin, mapping) in String::from_utf8_lossy(&maps.unwrap_or_default()).lines().filter_map(mapping) {
             self.add(process, begin, mapping);
         }
     }
@@ -179,6 +225,9 @@ impl Processes {
     }
 
     fn add(&mut self, process: u32, begin: u64, mapping: Mapping) {
+        if self.known.get(&process).is_some_and(|known| known.mappings.len() >= MOST_MAPPINGS) {
+            return;
+        }
         let file = self.file(process, begin, &mapping);
         let known = self.known.entry(process).or_default();
         known.add(&self.files, begin, mapping, file);
@@ -197,13 +246,42 @@ impl Processes {
         let found = fs::metadata(rooted(process, &mapping.path)).ok().filter(|found| found.ino() == mapping.inode);
         let state = found.and_then(|found| Some((found.modified().ok()?, found.len())));
         let identity = (known.mounts.clone(), mapping.path.clone(), mapping.inode, state);
-        let next = self.files.len();
-        let files = &mut self.files;
-        let place = self.by_identity.entry(identity).or_insert_with(|| {
-            files.push(MappedFile::open(process, begin, mapping));
-            next
-        });
-        Some(*place)
+        if let Some(place) = self.by_identity.get(&identity) {
+            return Some(*place);
+        }
+        let place = self.files.len();
+        if place >= MOST_FILES {
+            return None;
+        }
+        let mut file = MappedFile::open(process, begin, mapping);
+        file.unwinding = self.unwinding(&file).map_err(|why| self.refuse(&file.name, &why)).ok().flatten();
+        self.kept += file.unwinding.as_ref().map_or(0, |unwinding| unwinding.bytes());
+        self.files.push(file);
+        self.by_identity.insert(identity, place);
+        Some(place)
+    }
+
+    fn unwinding(&self, file: &MappedFile) -> Result<Option<Arc<Unwinding>>, String> {
+        file.contents.fits()?;
+        let unwinding = self.reads(|| Ok(elf::unwinding(&file.contents.bytes()?)))?;
+        if unwinding.as_ref().is_some_and(|unwinding| unwinding.refused) {
+            self.refuse(&file.name, "its unwind tables may have no end, so its calls are not followed by them");
+        }
+        match unwinding {
+            Some(unwinding) if self.kept + unwinding.bytes() > MOST_KEPT => {
+                Err(format!("the files of programs have more than {} GiB", MOST_KEPT >> 30))
+            }
+            unwinding => Ok(unwinding.map(Arc::new)),
+        }
+    }
+
+    /// The functions of a file.
+    fn program<'a>(&self, file: &'a MappedFile) -> &'a Program {
+        file.program.get_or_init(|| {
+            let bytes = self.reads(|| file.contents.bytes());
+            let bytes = bytes.map_err(|why| self.refuse(&file.name, &why)).unwrap_or_default();
+            Program::of(file.name.clone(), &bytes)
+        })
     }
 
     /// The name of a thread when it is first asked for.
@@ -277,7 +355,8 @@ impl Processes {
                 (function(name.to_owned(), MADE, "", 0), place.offset - begin)
             });
         };
-        let (program, at) = (file.program(), file.program().address(place.offset).unwrap_or(0));
+        let program = self.program(file);
+        let at = program.address(place.offset).unwrap_or(0);
         match program.function(place.offset) {
             Some((name, begin)) => (function(name.to_owned(), &file.name, &file.path, begin), at.saturating_sub(begin)),
             None => (function(format!("[{}]", file.name), &file.name, &file.path, 0), at),
@@ -298,11 +377,9 @@ impl Processes {
     /// The bytes of the function at a place, its address in the file, and the program.
     pub(super) fn code(&self, place: Place) -> Option<(Vec<u8>, u64, &Program)> {
         let file = self.files.get(place.file?)?;
-        let program = file.program();
+        let program = self.program(file);
         let extent = program.extent(place.offset)?;
-        let [begin, end] = [extent.start, extent.end].map(|offset| usize::try_from(offset).ok());
-        let code = file.contents.bytes()?.get(begin?..end?).map(<[u8]>::to_vec)?;
-        Some((code, program.address(extent.start)?, program))
+        Some((file.contents.part(&extent)?, program.address(extent.start)?, program))
     }
 }
 
@@ -358,28 +435,46 @@ impl MappedFile {
             let open = directory(process).join(format!("map_files/{begin:x}-{:x}", mapping.end));
             let same = |file: &File| file.metadata().is_ok_and(|found| found.ino() == mapping.inode);
             let mut paths = [open, rooted(process, path), PathBuf::from(path)].into_iter();
-            let file = paths.find_map(|path| File::open(path).ok().filter(same));
+            let file = paths.find_map(|path| bounded_file::open(&path).ok().filter(same));
             file.map_or(Contents::Unknown, Contents::Of)
         };
-        let unwinding = contents.bytes().and_then(|bytes| elf::unwinding(&bytes)).map(Arc::new);
-        Self { name, path: path.to_owned(), contents, unwinding, program: OnceCell::new() }
-    }
-
-    fn program(&self) -> &Program {
-        self.program.get_or_init(|| Program::of(self.name.clone(), &self.contents.bytes().unwrap_or_default()))
+        Self { name, path: path.to_owned(), contents, unwinding: None, program: OnceCell::new() }
     }
 }
 
 impl Contents {
-    fn bytes(&self) -> Option<Vec<u8>> {
+    fn fits(&self) -> Result<(), String> {
+        match self {
+            Self::Of(file) if file.metadata().is_ok_and(|found| found.len() > LONGEST_FILE) => {
+                Err(format!("longer than {} MiB", LONGEST_FILE >> 20))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All bytes; none if the file is not known.
+    fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Of(file) => {
-                let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-                let mut bytes = vec![0; length];
-                file.read_exact_at(&mut bytes, 0).ok()?;
-                Some(bytes)
+                at_most(made_code::At { file, offset: 0 }, LONGEST_FILE).map_err(|error| error.to_string())
             }
-            Self::Bytes(bytes) => Some(bytes.clone()),
+            Self::Bytes(bytes) => Ok(bytes.clone()),
+            Self::Unknown => Ok(Vec::new()),
+        }
+    }
+
+    /// The bytes of a function.
+    fn part(&self, extent: &Range<u64>) -> Option<Vec<u8>> {
+        /// Longer ones have more instructions than are listed.
+        const LONGEST: u64 = 1 << 20;
+        let length = extent.end.checked_sub(extent.start).filter(|length| *length <= LONGEST)?;
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        match self {
+            Self::Of(file) => file.read_exact_at(&mut bytes, extent.start).ok().map(|()| bytes),
+            Self::Bytes(all) => {
+                let [begin, end] = [extent.start, extent.end].map(|offset| usize::try_from(offset).ok());
+                all.get(begin?..end?).map(<[u8]>::to_vec)
+            }
             Self::Unknown => None,
         }
     }

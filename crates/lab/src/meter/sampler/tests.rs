@@ -53,6 +53,10 @@ fn the_calls_of_a_thread_are_known_from_its_first_function() {
     let none = Relations::default();
     let begun = sampling.read(SAMPLED, &owners, &none);
     assert!(begun.profile.is_none());
+    // Without optimization, the tables of this program are checked for longer than a window; later windows know it.
+    std::thread::sleep(Duration::from_millis(500));
+    sampling.read(Mode::Gap, &owners, &none);
+    sampling.read(SAMPLED, &owners, &none);
     std::thread::sleep(Duration::from_millis(500));
     let profile = sampling.read(Mode::Gap, &owners, &none).profile.unwrap();
     stop.store(true, Ordering::Relaxed);
@@ -87,4 +91,70 @@ fn softirqs_are_known_by_their_handlers() {
     assert_eq!(softirq("tasklet_action.isra.0"), Some("tasklet"));
     assert_eq!(softirq("net_rx_action"), Some("net_rx"));
     assert_eq!(softirq("vfs_read"), None);
+}
+
+/// Linked without the C library: `-nostdlib` needs no more than the compiler.
+fn built(folder: &std::path::Path, source: &str) -> Option<std::path::PathBuf> {
+    let (text, program) = (folder.join("loops.s"), folder.join("loops"));
+    std::fs::write(&text, source).unwrap();
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.args(["-nostdlib", "-static", "-o"]).args([&program, &text]).output();
+    match built {
+        Ok(output) if output.status.success() => Some(program),
+        other => {
+            note_skipped("a program with a table that loops", &format!("cc: {other:?}"));
+            None
+        }
+    }
+}
+
+/// The profile of a program that runs for a while.
+fn profiled(sampling: &mut Sampling, program: &std::path::Path, meanwhile: impl FnOnce()) -> Profile {
+    let mut child = std::process::Command::new(program).spawn().unwrap();
+    let owners = Owners { command: Some(child.id()), ..Owners::default() };
+    meanwhile();
+    let none = Relations::default();
+    let begun = std::time::Instant::now();
+    sampling.read(SAMPLED, &owners, &none);
+    std::thread::sleep(Duration::from_millis(300));
+    let profile = sampling.read(Mode::Gap, &owners, &none).profile.unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    *profile
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_whose_unwind_table_loops_is_sampled_and_named() {
+    let Some(mut sampling) = sampling() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // DW_CFA_def_cfa_expression of three bytes: DW_OP_skip -3.
+    let source = ".globl _start\n.type _start,@function\n_start: .cfi_startproc\n.cfi_escape 0x0f,0x03,0x2f,0xfd,0xff\n\
+                  call turns\n.cfi_endproc\n.size _start,.-_start\n.type turns,@function\nturns: .cfi_startproc\n\
+                  .cfi_escape 0x0f,0x03,0x2f,0xfd,0xff\n1: jmp 1b\n.cfi_endproc\n.size turns,.-turns\n";
+    let Some(program) = built(folder.path(), source) else { return };
+    let profile = profiled(&mut sampling, &program, || {});
+    assert!(profile.functions.iter().any(|function| function.name == "turns"), "{:?}", profile.functions);
+    assert!(profile.refused.iter().any(|why| why.starts_with("loops: its unwind tables")), "{:?}", profile.refused);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_file_that_is_too_long_or_became_a_pipe_is_not_read() {
+    let Some(mut sampling) = sampling() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let source = ".globl _start\n_start: jmp _start\n";
+    let Some(program) = built(folder.path(), source) else { return };
+    let copy = folder.path().join("pipe");
+    std::fs::copy(&program, &copy).unwrap();
+    profiled(&mut sampling, &copy, || {
+        std::fs::remove_file(&copy).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &copy, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    });
+    let long = folder.path().join("long");
+    std::fs::copy(&program, &long).unwrap();
+    std::fs::File::options().write(true).open(&long).unwrap().set_len(15_000 << 30).unwrap();
+    let profile = profiled(&mut sampling, &long, || {});
+    assert!(profile.refused.iter().any(|why| why == "long: longer than 1024 MiB"), "{:?}", profile.refused);
 }

@@ -258,3 +258,22 @@ fn a_record_that_ends_early_says_where() {
     // One of boots waits for the next boot.
     assert!(load_to_show::<CompareRecord>(begun().path()).unwrap().1.is_none());
 }
+
+#[test]
+fn what_a_damaged_record_says_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(RECORD);
+    let letters = "x".repeat(5000);
+    for line in [
+        format!("{{\"envelope\": {{\"schema\": \"{letters}\"}}}}\n"),
+        format!(
+            "{{\"envelope\": {{\"schema\": \"{SCHEMA}\", \"kind\": {{\"{letters}\": 1}}, \"created_unix_seconds\": \"{letters}\"}}}}\n"
+        ),
+        serde_json::to_string(&serde_json::json!({ ENVELOPE: Envelope::new(Kind::Compare, 0.0, Vec::new()) })).unwrap()
+            + &format!("\n{{\"{letters}\": 1}}\n"),
+    ] {
+        fs::write(&path, &line).unwrap();
+        let error = load::<CompareRecord>(folder.path()).unwrap_err().to_string();
+        assert!(error.len() < 900 && error.contains("compare"), "{} {error}", error.len());
+    }
+}

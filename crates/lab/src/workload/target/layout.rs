@@ -32,6 +32,11 @@ pub(super) fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Resu
     let what = if exists { "opening the file to lengthen it" } else { "creating the file" };
     let file = OpenOptions::new().write(true).create_new(!exists).open(path);
     file.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists if !path.is_symlink() => Error::Refused(format!(
+            "job '{}': {} was made by another process just now; give each measurement files of its own, or start one after the other",
+            plan.name,
+            path.display()
+        )),
         io::ErrorKind::AlreadyExists => Error::Refused(format!(
             "job '{}': {} is a link to a file that does not exist; remove the link, or make that file",
             plan.name,
