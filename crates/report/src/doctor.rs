@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::text::page::width;
     use crate::{Format, Ink};
-    use model::doctor::{Background, Topic};
+    use model::doctor::{Background, Resolution, Topic};
     use model::record::{Canaries, Meter, MeterStatus};
     use model::unit::{Bytes, Nanos};
 
