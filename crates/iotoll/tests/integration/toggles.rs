@@ -36,7 +36,8 @@ fn a_file_that_is_no_setting_is_refused_at_once() {
 
 #[test]
 fn what_the_user_writes_or_puts_there_meanwhile_stays() {
-    let edits: [(&str, fn(&Folder)); 3] = [
+    type Edit = fn(&Folder);
+    let edits: [(&str, Edit); 3] = [
         ("written", |folder| folder.write("knob", "mine")),
         ("renamed", |folder| {
             folder.write("other", "mine");
