@@ -141,7 +141,8 @@ fn whole(bench: &mut Bench, file: &Path, evidence: &mut Evidence) -> anyhow::Res
         |_| 0,
         |(name, _)| (*name).to_owned(),
         |bench, (_, measure)| {
-            let profile = iotoll::phase(&measure(bench, file)?)?.profile.as_ref().context("no profile")?;
+            let found = measure(bench, file)?;
+            let profile = iotoll::phase(&found)?.profile.as_ref().context("no profile")?;
             Ok((profile.whole_stacks_fraction.context("no samples of programs")?, profile.samples, profile.lost))
         },
     )?;
