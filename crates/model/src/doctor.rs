@@ -234,7 +234,7 @@ mod tests {
         // One of two CPUs is busy, and the idle clock is off by up to 100 µs in each 10 ms: by a hundredth of the busy time.
         let seen = |error: u64| -> Vec<Snapshot> {
             let snapshot = |step: u64| {
-                let wrong = if step % 3 == 0 { error } else { 0 };
+                let wrong = if step.is_multiple_of(3) { error } else { 0 };
                 let count = Count { at_nanos: Nanos(step * 10_000_000), cpus: 2, total: step * 10_000_000 + wrong };
                 let done = Some(Done { ios: step * 1000, bytes: Bytes(0) });
                 Snapshot {
