@@ -1,5 +1,5 @@
-//! Reads files that others name or make: only regular ones, and only so many bytes. A pipe waits for its writer, a device may act when it
-//! is opened, and `/dev/zero` has no end.
+//! Opens and reads files that the user names or that another program makes. iotoll opens regular files only, because opening a pipe waits for
+//! its writer and opening a device may start an action; and it reads no more than the caller's limit, because `/dev/zero` has no end.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};

@@ -37,10 +37,11 @@ impl Serial {
     pub const NONE: Self = Self { correlation: 0.0, growth: 1.0, is_evident: false };
 }
 
-/// The correlation of consecutive `residuals` of so many `means`, one after the other, whose sum is 0.
+/// The lag-1 correlation of `residuals` in the order of measurement. The residuals sum to 0, because the caller has subtracted the mean of each
+/// of `means` consecutive parts.
 ///
-/// With n residuals of a mean, the usual lag-1 estimate is too low by about (1 + 3ρ)/n (Marriott and Pope, 1954), which
-/// is added for each mean. It has a standard error of about 1/√n.
+/// With n residuals from one mean, the usual lag-1 estimate is too low by about (1 + 3ρ)/n (Marriott and Pope, 1954). The function adds that
+/// for each mean. It has a standard error of about 1/√n.
 pub fn serial(residuals: &[f64], means: usize, neighbours: Neighbours) -> Serial {
     let count = residuals.len() as f64;
     let squares: f64 = residuals.iter().map(|residual| residual.powi(2)).sum();
