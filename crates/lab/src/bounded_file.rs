@@ -18,8 +18,10 @@ pub(crate) const LONGEST_FILE: u64 = 1 << 30;
 pub fn open(path: &Path) -> io::Result<File> {
     // This handle only names the file: neither does it wait, nor does a device notice it.
     let named = File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
-    if !named.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+    match named.metadata()? {
+        folder if folder.is_dir() => return Err(rustix::io::Errno::ISDIR.into()),
+        other if !other.is_file() => return Err(io::Error::other("not a regular file")),
+        _ => {}
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(format!("/proc/self/fd/{}", named.as_raw_fd()), flags, Mode::empty())?))
@@ -63,7 +65,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(why(&pipe).contains("not a regular file"));
-        assert!(why(folder.path()).contains("not a regular file"));
+        assert!(why(folder.path()).contains("Is a directory"));
         let sparse = folder.path().join("sparse");
         File::create(&sparse).unwrap().set_len(15_000 << 30).unwrap();
         assert!(why(&sparse).contains("longer than 1 MiB"));

@@ -12,6 +12,7 @@ mod cpu_reader;
 mod events;
 mod idle;
 mod idle_clock;
+mod online;
 mod pmu;
 mod proc_stat;
 mod sampler;

@@ -14,6 +14,7 @@ mod layout;
 mod origins;
 mod totals;
 
+use super::online::Online;
 use calibration::{Calibration, split};
 use instructions::{Instructions, Interrupt, Maps};
 use layout::{Account, Layout, Table, header_word};
@@ -62,6 +63,7 @@ pub struct Accounts {
     origins: Origins,
     maps: Maps,
     attached: Option<Attached>,
+    online: Online,
 }
 
 /// The programs. They are loaded once and attached again for each window.
@@ -198,6 +200,7 @@ impl Accounts {
         let possible = sys::schedule::possible_cpus().map_err(listing)?;
         let cpus = possible.iter().max().map_or(1, |highest| highest + 1);
         let calibration = Calibration::now()?;
+        let online = Online::open().map_err(listing)?;
         let layout = Layout::for_interrupts(origins::highest_interrupt());
         let maps = Maps {
             states: ArrayMap::create("iotoll_states", layout.words(), usize::try_from(cpus).unwrap_or(usize::MAX))?,
@@ -207,7 +210,7 @@ impl Accounts {
         };
         let programs = Programs::load(&Instructions { maps: &maps, layout }, calibration.offset)?;
         let origins = Origins::new(calibration.process == std::process::id());
-        Ok(Self { layout, calibration, programs, origins, maps, attached: None })
+        Ok(Self { layout, calibration, programs, origins, maps, attached: None, online })
     }
 
     /// The number of this process in the accounts: another one than its own in a container.
@@ -239,6 +242,7 @@ impl Accounts {
         // Whatever is forked from here on is seen.
         self.origins.read_all();
         let left_out_before = self.programs.left_out()?;
+        self.online.changed();
         let cpus = sys::schedule::online_cpus().map_err(listing)?;
         // The bank before the start has only counts of events while the programs were attached one by one.
         let (before, bank) = (0, 1);
@@ -256,7 +260,7 @@ impl Accounts {
             return Err(NOT_ATTACHED.to_owned());
         };
         // A CPU that came meanwhile has written to one bank only.
-        if sys::schedule::online_cpus().ok().as_ref() != Some(&attached.cpus) {
+        if self.online.changed().is_some() {
             return Err("a CPU came or went".to_owned());
         }
         let (closed, next) = (attached.bank, 1 - attached.bank);

@@ -11,12 +11,11 @@ mod kernel_memory;
 mod kernel_types;
 mod timer_list;
 
+use super::online::Online;
 use super::{Cpus, Opened};
 use kernel_memory::KernelMemory;
 use model::record::{Count, Mode};
 use model::unit::Nanos;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use sys::clock::monotonic_nanos;
 use timer_list::TimerList;
@@ -61,7 +60,14 @@ impl IdleClock {
     fn open(online: &[u32]) -> Result<Self, String> {
         let mut list = TimerList::open()?;
         let memory = KernelMemory::open(online, &mut list);
-        let mut clock = Self { list, memory, online: Online::open()?, cost: Nanos(0), latest: None, changed: false };
+        let mut clock = Self {
+            list,
+            memory,
+            online: Online::open().map_err(|error| format!("listing CPUs: {error}"))?,
+            cost: Nanos(0),
+            latest: None,
+            changed: false,
+        };
         clock.cost = clock.time().ok_or("/proc/timer_list ended early")?;
         Ok(clock)
     }
@@ -127,32 +133,6 @@ impl IdleClock {
         };
         let total = clocks.iter().fold(0_u64, |sum, clock| sum.wrapping_add(clock.at(now)));
         Some(Count { at_nanos: Nanos(now), cpus: u32::try_from(clocks.len()).ok()?, total })
-    }
-}
-
-/// Which CPUs are online, as the kernel writes it.
-struct Online {
-    file: File,
-    text: Vec<u8>,
-}
-
-impl Online {
-    fn open() -> Result<Self, String> {
-        const FILE: &str = "/sys/devices/system/cpu/online";
-        let file = File::open(FILE).map_err(|error| format!("{FILE}: {error}"))?;
-        let mut online = Self { file, text: Vec::new() };
-        online.changed();
-        Ok(online)
-    }
-
-    /// The CPUs, if they changed since the last call.
-    fn changed(&mut self) -> Option<Vec<u32>> {
-        let mut text = [0; 256];
-        let length = self.file.read_at(&mut text, 0).unwrap_or(0);
-        let text = text.get(..length).filter(|text| *text != self.text)?;
-        let cpus = sys::schedule::online_cpus().ok()?;
-        self.text = text.to_vec();
-        Some(cpus)
     }
 }
 
