@@ -85,10 +85,12 @@ fn threads(process: u32) -> (usize, Vec<String>) {
 fn a_server_has_a_thread_for_each_cpu_that_it_may_use() {
     let cpus = std::thread::available_parallelism().unwrap().get().min(256);
     let options = "--backend memory:1m --unix s";
-    assert_eq!(threads(Served::new(options).process()).0, cpus);
+    // It listens before all of its threads have their names.
+    let has = |served: Served, loops: usize| eventually(|| threads(served.process()).0 == loops);
+    assert!(has(Served::new(options), cpus));
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let cpu = (0..).find(|&cpu| allowed.is_set(cpu)).unwrap();
-    assert_eq!(threads(Served::on_cpu(options, cpu as u32).process()).0, 1);
+    assert!(has(Served::on_cpu(options, cpu as u32), 1));
 }
 
 #[test]
