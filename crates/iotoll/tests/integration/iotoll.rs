@@ -325,7 +325,14 @@ impl Ended {
     /// It was refused: this exit status, and exactly one line, which contains all of `named`. What fio alone can do has a line of advice.
     #[track_caller]
     pub fn refused(&self, code: i32, named: &[&str]) {
-        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        self.failed(code, named);
+    }
+
+    /// As `refused`, but it may print what was measured before it failed.
+    #[track_caller]
+    pub fn failed(&self, code: i32, named: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
         assert!(self.stderr.starts_with("iotoll: ") && self.stderr.ends_with('\n'), "{self:?}");
         let reasons = self.stderr.lines().filter(|line| !line.ends_with("iotoll cost -- fio …"));
         assert_eq!(reasons.count(), 1, "{self:?}");

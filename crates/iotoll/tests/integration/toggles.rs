@@ -61,7 +61,7 @@ fn what_the_user_writes_or_puts_there_meanwhile_stays() {
         assert!(eventually(|| folder.read("knob") == b"new"));
         edit(&folder);
         let ended = running.wait();
-        ended.refused(1, &["knob", "another process changed it", "left as it is"]);
+        ended.failed(1, &["knob", "another process changed it", "left as it is"]);
         assert_eq!(folder.read("knob"), b"mine", "{how}");
     });
 }
