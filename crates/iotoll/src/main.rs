@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         lab::guest::agent::live();
     }
     lab::reset_inherited_signals();
+    // Workers start by way of /proc/self/exe, and would be called "exe" among the tasks.
+    let _ = rustix::thread::set_name(c"iotoll");
     failure::exit_code(Invocation::from_command_line().and_then(|invocation| execute(&invocation)))
 }
 

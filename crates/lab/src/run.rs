@@ -165,7 +165,7 @@ fn measure_phase(
     let owners = subject.pool.owners();
     let tasks = sheet.meters.scan_tasks().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let Joined { mut records, failure, complaint } = subject.pool.join_writers();
+    let Joined { mut records, failure, complaint, ended } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     let states = (0..).zip(&mut records).filter_map(|(number, left)| Some((number, left.state.take()?))).collect();
     warn_of_empty_zones(copies, &records, &mut sheet.record.warnings);
@@ -177,7 +177,8 @@ fn measure_phase(
     };
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
-    let execution = Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() };
+    let execution =
+        Execution { jobs, stretch, io_interval, jobs_ended_nanos: ended, page_cache, ..Execution::default() };
     Ok(Measured { execution, failure, complaint, ends_run, logs, states })
 }
 

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steady_watch::SteadyWatch;
-use sys::clock::ThreadClock;
+use sys::clock::{ThreadClock, monotonic_nanos};
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
@@ -41,8 +41,8 @@ const LOOK: Duration = Duration::from_millis(100);
 enum News {
     /// A worker's engine is ready.
     Ready,
-    /// A worker of the job of this number is done; its thread waits for its release.
-    Ended(usize, Result<()>),
+    /// A worker of the job of this number is done since this time; its thread waits for its release.
+    Ended(usize, Nanos, Result<()>),
 }
 
 /// A job of the phase.
@@ -101,6 +101,8 @@ pub struct WorkerPool {
     failure: Option<Error>,
     /// What a job found that went on after it.
     complaint: Option<Error>,
+    /// When the latest of those that are done ended.
+    ended: Option<Nanos>,
 }
 
 /// What the workers leave.
@@ -111,6 +113,8 @@ pub(crate) struct Joined {
     pub(crate) failure: Option<Error>,
     /// What a job found that went on after it.
     pub(crate) complaint: Option<Error>,
+    /// When the last worker ended.
+    pub(crate) ended: Option<Nanos>,
 }
 
 impl WorkerPool {
@@ -149,6 +153,7 @@ impl WorkerPool {
             working: 0,
             failure: None,
             complaint: None,
+            ended: None,
         };
         for (thread, copy) in copies.iter().enumerate() {
             // The copies of a job follow each other.
@@ -177,11 +182,11 @@ impl WorkerPool {
                 // An engine may wait for the other end of a connection.
                 Err(RecvTimeoutError::Timeout) if interruption.is_requested() => pool.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(News::Ended(_, Err(_))) if interruption.is_requested() => {
+                Ok(News::Ended(_, _, Err(_))) if interruption.is_requested() => {
                     return Err(Error::Interrupted("before the first I/O".to_owned()));
                 }
-                Ok(News::Ended(_, Err(error))) => return Err(error),
-                Ok(News::Ended(_, Ok(()))) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(News::Ended(_, _, Err(error))) => return Err(error),
+                Ok(News::Ended(_, _, Ok(()))) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::Refused("a worker ended before it started; please report this".to_owned()));
                 }
             }
@@ -290,7 +295,8 @@ impl WorkerPool {
         while self.working > 0 {
             match self.news.recv_timeout(deadline.saturating_duration_since(std::time::Instant::now())) {
                 Ok(News::Ready) => {}
-                Ok(News::Ended(job, outcome)) => {
+                Ok(News::Ended(job, at, outcome)) => {
+                    self.ended = self.ended.max(Some(at));
                     self.working -= 1;
                     self.note_end(job);
                     match outcome {
@@ -364,7 +370,7 @@ impl WorkerPool {
 
     /// Ends the threads and collects their records, with the first failure.
     pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
-        let Joined { records, failure, complaint } = self.join_writers();
+        let Joined { records, failure, complaint, ended: _ } = self.join_writers();
         (records.into_iter().map(|left| left.record).collect(), failure.or(complaint))
     }
 
@@ -372,7 +378,7 @@ impl WorkerPool {
     pub(crate) fn join_writers(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
-        Joined { records, failure: self.failure.take(), complaint: self.complaint.take() }
+        Joined { records, failure: self.failure.take(), complaint: self.complaint.take(), ended: self.ended }
     }
 
     fn end(&self) {
@@ -402,7 +408,7 @@ impl End {
             goes_on: matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_))),
         };
         worker.leave();
-        let _ = tell.send(News::Ended(job, outcome));
+        let _ = tell.send(News::Ended(job, Nanos(monotonic_nanos()), outcome));
         end
     }
 }

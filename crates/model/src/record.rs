@@ -314,6 +314,9 @@ pub struct Execution {
     pub stretch: Stretch,
     /// The part of the stretch with I/O, if it is known to be shorter.
     pub io_interval: Option<IoInterval>,
+    /// When the last job ended, if it told: the last reading may come later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs_ended_nanos: Option<Nanos>,
     /// CPU time of the measured command and all its children.
     pub command_cpu_nanos: Option<Nanos>,
     /// How the measured command ended.

@@ -115,6 +115,7 @@ pub(crate) fn execute(
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
+        jobs_ended_nanos: None,
         page_cache: None,
         dirtied,
         groups,

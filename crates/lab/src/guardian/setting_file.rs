@@ -297,11 +297,12 @@ fn look(folder: &Path, setting: &Path) -> BTreeMap<PathBuf, String> {
     all.filter_map(|path| Some((path.clone(), present(&value(&path)?)))).collect()
 }
 
-/// Whether a file can be read and written, and does not change with every new process.
+/// Whether a file can be read and written, and does not name processes that come and go.
 fn is_setting(path: &Path) -> bool {
     let both = |meta: &fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o600 == 0o600;
-    let counts = path.file_name().is_some_and(|name| name == "ns_last_pid");
-    !counts && fs::symlink_metadata(path).is_ok_and(|meta| both(&meta))
+    const OF_PROCESSES: [&str; 4] = ["ns_last_pid", "cgroup.procs", "cgroup.threads", "tasks"];
+    let of_processes = path.file_name().is_some_and(|name| OF_PROCESSES.iter().any(|of| name == *of));
+    !of_processes && fs::symlink_metadata(path).is_ok_and(|meta| both(&meta))
 }
 
 #[cfg(test)]

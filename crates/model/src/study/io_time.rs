@@ -5,11 +5,17 @@ use crate::unit::Nanos;
 
 /// How long an execution did I/O, in seconds.
 pub(crate) fn io_seconds(execution: &Execution) -> f64 {
-    match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
-        (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
-        (None, [first, .., last]) => last.at_nanos.since(first.at_nanos).seconds(),
-        _ => 0.0,
-    }
+    let (begin, end) = match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
+        (Some(interval), _) => (interval.begin_nanos, interval.end_nanos),
+        (None, [first, .., last]) => (first.at_nanos, last.at_nanos),
+        _ => return 0.0,
+    };
+    at_work(execution, end).since(begin).seconds()
+}
+
+/// This instant, or the end of the jobs if that was before it.
+fn at_work(execution: &Execution, at: Nanos) -> Nanos {
+    execution.jobs_ended_nanos.map_or(at, |ended| ended.min(at))
 }
 
 /// The growth of a cumulative counter during the time of I/O. `read` returns the time and the value of a reading. The
@@ -22,7 +28,7 @@ pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(
     };
     let mut readings = execution.stretch.snapshots.iter().filter(within).filter_map(read);
     let ((begin, before), (end, after)) = (readings.next()?, readings.next_back()?);
-    let seconds = end.since(begin).seconds();
+    let seconds = at_work(execution, end).since(begin).seconds();
     (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds * io_seconds(execution))
 }
 

@@ -63,13 +63,13 @@ pub(super) fn study(
     found.collect()
 }
 
-/// The slowest and the fastest copy, if they are apart.
+/// The slowest and the fastest copy, if they are apart. One that failed had its own time.
 fn copies_apart(jobs: &[&JobRecord]) -> Option<CopiesApart> {
     let rate = |job: &JobRecord| match job.wall_nanos.seconds() {
         seconds if seconds > 0.0 => job.reported_ios() as f64 / seconds,
         _ => 0.0,
     };
-    let rates = || jobs.iter().map(|job| (job.copy, rate(job)));
+    let rates = || jobs.iter().filter(|job| job.error.is_none()).map(|job| (job.copy, rate(job)));
     let (slowest, slowest_iops) = rates().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let (fastest, fastest_iops) = rates().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let apart = slowest != fastest && fastest_iops > slowest_iops * (1.0 + APART);
@@ -120,7 +120,10 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         ios,
         bytes,
         errors: sum(|job| job.errors),
-        error: jobs.iter().find_map(|job| job.error.clone()),
+        error: jobs.iter().find_map(|job| {
+            let error = job.error.as_ref()?;
+            Some(if copies > 1 { format!("copy {}: {error}", job.copy) } else { error.clone() })
+        }),
         wall_seconds: seconds,
         iops: per_second(ios),
         bytes_per_second: per_second(bytes),

@@ -41,3 +41,16 @@ fn the_slowest_and_the_fastest_copy_are_named_if_they_are_apart() {
     };
     assert!(even([1000, 1199]).is_none() && even([1000, 1210]).is_some());
 }
+
+#[test]
+fn a_copy_that_failed_is_named_and_is_not_the_fastest() {
+    let failed =
+        JobRecord { copy: 1, errors: 1, error: Some("no space".to_owned()), wall_nanos: Nanos(1000), ..job(50) };
+    let copies = vec![JobRecord { copy: 0, ..job(1000) }, failed, JobRecord { copy: 2, ..job(2000) }];
+    let execution = Execution { jobs: copies, ..execution(quiet(20, NOTHING), 0) };
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    let [merged] = finding.merged_jobs.as_slice() else { panic!("{:?}", finding.merged_jobs) };
+    assert_eq!(merged.error.as_deref(), Some("copy 1: no space"));
+    assert_eq!(merged.copies_apart.map(|apart| (apart.slowest, apart.fastest)), Some((0, 2)));
+    assert_eq!(finding.jobs[1].error.as_deref(), Some("no space"));
+}
