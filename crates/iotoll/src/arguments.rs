@@ -266,10 +266,16 @@ pub struct CompareArguments {
     /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
     #[arg(long, help_heading = "Turns", value_name = "auto|off|TIME", value_parser = value::slices)]
     pub slices: Option<Slices>,
-    /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
+    /// What counts the I/Os of commands (of whole executions, only a counter of the machine: the last three): auto, io_uring, task:both, task:read, task:write, task:storage,
     /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
     #[arg(long, help_heading = "Turns", value_name = "COUNTER", value_parser = value::work_counter)]
     pub count: Option<String>,
+    /// I/Os that every command does in a whole execution; each slice is one
+    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub ios: Option<u64>,
+    /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
+    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub bytes: Option<u64>,
     /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
     /// [default: INT]
     #[arg(long, help_heading = "Turns", value_name = "SIGNAL", value_parser = value::end_signal)]

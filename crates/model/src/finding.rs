@@ -228,7 +228,7 @@ pub struct PhaseFinding {
     pub cycles_per_byte_low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub cycles_per_byte_high: Option<f64>,
-    /// Context switches of the whole machine per I/O, net of the background.
+    /// Context switches of the whole machine per I/O, net of the background; `null` if the background has more of them.
     pub context_switches_per_io: Option<f64>,
     /// Number of busy CPUs, net of the background: 1.0 is one CPU all the time.
     pub busy_cpus: Option<f64>,

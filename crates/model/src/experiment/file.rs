@@ -33,6 +33,8 @@ struct File {
     slice: Option<String>,
     slices: Option<String>,
     count: Option<String>,
+    ios: Option<String>,
+    bytes: Option<String>,
     end_signal: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
@@ -142,6 +144,8 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         commands: DraftCommandRules {
             slices: read("slices", file.slices, Slices::parse)?,
             count: read("count", file.count, work_counter::parse)?,
+            ios: read("ios", file.ios, value::integer)?,
+            bytes: read("bytes", file.bytes, value::integer)?,
             end_signal: read("end_signal", file.end_signal, EndSignal::parse)?,
         },
         services: file.service.into_iter().map(service).collect::<Result<_, _>>()?,

@@ -94,7 +94,7 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
     let said = finding.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
-    if !said && finding.phases.iter().any(|phase| phase.ios.is_none()) {
+    if !said && finding.phases.iter().any(|phase| phase.ios.is_none() && phase.bytes.is_none()) {
         let message = match finding.merged_jobs.is_empty() {
             true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
             false => "no I/O was counted, so there is no cost per I/O; check the source of the count",
@@ -471,7 +471,9 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
 fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
     let latency = &job.latency_ns;
     let missing = if latency.p50.is_none() { "p50" } else { "p99" };
-    if job.ios > 0 && latency.mean.is_some() && latency.p99.is_none() {
+    // A foreign program may report no percentiles of many I/Os.
+    let is_own = latency.bucket_error_fraction.is_some();
+    if job.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
         let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }

@@ -143,6 +143,9 @@ pub(super) fn study(
         cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
         cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),
         interval_from: match named {
+            Some(_) if per_io.or(per_second).is_some_and(|cost| cost.net.low.is_none()) => {
+                "too few windows of the accounts".to_owned()
+            }
             Some(_) => "the spread of the windows of the accounts within this measurement".to_owned(),
             None => interval_from(executions, per_io.or(per_second).or(of_threads)),
         },
@@ -376,12 +379,11 @@ fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     (threads > 0.0 && wall_seconds > 0.0).then(|| nanos / 1e9 / wall_seconds / threads)
 }
 
-/// Context switches of the whole machine, net of the background. Like every net figure, noise may make it negative; it
-/// is not clipped, because that would bias means over runs and changes between arms (docs/method/background.md).
+/// Context switches of the whole machine, net of the background; `None` where the background has more, because a count is not below 0.
 fn switches(executions: &[Execution], rates: &BackgroundRates) -> Option<f64> {
     let background = rates.switches_per_second().unwrap_or(0.0);
     let net = |execution: &Execution| Some(io_time::switches(execution)? - background * io_seconds(execution));
-    executions.iter().map(net).sum()
+    executions.iter().map(net).sum::<Option<f64>>().filter(|net| *net >= 0.0)
 }
 
 /// Net cycles of a command before and after its I/O.

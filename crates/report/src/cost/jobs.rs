@@ -26,13 +26,15 @@ pub fn block(finding: &RunFinding) -> Block {
     for job in shown() {
         let mixed = conditions::is_mixed(finding, job);
         let of_one_rate = |text: String| if mixed { number::MISSING.to_owned() } else { text };
+        // Of bytes that the user states, the I/Os are unknown.
+        let counted = |text: String| if job.ios == 0 && job.bytes > 0 { number::MISSING.to_owned() } else { text };
         let errors = if job.errors == 0 { Tone::Plain } else { Tone::Bad };
         table.row(vec![
             name(job).into(),
             job.engine.as_str().into(),
-            number::count(job.ios).into(),
+            counted(number::count(job.ios)).into(),
             number::with_unit(BYTES, job.bytes as f64).into(),
-            of_one_rate(number::with_unit(COUNT, job.iops)).into(),
+            of_one_rate(counted(number::with_unit(COUNT, job.iops))).into(),
             of_one_rate(number::bytes_per_second(job.bytes_per_second)).into(),
             number::known_significant(job.ios_per_crossing).into(),
             own_cycles(scale, job).into(),

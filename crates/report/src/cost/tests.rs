@@ -135,6 +135,31 @@ fn a_page_has_the_latencies_as_a_curve() {
     assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
 }
 
+/// A cost by name has an interval where no meter has windows enough for one.
+#[test]
+fn the_interval_of_a_cost_by_name_is_not_denied() {
+    let mut finding = fixture::no_interval();
+    let phase = &mut finding.phases[0];
+    (phase.known_by_name, phase.interval_from) = (true, "the spread of accounts".to_owned());
+    assert!(sheet(&finding).contains("no interval: the spread of accounts"));
+    (finding.phases[0].cycles_per_io_low, finding.phases[0].cycles_per_io_high) = (Some(1.0), Some(9e9));
+    assert!(sheet(&finding).contains("interval from the spread of accounts"));
+}
+
+/// `cost --bytes`.
+#[test]
+fn ios_that_are_unknown_beside_bytes_are_a_dash() {
+    let row = |finding: &RunFinding| {
+        let text = sheet(finding);
+        let row = text.lines().skip_while(|line| !line.starts_with("Jobs")).nth(1).unwrap_or_default().to_owned();
+        row.matches('—').count()
+    };
+    let mut finding = fixture::psync_4k();
+    let known = row(&finding);
+    (finding.merged_jobs[0].ios, finding.merged_jobs[0].iops) = (0, 0.0);
+    assert_eq!(row(&finding), known + 2);
+}
+
 #[test]
 fn two_rates_of_a_command_that_waited_are_named() {
     let mut finding = fixture::udp_like();

@@ -28,6 +28,9 @@ const SAME: f64 = 1e-9;
 /// Why a sliced command has no latencies.
 const FROZEN_CLOCK: &str = "the program's own clock ran on while it was frozen; --slices off";
 
+/// Why a metric with an interval that says nothing has no change.
+const SAYS_NOTHING: &str = "≈ 0 in some rounds, so its change may be a thousandth or a thousandfold";
+
 /// The inputs of the judgement.
 pub(super) struct Judge<'a> {
     pub sums: &'a Rounds,
@@ -99,6 +102,7 @@ impl Judge<'_> {
             );
         }
         let unmetered = self.sums.meter.is_none();
+        let is_counted = cases.into_iter().all(|case| self.sums.pairs(Metric::Iops, case).is_some());
         match metric {
             _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
@@ -106,8 +110,10 @@ impl Judge<'_> {
             }
             Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
             Metric::LatencyMean if self.is_sliced() => FROZEN_CLOCK,
-            Metric::ThreadCyclesPerIo if self.is_sliced() => "a process of the command ended during a slice",
-            Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution reported it",
+            Metric::ThreadCyclesPerIo if self.is_sliced() && is_counted => {
+                "a process of the command ended during a slice"
+            }
+            Metric::ThreadCyclesPerIo | Metric::LatencyMean if is_counted => "not every execution reported it",
             _ => "the number of I/Os or bytes is unknown",
         }
         .to_owned()
@@ -191,6 +197,9 @@ impl Judge<'_> {
         };
         let confidence = family.confidence;
         let change = found.evidence.change(confidence);
+        if says_nothing(&change) {
+            return MetricFinding::unknown(SAYS_NOTHING);
+        }
         // The typical round has an interval of 95 %, and is set against the same of the sums.
         let alone = found.evidence.change(CONFIDENCE);
         let differs = found.typical.filter(|typical| shape_changed(&alone, typical));
@@ -217,6 +226,11 @@ impl Judge<'_> {
             stored: None,
         }
     }
+}
+
+/// Whether a change has an interval from less than a thousandth to more than a thousandfold.
+fn says_nothing(change: &Estimate) -> bool {
+    change.low < Some(1.0 / 1000.0 - 1.0) && change.high > Some(1000.0 - 1.0)
 }
 
 fn interval(estimate: &Estimate) -> Option<Interval> {
@@ -270,6 +284,15 @@ mod tests {
         let error = Some(crate::stats::Uncertainty::new(standard_error, 20.0));
         let evidence = Evidence::Ratio(LogRatio { theta, error, units: 21, correlation: None });
         Ok(Found { evidence, typical: None, baseline: 1.0, candidate: theta.exp(), dominated: None })
+    }
+
+    #[test]
+    fn an_interval_of_all_magnitudes_says_nothing() {
+        let change = |low: f64, high: f64| Estimate { value: 49.96, low: Some(low), high: Some(high) };
+        assert!(says_nothing(&change(-1.0, 3.6e133)));
+        for wide in [change(-0.99, 3.6e133), change(-1.0, 600.0), Estimate::bare(49.96)] {
+            assert!(!says_nothing(&wide), "{wide:?}");
+        }
     }
 
     #[test]
