@@ -229,7 +229,7 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub session: SessionArguments,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
+    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
         "no_save", "command"])]
