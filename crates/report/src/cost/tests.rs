@@ -140,7 +140,7 @@ fn a_page_has_the_latencies_as_a_curve() {
 fn the_interval_of_a_cost_by_name_is_not_denied() {
     let mut finding = fixture::no_interval();
     let phase = &mut finding.phases[0];
-    (phase.known_by_name, phase.interval_from) = (true, "the spread of accounts".to_owned());
+    (phase.known_by_name, phase.cycles_low, phase.interval_from) = (true, None, "the spread of accounts".to_owned());
     // Lines are broken anywhere.
     let words = |finding: &RunFinding| sheet(finding).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&finding).contains("no interval: the spread of accounts"), "{}", words(&finding));
