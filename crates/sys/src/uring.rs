@@ -185,9 +185,17 @@ impl BlockRing {
     }
 
     /// Submits the staged transfers and waits until at least `least` completions can be reaped: one system call, or
-    /// none if nothing is staged and they are already available.
+    /// none if nothing is staged and they are already available. Where a kernel thread takes submissions, it spins for completions, as fio
+    /// does: a sleeping wait would be the call that the thread saves.
     pub fn wait(&mut self, least: u32) -> io::Result<()> {
         let least = least.min(self.slots.in_flight()) as usize;
+        if self.asking.submission_thread {
+            self.enter(0)?;
+            while self.ring.completion().len() < least {
+                std::hint::spin_loop();
+            }
+            return Ok(());
+        }
         let staged = !self.ring.submission().is_empty();
         // With deferred task work, the kernel may post a completion only during a system call.
         if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
@@ -198,7 +206,9 @@ impl BlockRing {
 
     fn enter(&mut self, least: usize) -> io::Result<()> {
         loop {
-            self.syscalls += 1;
+            // A kernel thread that takes submissions needs a call only when it sleeps.
+            let calls = !self.asking.submission_thread || self.ring.submission().need_wakeup();
+            self.syscalls += u64::from(calls);
             match self.ring.submit_and_wait(least) {
                 Ok(_) => {
                     // A kernel thread takes submissions in its own time.
@@ -233,9 +243,9 @@ impl BlockRing {
         }
     }
 
-    /// Submitting and waiting system calls so far; `None` if a kernel thread takes submissions, which makes most of them unnecessary.
-    pub fn syscalls(&self) -> Option<u64> {
-        (!self.asking.submission_thread).then_some(self.syscalls)
+    /// Submitting and waiting system calls so far.
+    pub fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 
     /// Transfers staged or in flight.

@@ -185,8 +185,10 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
             let plan = JobPlan { calls, invalidate: Some(false), ..job(engine, directory.path(), Access::Read) };
             let worker = run(&plan).unwrap();
             assert_eq!(worker.ledger.kinds[0].latency.total(), BLOCKS, "{engine:?} {calls:?}");
-            let counts_calls = engine != EngineKind::IoUring || !calls.submission_thread;
-            assert_eq!(worker.syscalls.is_some(), counts_calls, "{engine:?} {calls:?}");
+            // The kernel's thread sleeps after a second without work.
+            let needs_none = engine == EngineKind::IoUring && calls.submission_thread;
+            let calls_made = worker.syscalls.unwrap();
+            assert!(if needs_none { calls_made < 8 } else { calls_made > 0 }, "{engine:?} {calls:?}: {calls_made}");
         }
     }
 }

@@ -28,9 +28,6 @@ const SAME: f64 = 1e-9;
 /// Why a sliced command has no latencies.
 const FROZEN_CLOCK: &str = "the program's own clock ran on while it was frozen; --slices off";
 
-/// Why a metric with an interval that says nothing has no change.
-const SAYS_NOTHING: &str = "≈ 0 in some rounds, so its change may be a thousandth or a thousandfold";
-
 /// The inputs of the judgement.
 pub(super) struct Judge<'a> {
     pub sums: &'a Rounds,
@@ -197,9 +194,6 @@ impl Judge<'_> {
         };
         let confidence = family.confidence;
         let change = found.evidence.change(confidence);
-        if says_nothing(&change) {
-            return MetricFinding::unknown(SAYS_NOTHING);
-        }
         // The typical round has an interval of 95 %, and is set against the same of the sums.
         let alone = found.evidence.change(CONFIDENCE);
         let differs = found.typical.filter(|typical| shape_changed(&alone, typical));
@@ -226,11 +220,6 @@ impl Judge<'_> {
             stored: None,
         }
     }
-}
-
-/// Whether a change has an interval from less than a thousandth to more than a thousandfold.
-fn says_nothing(change: &Estimate) -> bool {
-    change.low < Some(1.0 / 1000.0 - 1.0) && change.high > Some(1000.0 - 1.0)
 }
 
 fn interval(estimate: &Estimate) -> Option<Interval> {
@@ -284,15 +273,6 @@ mod tests {
         let error = Some(crate::stats::Uncertainty::new(standard_error, 20.0));
         let evidence = Evidence::Ratio(LogRatio { theta, error, units: 21, correlation: None });
         Ok(Found { evidence, typical: None, baseline: 1.0, candidate: theta.exp(), dominated: None })
-    }
-
-    #[test]
-    fn an_interval_of_all_magnitudes_says_nothing() {
-        let change = |low: f64, high: f64| Estimate { value: 49.96, low: Some(low), high: Some(high) };
-        assert!(says_nothing(&change(-1.0, 3.6e133)));
-        for wide in [change(-0.99, 3.6e133), change(-1.0, 600.0), Estimate::bare(49.96)] {
-            assert!(!says_nothing(&wide), "{wide:?}");
-        }
     }
 
     #[test]
