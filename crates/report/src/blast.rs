@@ -352,7 +352,7 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
     };
     let cycles = match &finding.meter {
         Some(meter) => format!("{}; meter {meter}{background}", machine::cycles(&finding.host, meter == "pmu")),
-        None => format!("{MISSING} no meter of the whole machine"),
+        None => format!("{MISSING} no meter of the whole machine read all slices"),
     };
     let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
     let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);

@@ -11,6 +11,7 @@ use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFindin
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::measured::Rounds;
+use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
@@ -103,7 +104,7 @@ impl Judge<'_> {
         match metric {
             _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
-                "no meter of the whole machine is available"
+                why_unmetered(self.record.rounds, &self.record.header.host)
             }
             Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
             Metric::LatencyMean if self.is_sliced() => FROZEN_CLOCK,

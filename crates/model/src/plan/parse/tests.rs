@@ -452,6 +452,7 @@ fn zones_and_blocks_that_cannot_be_are_named() {
         ("zonemode=strided", "needs a size of the zones; add one, for example zonesize=1m"),
         ("zonemode=strided\nzonesize=2k", "a block of 4096 bytes does not fit into zonesize=2048"),
         ("zonemode=strided\nzonesize=8k\nzonerange=2k", "does not fit into zonerange=2048"),
+        ("zonemode=strided\nzonesize=8k\nfilename=x:y", "one zone for all of them; use one file"),
         ("zonemode=strided\nzonesize=8k\nrw=read:8k", "zones have a distance of their own, zoneskip"),
         ("zonemode=strided\nzonesize=8k\nrw=randread\nrandom_distribution=zipf", "is over the whole file"),
         ("zonemode=zbd\nioengine=null\nsize=1m", "needs an engine that reads and writes files"),

@@ -50,6 +50,7 @@ fn executions() -> CompareRecord {
             io_interval: Some(io_interval),
             command_cpu_nanos: Some(work.thread_nanos),
             exit: None,
+            jobs_ended_nanos: None,
             page_cache: None,
             dirtied: None,
             groups: Vec::new(),

@@ -51,6 +51,11 @@ fn strided(job: &JobPlan) -> Option<Complaint> {
             let why = "random_distribution is over the whole file, but zonemode=strided goes from zone to zone; leave one out";
             Some(("random_distribution", why.to_owned()))
         }
+        (true, _) if job.file_count() > 1 || job.files.folder.is_some() => {
+            let why = "zonemode=strided over several files: fio counts one zone for all of them; use one file for each job \
+                       (iotoll cost -- fio … measures what fio does)";
+            Some(("zonemode", why.to_owned()))
+        }
         (true, Bytes(size)) => {
             let range = if zones.range.0 == 0 { size } else { zones.range.0 };
             let block = job.largest_block().0;
