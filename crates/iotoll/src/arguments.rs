@@ -198,11 +198,11 @@ pub struct CompareArguments {
     /// Options of a candidate; repeat the flag for more candidates
     #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
-    /// Command of the baseline
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
+    /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
     pub baseline_cmd: Option<Words>,
     /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
     pub candidate_cmd: Vec<Words>,
     /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
     #[arg(long, help_heading = "Arms", value_name = "SETTING", value_parser = value::setting)]

@@ -178,9 +178,32 @@ impl CommandRules {
     }
 }
 
+/// The words of a command line. A shell runs it if its operators stand between the words, as in `yes | head -c 1g`.
+///
+/// # Errors
+/// When a quote is not closed.
+pub fn command_words(text: &str) -> Result<Vec<String>, shell_words::ParseError> {
+    let words = shell_words::split(text)?;
+    // 2>&1, too.
+    let begins =
+        |word: &String| word.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['|', '&', ';', '<', '>']);
+    let needs_shell = words.iter().any(|word| begins(word) || word.ends_with(';'));
+    Ok(if needs_shell { ["sh", "-c", text].map(str::to_owned).to_vec() } else { words })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_runs_a_line_with_its_operators() {
+        for line in ["yes | head -c 1g", "a 2>&1", "a; b", "a && b >f", "grep '|' f"] {
+            assert_eq!(command_words(line).unwrap(), ["sh", "-c", line]);
+        }
+        assert_eq!(command_words("curl 'a b' http://h/?a=1&b=2").unwrap(), ["curl", "a b", "http://h/?a=1&b=2"]);
+        assert_eq!(command_words("sh -c 'a | b' 3").unwrap(), ["sh", "-c", "a | b", "3"]);
+        assert!(command_words("a 'b").is_err());
+    }
 
     #[test]
     fn slices_are_auto_off_or_a_length() {

@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{
     ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices,
-    When, work_counter,
+    When, command_words, work_counter,
 };
 use crate::experiment_kind::ExperimentKind;
 use crate::placement::Place;
@@ -184,7 +184,7 @@ fn service(service: Service) -> Result<ServicePlan, String> {
 fn words(what: &str, command: Command) -> Result<Vec<String>, String> {
     let words = match command {
         Command::Words(words) => words,
-        Command::Text(text) => shell_words::split(&text).map_err(|error| format!("{what} = {text:?}: {error}"))?,
+        Command::Text(text) => command_words(&text).map_err(|error| format!("{what} = {text:?}: {error}"))?,
     };
     if words.is_empty() { Err(format!("{what}: is empty")) } else { Ok(words) }
 }
