@@ -246,6 +246,10 @@ fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, 
     let mut asked = settings.session.probes.clone();
     // The machine may lack any of these, and nobody has asked for them.
     asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
+    if let (WorkerTask::Process(process), None) = (task, &settings.count) {
+        let threads = process_io::of_threads(process, settings.access);
+        asked.extend(threads.into_iter().filter(|thread| is_there(thread, task)));
+    }
     Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
 }
 

@@ -82,8 +82,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
     let mut costs = explain(&explaining, &host, &sums).into_iter();
-    let Counted { rounds: counted_rounds, reason: events_reason, events } =
-        count(header, &host, &sums, &explaining);
+    let Counted { rounds: counted_rounds, reason: events_reason, events } = count(header, &host, &sums, &explaining);
     let mut events = events.into_iter();
     let found = points.iter().enumerate().map(|(place, point)| {
         let (explained, accounts) = costs.next().unwrap_or_default();

@@ -38,7 +38,10 @@ fn sheets_as_they_are_read() {
 fn the_headline_is_first() {
     let text = sheet(&fixture::psync_4k());
     let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
-    assert_eq!(headline.trim(), "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]");
+    assert_eq!(
+        headline.trim(),
+        "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]"
+    );
 }
 
 #[test]
