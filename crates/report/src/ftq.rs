@@ -88,19 +88,16 @@ fn none(finding: &FtqFinding) -> String {
     let seconds = tied(&number::seconds(finding.seconds));
     let stall = finding.noise.longest_stall_seconds.map(|stall| tied(&number::seconds(stall)));
     let stall = stall.map(|stall| format!("; the longest stall is {stall}")).unwrap_or_default();
-    let all = match finding.threads.len() {
-        0 => String::new(),
-        threads => format!(" of {threads} threads together"),
-    };
+    let all = if finding.threads.is_empty() { "" } else { " of all threads together" };
     format!("No period{all} was found in {seconds}{stall}")
 }
 
-/// The thread that stalls longest, by its period or its longest stall, if that is longer than any of the sum.
+/// The thread that stood still longest, by the period of its stalls or its longest standstill, if that is longer than any stall of the sum.
 fn one_thread(finding: &FtqFinding) -> Option<Result<&Periodic, String>> {
     let worst = finding.threads.first()?;
-    let longest = worst.longest_stall_seconds?;
-    let told = || format!("The longest stall of one thread is {}: {}", tied(&number::seconds(longest)), worst.name);
-    let is_longer = finding.noise.longest_stall_seconds.is_none_or(|of_all| longest > of_all);
+    let (length, at) = (number::seconds(worst.standstill_seconds), words::moment(worst.at_seconds));
+    let told = || format!("The longest standstill of one thread is {} at {}: {}", tied(&length), tied(&at), worst.name);
+    let is_longer = finding.noise.longest_stall_seconds.is_none_or(|of_all| worst.standstill_seconds > of_all);
     is_longer.then(|| worst.periodic.first().ok_or_else(told))
 }
 

@@ -187,27 +187,29 @@ mod tests {
         assert!(both.amount.read().unwrap() >= before_both + 100_000);
     }
 
-    /// A thread that waits and one that writes; the name of the first is that of the test.
     #[test]
     fn each_thread_of_a_process_has_its_own_bytes() {
-        let (write, wait) = (channel::<()>(), channel::<()>());
-        let (did, done) = channel();
-        let writer = std::thread::Builder::new().name("writes".to_owned()).spawn(move || {
-            write.1.recv().unwrap();
+        let ((orders, ordered), (did, done)) = (channel::<()>(), channel());
+        let writer = std::thread::spawn(move || {
+            did.send(sys::schedule::thread_id()).unwrap();
+            ordered.recv().unwrap();
             tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
-            did.send(()).unwrap();
-            let _ = wait.1.recv();
+            did.send(0).unwrap();
+            let _ = ordered.recv();
         });
-        let probes = of_threads(std::process::id(), Access::Write);
+        let name = format!("thread.{}", done.recv().unwrap());
+        // Threads of other tests end meanwhile.
+        let mut probes = of_threads(std::process::id(), Access::Write);
+        probes.retain(|probe| probe.descriptor.name == name);
         let mut set = crate::probe::ProbeSet::open(&probes).unwrap();
-        let place = probes.iter().position(|probe| probe.descriptor.meaning.ends_with("(writes)")).unwrap();
-        let before = set.read().unwrap().values[place].unwrap();
-        write.0.send(()).unwrap();
+        let mut read = || set.read().unwrap().values[0];
+        let before = read().unwrap();
+        orders.send(()).unwrap();
         done.recv().unwrap();
-        assert_eq!(set.read().unwrap().values[place].unwrap() - before, 100_000.0);
-        drop(wait.0);
-        writer.unwrap().join().unwrap();
-        assert_eq!(set.read().unwrap().values[place], None, "it has ended");
+        assert_eq!(read().unwrap() - before, 100_000.0);
+        drop(orders);
+        writer.join().unwrap();
+        assert_eq!(read(), None, "it has ended");
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub struct FtqFinding {
     pub stalls: Vec<Stall>,
     /// Stalls in all.
     pub stall_count: u64,
-    /// What each thread of a process did that had several when the recording began, the longest stall first; empty for other workers. All
-    /// other figures are of the sum.
+    /// What each thread of a process did that had several when the recording began, the longest standstill first, without those that did
+    /// nothing; empty for other workers. All other figures are of the sum.
     #[serde(default)]
     pub threads: Vec<ThreadFinding>,
     /// The probes.
@@ -205,11 +205,11 @@ pub struct ThreadFinding {
     pub amount: f64,
     /// Length of its part of the recording: until it ended.
     pub seconds: f64,
-    /// Its longest stall; `null` if it had none.
-    pub longest_stall_seconds: Option<f64>,
-    /// Its stalls.
-    pub stall_count: u64,
-    /// Periods of its stalls, longest stall first; searched in the 4 threads with the longest stalls.
+    /// When its longest standstill began, since the recording began.
+    pub at_seconds: f64,
+    /// The longest time in which it did nothing.
+    pub standstill_seconds: f64,
+    /// Periods of its stalls, longest stall first; searched in the 4 threads with the longest standstills.
     pub periodic: Vec<Periodic>,
 }
 

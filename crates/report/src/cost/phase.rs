@@ -37,7 +37,9 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     if per_io.is_some_and(number::is_about_0) {
         notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
     }
-    if let Some(reason) = phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some()) {
+    if let Some(reason) =
+        phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
+    {
         let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
             format!("; the load's own threads make {} per I/O", number::significant(own))
         });

@@ -32,8 +32,8 @@ pub(super) fn table(finding: &FtqFinding) -> Table {
     for thread in &finding.threads {
         let per_second = format!("{}/s", finding.unit);
         lines.line("thread_per_second", &thread.name, None, &per_second, Some(thread.amount / thread.seconds));
-        lines.line("thread_stalls", &thread.name, None, "stalls", Some(thread.stall_count as f64));
-        lines.line("thread_longest_stall_seconds", &thread.name, None, "seconds", thread.longest_stall_seconds);
+        let at = Some(thread.at_seconds);
+        lines.line("thread_standstill_seconds", &thread.name, at, "seconds", Some(thread.standstill_seconds));
     }
     lines.against(finding);
     lines.0

@@ -139,18 +139,18 @@ pub fn many_periods() -> FtqFinding {
 pub fn one_thread() -> FtqFinding {
     let mut finding = quiet();
     finding.worker = "process 4701 (server), its 40 threads together".to_owned();
-    let thread = |number: u32, longest_stall_seconds, stall_count| ThreadFinding {
+    let thread = |number: u32, standstill_seconds| ThreadFinding {
         name: format!("thread {number} (io-{})", number - 4701),
         amount: 1e9,
         seconds: finding.seconds,
-        longest_stall_seconds,
-        stall_count,
+        at_seconds: 1.3,
+        standstill_seconds,
         periodic: Vec::new(),
     };
     let sentence = "every 2.00 s thread 4711 (io-10) stops for 300 ms".to_owned();
     let periodic = Periodic { sentence, ..every(2.0, 0.3, "", "") };
-    let stalls = ThreadFinding { periodic: vec![periodic], ..thread(4711, Some(0.301), 10) };
-    finding.threads = std::iter::once(stalls).chain((4712..4751).map(|number| thread(number, None, 0))).collect();
+    let stalls = ThreadFinding { periodic: vec![periodic], ..thread(4711, 0.301) };
+    finding.threads = std::iter::once(stalls).chain((4712..4751).map(|number| thread(number, 0.012))).collect();
     finding.probes = vec![probe("worker.run_delay", "ns", true, (0.68e9, 0.0, 3.31e8))];
     finding
 }
@@ -219,8 +219,8 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         name: text(),
         amount: number,
         seconds: number,
-        longest_stall_seconds: Some(number),
-        stall_count: u64::MAX,
+        at_seconds: number,
+        standstill_seconds: number,
         periodic: finding.periodic.clone(),
     }];
     for probe in &mut finding.probes {

@@ -78,14 +78,14 @@ fn labelled(labels: &[Label]) -> (Cell, Cell) {
     }
 }
 
-/// The threads of a process, those with the longest stalls first.
+/// The threads of a process, the longest standstill first.
 pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
     let table = |most: usize| {
         let mut table = Table::new(vec![
             Column::rows("thread"),
             Column::number("rate"),
-            Column::number("stalls"),
-            Column::number("longest stall"),
+            Column::number("standstill"),
+            Column::number("at"),
             Column::number("period"),
             Column::number("stall"),
         ]);
@@ -96,8 +96,8 @@ pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
             table.row(vec![
                 Cell::from(thread.name.clone()),
                 Cell::from(words::rate(finding, thread.amount / thread.seconds)),
-                Cell::from(words::whole(thread.stall_count)),
-                Cell::from(thread.longest_stall_seconds.map_or_else(|| MISSING.to_owned(), number::seconds)),
+                Cell::from(number::seconds(thread.standstill_seconds)),
+                Cell::from(words::moment(thread.at_seconds)),
                 Cell::from(of_period(|period| period.period_seconds)),
                 Cell::from(of_period(|period| period.stall_seconds)),
             ]);
@@ -106,7 +106,7 @@ pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
     };
     let block = |most: usize, audience| {
         let others = finding.threads.len().saturating_sub(most);
-        let note = remark(format!("{others} more threads have shorter stalls or none."));
+        let note = remark(format!("{others} more threads have shorter standstills."));
         let notes = if others > 0 { vec![note] } else { Vec::new() };
         Block::new("Threads", Body::Table(table(most))).with(notes).of(audience)
     };
@@ -215,7 +215,9 @@ pub(super) fn probes(finding: &FtqFinding) -> Vec<Block> {
             meaning,
         ]);
     }
-    vec![Block::new("Probes", Body::Table(table))]
+    let note = remark("Times of the worker are means of its threads.");
+    let notes = if finding.threads.is_empty() { Vec::new() } else { vec![note] };
+    vec![Block::new("Probes", Body::Table(table)).with(notes)]
 }
 
 /// A level, or the increase of a counter per second.
