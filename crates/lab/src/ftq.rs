@@ -251,7 +251,7 @@ fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, 
         if !threads.is_empty() {
             // Those of one thread would be taken for those of all.
             let of_first = |probe: &Probe| matches!(&probe.place, Place::Worker(WorkerCounter::Sleeps));
-            asked.retain(|probe| !of_first(probe) || settings.session.probes.iter().any(|named| of_first(named)));
+            asked.retain(|probe| !of_first(probe) || settings.session.probes.iter().any(&of_first));
         }
         asked.extend(threads.into_iter().filter(|thread| is_there(thread, task)));
     }
