@@ -399,8 +399,7 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         (phase.cycles_per_io_gross, phase.cycles_per_io_background) = (Some(number), Some(number));
         (phase.cycles, phase.cycles_per_byte) = (Some(number), Some(number));
         phase.busy_cpus = Some(number);
-        phase.iops = Some(number);
-        phase.bytes_per_second = Some(number);
+        (phase.iops, phase.bytes_per_second) = (Some(number), Some(number));
         phase.thread_cycles_per_io = Some(-number);
         phase.elsewhere_cycles_per_io = Some(number);
         phase.cycles_outside_io = Some(number);
