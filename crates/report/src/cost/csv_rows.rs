@@ -53,11 +53,15 @@ impl Lines {
         let per_byte = (phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high);
         self.line("cycles_per_byte", "", None, "cycles", per_byte, "");
         self.line("cycles", "", None, "cycles", (phase.cycles, phase.cycles_low, phase.cycles_high), "");
+        let switches = phase.context_switches_per_io;
+        let switches = (switches, phase.context_switches_per_io_low, phase.context_switches_per_io_high);
+        let reason = phase.context_switches_reason.as_deref().unwrap_or_default();
+        self.line("context_switches_per_io", "", None, "switches", switches, reason);
         for (metric, unit, value) in [
             ("cycles_per_io_gross", "cycles", phase.cycles_per_io_gross),
             ("cycles_per_io_background", "cycles", phase.cycles_per_io_background),
             ("thread_cycles_per_io", "cycles", phase.thread_cycles_per_io),
-            ("context_switches_per_io", "switches", phase.context_switches_per_io),
+            ("own_context_switches_per_io", "switches", phase.own_context_switches_per_io),
             ("ios", "I/Os", count(phase.ios)),
             ("bytes", "bytes", count(phase.bytes)),
             ("iops", "I/Os per second", phase.iops),

@@ -34,8 +34,16 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     }));
     notes.extend(shared(finding, phase).map(|text| Note::new(Tone::Faint, text)));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
-    if [per_io, phase.context_switches_per_io].into_iter().flatten().any(number::is_about_0) {
+    if per_io.is_some_and(number::is_about_0) {
         notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
+    }
+    if let Some(reason) =
+        phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
+    {
+        let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
+            format!("; the load's own threads make {} per I/O", number::significant(own))
+        });
+        notes.push(Note::new(Tone::Faint, format!("Context switches: {reason}{own}")));
     }
     // A program whose report of its I/Os is missing has no count by it.
     let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
@@ -128,8 +136,14 @@ fn per_byte(phase: &PhaseFinding) -> Figure {
 }
 
 fn switches(phase: &PhaseFinding) -> Figure {
-    let value = format!("{} context switches/IO", number::net(phase.context_switches_per_io, number::significant));
-    Figure { what: "context switches".to_owned(), ..Figure::new(Tone::Strong, value) }
+    let value = phase.context_switches_per_io;
+    let ends = phase.context_switches_per_io_low.zip(phase.context_switches_per_io_high);
+    let interval = ends.map(|(low, high)| {
+        let reference = value.unwrap_or(low.abs().max(high.abs()));
+        Scale::of(COUNT, reference).interval(low, high)
+    });
+    let value = format!("{} context switches/IO", number::known(COUNT, value));
+    Figure { what: "context switches".to_owned(), interval, ..Figure::new(Tone::Strong, value) }
 }
 
 /// A number of cycles. The unit is shown even if the number is missing.

@@ -38,19 +38,35 @@ fn sheets_as_they_are_read() {
 fn the_headline_is_first() {
     let text = sheet(&fixture::psync_4k());
     let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
-    assert_eq!(headline.trim(), "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO");
+    assert_eq!(
+        headline.trim(),
+        "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]"
+    );
 }
 
 #[test]
 fn a_cost_within_noise_of_0_is_about_0() {
     let mut finding = fixture::psync_4k();
     let phase = &mut finding.phases[0];
-    phase.context_switches_per_io = Some(-1.47e-5);
     (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
     let text = sheet(&finding);
-    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]") && text.contains("≈ 0 context switches/IO"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&crate::json::json(&finding)).unwrap();
-    assert_eq!(json["phases"][0]["context_switches_per_io"], -1.47e-5, "scripts get the number");
+    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]"), "{text}");
+}
+
+#[test]
+fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
+    let mut finding = fixture::psync_4k();
+    let phase = &mut finding.phases[0];
+    (phase.context_switches_per_io, phase.own_context_switches_per_io) = (None, Some(1.02));
+    (phase.context_switches_per_io_low, phase.context_switches_per_io_high) = (Some(-0.4), Some(3.0));
+    phase.context_switches_reason = Some("not different from 0".to_owned());
+    for text in [Format::Table, Format::Mail, Format::Html].map(|format| format.render(&finding, Ink::Plain, 100)) {
+        assert!(!text.contains("≈ 0"), "{text}");
+        assert!(text.contains("Context switches: not different from 0"), "{text}");
+    }
+    let text = sheet(&finding);
+    assert!(text.contains("— context switches/IO   [-0.40, 3.00]"), "{text}");
+    assert!(text.contains("the load's own threads make 1.02 per I/O"), "{text}");
 }
 
 #[test]
