@@ -446,52 +446,6 @@ fn a_random_run_of_no_blocks_is_named() {
 }
 
 #[test]
-fn zones_and_blocks_that_cannot_be_are_named() {
-    for (options, says) in [
-        ("zonesize=1m", "option 'zonesize': job 'a': it has no effect without zones; add zonemode=strided"),
-        ("zonemode=strided", "needs a size of the zones; add one, for example zonesize=1m"),
-        ("zonemode=strided\nzonesize=2k", "a block of 4096 bytes does not fit into zonesize=2048"),
-        ("zonemode=strided\nzonesize=8k\nzonerange=2k", "does not fit into zonerange=2048"),
-        ("zonemode=strided\nzonesize=8k\nrw=read:8k", "zones have a distance of their own, zoneskip"),
-        ("zonemode=strided\nzonesize=8k\nrw=randread\nrandom_distribution=zipf", "is over the whole file"),
-        ("zonemode=zbd\nioengine=null\nsize=1m", "needs an engine that reads and writes files"),
-        ("zonemode=zbd\nzonesize=256", "at least 512 bytes"),
-        (
-            "zonemode=zbd\nzonesize=8k\nzonecapacity=12k",
-            "option 'zonecapacity': job 'a': it is larger than zonesize=8192",
-        ),
-        ("zonemode=zbd\nzonesize=8k\nzoneskip=4k", "use a multiple of zonesize=8192"),
-        ("zonemode=zbd\nzonesize=8k\nrw=write\nbs=3k", "8192 bytes are not a multiple of blocks of 3072"),
-        ("zonemode=zbd\nzonesize=8k\nrw=write\nbs=16k", "does not fit into a zone of 8192"),
-        ("zonemode=zbd\nzonesize=8k\nrw=randtrim", "use bs=8192, as zonesize"),
-        ("zonemode=zbd\nzonesize=8k\nrw=trimwrite\nbs=8k", "use rw=randtrim"),
-        ("zonemode=zbd\nzonesize=8k\nrw=read:8k", "or use zoneskip"),
-        ("zonemode=zbd\nzonesize=8k\nmax_open_zones=2\njob_max_open_zones=3", "larger than max_open_zones"),
-        ("zonemode=zbd\nzonesize=8k\nrw=write\nverify=md5\nverify_only", "known only to the job that wrote them"),
-        ("zonemode=zbd\nzonesize=8k\nio_submit_mode=offload\nioengine=libaio", "threads would mix them"),
-        ("zonemode=zbd\nzonesize=8k\ncreate_on_open=1\nsize=1m", "open from the beginning to the end"),
-        ("zonemode=zbd\noffset=8z", "option 'offset': job 'a': 8z counts zones, and their size is not given"),
-        ("zonemode=zbd\nzonesize=1m\nsize=0z", "option 'size'"),
-        ("bs=2g", "moves at most 2147479552 bytes in one call"),
-    ] {
-        let why = file(&format!("[a]\nfilename=x\n{options}\n")).expect_err(options);
-        assert!(why.contains(says), "{options}: {why}");
-    }
-    assert!(
-        file("[a]\nfilename=x\nrw=trim\nbs=2300m\n").is_ok() && file("[a]\nioengine=null\nsize=8g\nbs=3g\n").is_ok()
-    );
-}
-
-#[test]
-fn numbers_of_zones_become_bytes_once_the_size_of_a_zone_is_known() {
-    let job =
-        job("[global]\nsize=128z\noffset=1k\n[a]\nzonemode=zbd\noffset=524z\nzonesize=256m\nzoneskip=2z\nio_size=2Z\n");
-    let zones = |zones: u64| Size::Bytes(Bytes(zones << 28));
-    assert_eq!((job.target.size, job.target.offset), (Some(zones(128)), zones(524)));
-    assert_eq!((job.duration.io_size, job.requests.zones.skip), (Some(zones(2)), Bytes(2 << 28)));
-}
-
-#[test]
 fn what_cannot_be_verified_is_refused() {
     for (options, words) in [
         ("verify_only", "no effect without verify"),
