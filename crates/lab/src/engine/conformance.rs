@@ -380,7 +380,7 @@ fn every_engine_reads_back_what_it_wrote() {
             let created = Created::default();
             let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
             created.keep();
-            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None, resume: None };
+            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None };
             let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
             let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
             engine(&mut worker).map(|()| worker.verified())

@@ -92,7 +92,6 @@ mod tests {
                     kind,
                     offset: 0,
                     length: 512,
-                    priority: 0,
                     issued: 0,
                     handed: 0,
                     done,

@@ -159,18 +159,6 @@ impl Marks {
         Ok(())
     }
 
-    /// Whether the checksum leaves out a part of the data.
-    pub fn is_partial(&self) -> bool {
-        self.method == VerifyMethod::Sha512
-    }
-
-    /// The first byte behind the headers, at which both differ. The headers are in front.
-    pub fn difference(&self, found: &[u8], expected: &[u8]) -> Option<usize> {
-        let interval = self.interval(found.len());
-        let differs = |(at, (found, expected)): &(usize, (&u8, &u8))| at % interval >= self.header && found != expected;
-        found.iter().zip(expected).enumerate().find(differs).map(|(at, _)| at)
-    }
-
     /// CRC-32C has two numbers.
     fn is_twin(&self, number: u64) -> bool {
         matches!(self.method, VerifyMethod::Crc32c | VerifyMethod::Crc32cIntel) && (5..=6).contains(&number)

@@ -10,7 +10,7 @@ const BLOCK: u32 = 4096;
 fn copy(plan: &JobPlan) -> JobCopy<'_> {
     let target =
         Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 }, to_be_made: false };
-    JobCopy { plan, number: 0, targets: vec![target], replay: None, resume: None }
+    JobCopy { plan, number: 0, targets: vec![target], replay: None }
 }
 
 fn payload(plan: &JobPlan) -> Option<Payload> {

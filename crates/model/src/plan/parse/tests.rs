@@ -453,19 +453,9 @@ fn what_cannot_be_verified_is_refused() {
         ("ioengine=null\nsize=1m\nverify=md5", "keeps nothing"),
         ("verify=md5\nverify_only\nrw=randrw", "rw=write or randwrite"),
         ("verify=md5\nrw=randrw\nrate_iops=10", "use do_verify=0"),
-        ("verify=sha512\nbs=256", "needs 296 bytes"),
         ("verify=md5\nverify_offset=48", "at 56 to 4040 of 4k bytes"),
         ("verify=md5\nverify_offset=4041", "at 56 to 4040 of 4k bytes"),
         ("verify=md5\nbs=100\nverify_offset=60", "no other place in 100 bytes"),
-        ("verify_state_load=1", "no effect without verify"),
-        ("verify=md5\nverify_state_load=1", "use rw=read or randread"),
-        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_backlog=2", "option 'verify_backlog'"),
-        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_only", "option 'verify_only'"),
-        ("verify=md5\ntrim_backlog=4\ntrim_percentage=50\nverify_state_save=1", "leave it or trim_percentage out"),
-        (
-            "verify=md5\nzonemode=zbd\nzonesize=16k\nzone_reset_threshold=0\nzone_reset_frequency=1",
-            "option 'zone_reset_frequency'",
-        ),
         ("verify=md5\nnrfiles=4\nsize=64k\nopenfiles=2", "option 'openfiles': job 'a': files that are closed"),
     ] {
         let refused = refusal(&format!("[a]\nrw=write\n{options}\n"));
@@ -489,7 +479,6 @@ fn where_verifying_differs_from_fio_is_said() {
     assert_eq!(warnings("verify=md5\nverify_state_save=0\nverify_fatal=1\nverify_dump=1"), "");
     assert_eq!(warnings("refill_buffers\nbuffer_compress_percentage=50\ndedupe_percentage=30"), "");
     assert!(warnings("verify=md5\nverify_async=2\nverify_async_cpus=0").contains("the job's own thread"));
-    assert_eq!(warnings("verify=md5\nverify_state_save=1\ntrim_backlog=1\ntrim_percentage=0\ntrim_verify_zero=1"), "");
     assert!(warnings("verify=md5\nloops=2").contains("once, at the end"));
     assert_eq!(warnings("verify=md5\nloops=2\ndo_verify=0"), "");
     assert!(warnings("ioengine=null\nzero_buffers").contains("writes nothing"));
