@@ -122,9 +122,7 @@ pub(crate) fn warn_of_unlinking<'a>(
 
 /// Warns about every file that is read and has parts that were never written.
 pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
-    let readers = copies
-        .into_iter()
-        .filter(|copy| copy.plan.access == Access::Read);
+    let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
     for target in readers.flat_map(|copy| &copy.targets) {
         if !target.path.as_os_str().is_empty() && target::has_holes(target) {
             let message = format!(

@@ -8,8 +8,8 @@ use crate::worker_pool::{Left, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates,
-    Syncing, Together,
+    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates, Syncing,
+    Together,
 };
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
@@ -197,4 +197,3 @@ fn blocks(written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::P
         .map(|((file, offset), (length, number))| (Request { kind: Kind::Read, file, offset, length }, number));
     (blocks.collect(), *payload)
 }
-

@@ -16,7 +16,7 @@ use crate::placing::Placing;
 use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
-use crate::workload::request_source::{RequestSource};
+use crate::workload::request_source::RequestSource;
 use model::ThreadUsage;
 use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
@@ -230,8 +230,7 @@ impl WorkerPool {
                 Ok(())
             });
             // It was not opened, or panicked.
-            let End { ended, usage_end, failed, goes_on } =
-                end.unwrap_or_else(|| End::tell(opened, job, &tell));
+            let End { ended, usage_end, failed, goes_on } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
             release.pass();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));

@@ -142,13 +142,7 @@ impl BlockRing {
     }
 
     #[inline]
-    fn entry(
-        &self,
-        slot: u32,
-        transfer: &Transfer,
-        address: *mut u8,
-        flags: squeue::Flags,
-    ) -> squeue::Entry {
+    fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8, flags: squeue::Flags) -> squeue::Entry {
         // A registered file is identified by its index and a flag, in the descriptor field.
         let (file, flags) = match self.files {
             Registration::Registered => (types::Fd(transfer.file as RawFd), flags | squeue::Flags::FIXED_FILE),
@@ -157,14 +151,12 @@ impl BlockRing {
         let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
         let asked = self.asking.flags;
         match (self.buffers, transfer.way) {
-            (Registration::Registered, Way::Read) => opcode::ReadFixed::new(file, address, length, index)
-                .offset(offset)
-                .rw_flags(asked)
-                .build(),
-            (Registration::Registered, Way::Write) => opcode::WriteFixed::new(file, address, length, index)
-                .offset(offset)
-                .rw_flags(asked)
-                .build(),
+            (Registration::Registered, Way::Read) => {
+                opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
+            }
+            (Registration::Registered, Way::Write) => {
+                opcode::WriteFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
+            }
             (Registration::PerIo, Way::Read) => {
                 opcode::Read::new(file, address, length).offset(offset).rw_flags(asked).build()
             }

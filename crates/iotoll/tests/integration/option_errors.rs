@@ -22,9 +22,10 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --rw=read:8x", &["'--rw'", "has no number of bytes"]),
         ("run --name=a --ioengine=libpmem", &["'--ioengine'", "mem comes nearest"]),
         (
-            "run --name=a --size=1m --ioengine=posixaio --io_submit_mode=offload",
-            &["threads of the C library", "leave it out"],
+            "run --name=a --size=1m --ioengine=posixaio",
+            &["is an engine of fio that is not supported", "iotoll cost -- fio"],
         ),
+        ("run --name=a --size=1m --zonemode=zbd", &["'--zonemode'", "into zones", "iotoll cost -- fio"]),
         ("run --name=a --iodepth=0", &["'--iodepth'"]),
         ("run --name=a --rwmixread=101", &["'--rwmixread'"]),
         ("run --name=a --numjobs=-1", &["'--numjobs'"]),

@@ -27,7 +27,8 @@ pub(super) fn write(
         let Some(trace) = &log.trace else { return Ok(()) };
         return trace.write(files, log.clock, log.end, out);
     }
-    let priority = plan.thread.io_priority.map_or(0, |(class, level)| u16::from(class) << CLASS_SHIFT | u16::from(level));
+    let priority =
+        plan.thread.io_priority.map_or(0, |(class, level)| u16::from(class) << CLASS_SHIFT | u16::from(level));
     let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority };
     match kind {
         LogKind::Histogram => rows.of_bins(out),

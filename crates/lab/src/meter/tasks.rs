@@ -229,19 +229,6 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_c_library_are_the_workloads_while_they_live_and_when_they_ended() {
-        let owner = |thread, name, ended| {
-            let owners = Owners { ended, ..Owners::default() };
-            let task = OwnedTask { process: 7, thread, kernel: false, name };
-            owners.of(&task, 7, &BTreeSet::new(), |_| None)
-        };
-        assert_eq!(owner(9, LIBRARY_THREADS, false), TaskOwner::Workload);
-        assert_eq!(owner(ENDED, "iotoll", true), TaskOwner::Workload);
-        assert_eq!(owner(ENDED, "iotoll", false), TaskOwner::Iotoll);
-        assert_eq!(owner(9, "iotoll", true), TaskOwner::Iotoll);
-    }
-
-    #[test]
     fn a_process_that_did_not_run_is_not_read_again() {
         let directory = tempfile::tempdir().unwrap();
         let task = directory.path().join("7/task/7");

@@ -227,9 +227,7 @@ impl Payload {
         let due = self.due.load(Relaxed);
         if due > 0 {
             self.due.store(due - 1, Relaxed);
-            return Some(Expected {
-                number: self.numbers.pop_front().filter(|_| !self.shared),
-            });
+            return Some(Expected { number: self.numbers.pop_front().filter(|_| !self.shared) });
         }
         (self.checks == Checks::All).then_some(Expected { number: None })
     }
@@ -341,11 +339,6 @@ fn scramble(memory: &mut [u8], offset: u64, seed: u64) {
             second.copy_from_slice(&seed.to_le_bytes());
         }
     }
-}
-
-/// The checksum of a file with what a job has written.
-pub(super) fn digest_of_state(bytes: &[u8]) -> u32 {
-    digest::crc32c(bytes)
 }
 
 /// Fills the buffers of a job once, before its first I/O: with noise, zeros, or its pattern in each slot.

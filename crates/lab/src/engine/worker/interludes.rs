@@ -157,9 +157,7 @@ impl Worker {
             Some(request) => request,
             None => {
                 // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
-                self.source.draw_or(|kind, other| {
-                    due[kind as usize] > now && due[other as usize] < due[kind as usize]
-                })
+                self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
             }
         };
         let end = due[request.kind as usize];
@@ -182,5 +180,4 @@ impl Worker {
         }
         Next::Issue(Request { file: place, ..request })
     }
-
 }

@@ -28,10 +28,7 @@ impl Worker {
     pub fn carry(&mut self, plan: &JobPlan, payload: Payload) {
         if let Some(backlog) = &mut self.pacing.backlog {
             backlog.tell(payload.due());
-        } else if plan.verify.method.is_some()
-            && plan.verify.after
-            && plan.access.writes()
-        {
+        } else if plan.verify.method.is_some() && plan.verify.after && plan.access.writes() {
             self.first = Some(Box::new(self.source.clone()));
         }
         self.payload = Some(Box::new(payload));

@@ -40,4 +40,3 @@ pub(super) fn write(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
 fn put(out: &mut [u8], digest: &[u8]) {
     out.iter_mut().zip(digest).for_each(|(out, byte)| *out = *byte);
 }
-

@@ -86,7 +86,13 @@ impl Varied {
             // Reads and writes have the same centre.
             let (walks, chance) = (split_mix(seed), split_mix(seed));
             let lanes = [0, 1, 2].map(|direction| {
-                Lane::new(plan, direction, span.length, [&sequential[direction], &by_chance[direction]], [walks, chance])
+                Lane::new(
+                    plan,
+                    direction,
+                    span.length,
+                    [&sequential[direction], &by_chance[direction]],
+                    [walks, chance],
+                )
             });
             let whole = span.length.saturating_add(span.beyond);
             Part { begin: span.begin, length: span.length, whole, lanes, last: [(0, 0); 3] }
