@@ -102,7 +102,7 @@ fn job_files_are_refused_with_file_line_and_option() {
         ("[global]\nbs=4k\n", &["job.fio:2", "no file has a job"]),
         ("[a]\ninclude other.fio\n", &["job.fio:2", "'include'"]),
         ("[a]\nsize=$pagesize/0\n", &["job.fio:2", "cannot be calculated"]),
-        ("[a]\nprofile=tiobench\n", &["job.fio:2", "known to fio, not supported yet; jobs are written out"]),
+        ("[a]\nprofile=tiobench\n", &["job.fio:2", "known to fio, not supported; jobs are written out"]),
         ("[a]\nfilename=${IOTOLL_NOT_SET}\n", &["job.fio:2", "IOTOLL_NOT_SET"]),
         ("; c\n[a]\nioengine=libaoi\n", &["job.fio:3", "'libaio'"]),
         ("[a]\nrw\n", &["job.fio:2", "'rw'", "needs a value"]),

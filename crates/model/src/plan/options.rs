@@ -267,7 +267,7 @@ pub fn is_switch(name: &str) -> bool {
 pub(crate) fn unknown(name: &str) -> Wrong {
     if let Some(group) = fio_names::refused(name) {
         let harmless = if group.effect == Effect::None { " (no I/O depends on it)" } else { "" };
-        let wrong = Wrong::new(format!("known to fio, not supported yet{harmless}; {}", group.why));
+        let wrong = Wrong::new(format!("known to fio, not supported{harmless}; {}", group.why));
         // No guess: the name is spelled as it should be.
         return Wrong { unsupported: Some(group.effect), ..wrong };
     }

@@ -89,7 +89,7 @@ fn an_error_is_one_line_with_place_name_and_fix() {
         ("[a]\n\niodepht=4\n", "f:3: option 'iodepht': unknown; did you mean 'iodepth'?"),
         (
             "[a]\nunified_rw_reporting=1\n",
-            "f:2: option 'unified_rw_reporting': known to fio, not supported yet (no I/O depends on it); each direction of each job is \
+            "f:2: option 'unified_rw_reporting': known to fio, not supported (no I/O depends on it); each direction of each job is \
              reported",
         ),
         (
@@ -301,7 +301,7 @@ fn unknown_options_can_be_ignored_but_not_bad_values() {
         [
             (
                 Code::OptionIgnored,
-                "f:2: option 'cgroup': known to fio, not supported yet; start iotoll as that user, or in that control group"
+                "f:2: option 'cgroup': known to fio, not supported; start iotoll as that user, or in that control group"
             ),
             (Code::OptionIgnored, "f:5: option 'iodepht': unknown; did you mean 'iodepth'?"),
         ]
