@@ -5,9 +5,7 @@
 
 mod job;
 
-pub use job::{
-    CopiesApart, DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding,
-};
+pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;

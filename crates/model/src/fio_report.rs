@@ -7,7 +7,7 @@ mod job;
 mod samples;
 
 use crate::finding::{PhaseFinding, RunFinding};
-pub use job::{Directions, FioDirection, FioJob, FioPriority, FioSync, Ordered, Spread};
+pub use job::{Directions, FioDirection, FioJob, FioSync, Ordered, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

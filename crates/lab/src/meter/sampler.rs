@@ -11,7 +11,6 @@ mod processes;
 use super::account_windows::Relations;
 use super::tasks::{OwnedTask, Owners};
 use super::{Cpus, Opened};
-use crate::engine::posixaio::ended_beside;
 use crate::names::{KernelFunctions, UNKNOWN};
 use kernel_code::KernelCode;
 use listings::Listings;
@@ -184,7 +183,6 @@ fn named(naming: &Naming<'_>, collected: &mut Collected, listings: &mut Listings
             let _ = begins.send(thread_id());
             let profile = naming.profile(collected, listings);
             drop(ends);
-            ended_beside();
             profile
         });
         if let Ok(thread) = begun.recv() {

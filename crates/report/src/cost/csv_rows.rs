@@ -1,6 +1,5 @@
 //! All numbers of a run in raw units, one row each.
 
-use super::latency::priorities;
 use crate::document::{Cell, Column, Table};
 use model::finding::{JobFinding, LatencyFinding, PhaseFinding, RunFinding};
 use model::stored::UnpairedChange;
@@ -143,11 +142,6 @@ impl Lines {
             if direction.ios > 0 {
                 self.latency(of, &direction.latency_ns);
             }
-        }
-        for (direction, priority, part) in priorities(job) {
-            let of = format!("{direction} priority {}/{}", priority.class, priority.level);
-            self.line("ios", &of, None, "I/Os", (Some(part.ios as f64), None, None), "");
-            self.latency(&of, &part.latency_ns);
         }
         for (stage, latency) in job.stages_ns.iter().flat_map(|stages| stages.named()) {
             self.latency(stage, latency);

@@ -557,7 +557,6 @@ fn job(name: &str) -> JobFinding {
         lost: Some(0),
         short: 0,
         latency_ns: latency(1.0),
-        by_priority: Vec::new(),
     };
     JobFinding {
         name: name.to_owned(),

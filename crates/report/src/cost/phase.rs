@@ -5,7 +5,6 @@ use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
 use crate::number::{self, COUNT, CYCLES, NANOS, Scale};
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
-use model::plan::EngineKind;
 use model::record::Exit;
 
 /// The headline of the phase at `index`.
@@ -60,29 +59,13 @@ fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
             format!("The cost is shared by {jobs} jobs of one command; it is not divided among them.")
         }
         (_, 0 | 1) => {
-            let both = if has_both_ends(finding, phase) {
-                " A block that one of them sends and another receives is two I/Os, one at each end, as in fio."
-            } else {
-                ""
-            };
-            format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.{both}")
+            format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.")
         }
         _ => format!(
             "The cost is a mean over {groups} groups of jobs: there are no windows of each alone. Let each run for a second or more, or measure one by \
              fio's --section."
         ),
     })
-}
-
-/// Whether jobs with engine net are the two ends of a transfer.
-fn has_both_ends(finding: &RunFinding, phase: &PhaseFinding) -> bool {
-    let of_phase = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name));
-    let ends: Vec<_> = of_phase
-        .filter_map(|job| job.plan.as_ref())
-        .filter(|plan| plan.engine == EngineKind::Net)
-        .map(|plan| (plan.net.place(0), plan.waits_for_other_end()))
-        .collect();
-    ends.iter().any(|(place, waits)| *waits && ends.contains(&(place.clone(), false)))
 }
 
 /// A mixture of cached and uncached reads is highlighted.
