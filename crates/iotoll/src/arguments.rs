@@ -33,7 +33,7 @@ pub use measuring::{
     SessionArguments,
 };
 pub use serve::{ServeArguments, Storage};
-pub use shown::{Shown, is_dumb};
+pub use shown::{Color, Shown, is_dumb};
 pub use value::Words;
 
 use crate::failure::{BadInput, written};
@@ -549,6 +549,6 @@ mod tests {
             .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
             .map(|argument| argument.get_id().as_str())
             .collect();
-        assert_eq!(others, ["resume", "same_boot", "format", "color", "quiet"]);
+        assert_eq!(others, ["resume", "same_boot", "format", "full", "color", "quiet"]);
     }
 }

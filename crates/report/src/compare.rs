@@ -39,13 +39,16 @@ use model::experiment::Metric;
 /// Maximum number of comparisons whose charts are expanded by default.
 const FEW: usize = 3;
 
+/// Accounts or functions with a row on the one screen that is read first.
+const ROWS: usize = 4;
+
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
     sections.push(Section::on_page("Where the change is", explained::blocks(finding)));
     sections.push(along(finding));
-    sections.push(Section::new("", probes::blocks(finding)));
+    sections.push(Section::new("", probes::blocks(finding)).in_full());
     sections.extend(section::sections(finding));
     sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));
     sections.push(of_cells(finding, "Every slice over time", |finding, cell| {
@@ -73,6 +76,12 @@ pub fn document(finding: &CompareFinding) -> Document {
     }
 }
 
+/// Whether a metric is read first: what the answer is about, cost, rate and latency.
+fn is_first(metric: Metric, targets: &[Metric]) -> bool {
+    let usual = [Metric::CyclesPerIo, Metric::Iops, Metric::LatencyP50, Metric::LatencyP99];
+    targets.contains(&metric) || usual.contains(&metric)
+}
+
 /// The tables of all arms. In a sweep, metrics that are not targets are folded.
 fn changes(finding: &CompareFinding) -> Section {
     let targets = contents::targets(finding);
@@ -94,7 +103,10 @@ fn changes(finding: &CompareFinding) -> Section {
             );
         } else {
             let title = if several { arm } else { "" };
-            blocks.push(Block::new(title, Body::Table(tables::by_metric(finding, arm))));
+            let block = |table| Block::new(title, Body::Table(table));
+            blocks.push(block(tables::by_metric(finding, arm, None)).in_full());
+            let first: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_first(*metric, &targets)).collect();
+            blocks.push(block(tables::by_metric(finding, arm, Some(&first))).of(Audience::GLANCE));
             blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
         }
     }

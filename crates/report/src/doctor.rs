@@ -10,6 +10,9 @@ use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
 
+const PASSED: &str = "Passed";
+const SPEEDS: &str = "Canaries: speeds that show whether the machine changed";
+
 pub fn document(diagnosis: &Diagnosis) -> Document {
     let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
     let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
@@ -18,10 +21,14 @@ pub fn document(diagnosis: &Diagnosis) -> Document {
         ("Meters", meters(diagnosis)),
         ("Notes", checks(State::Note)),
         ("Unknown", checks(State::Unknown)),
-        ("Passed", checks(State::Good)),
-        ("Canaries: speeds that show whether the machine changed", speeds(diagnosis)),
+        (PASSED, checks(State::Good)),
+        (SPEEDS, speeds(diagnosis)),
     ];
-    let section = |(title, facts)| Section::new("", vec![Block::new(title, Body::Facts(facts))]);
+    let section = |(title, facts)| {
+        let section = Section::new("", vec![Block::new(title, Body::Facts(facts))]);
+        // Nothing of these asks for anything.
+        if title == PASSED || title == SPEEDS { section.in_full() } else { section }
+    };
     Document {
         kind: "iotoll doctor".to_owned(),
         headline: vec![Sentence::plain(units_tied(&diagnosis.summary))],

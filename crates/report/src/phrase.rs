@@ -27,6 +27,11 @@ pub fn units_tied(text: &str) -> String {
     whole
 }
 
+/// A text up to the end of its first sentence.
+pub fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").and_then(|(first, _)| text.get(..=first.len())).unwrap_or(text)
+}
+
 /// A note if the measurement did not end as planned.
 pub fn outcome(outcome: &Outcome) -> Option<Note> {
     match outcome {

@@ -5,7 +5,8 @@ pub mod page;
 pub mod sketch;
 mod table;
 
-use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
+use crate::document::{Block, Body, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::phrase;
 use model::warning::Warning;
 use page::{Page, width};
 
@@ -13,6 +14,10 @@ use page::{Page, width};
 const WIDEST_LABEL: usize = 30;
 /// Columns between two figures on one line.
 const GAP: usize = 3;
+/// Most caveats on one screen.
+const MOST_CAVEATS: usize = 3;
+/// Fewer letters of a caveat say nothing: the name of a job.
+const LEAST_CLAUSE: usize = 24;
 
 /// Joins paragraphs with an empty line between them.
 pub fn joined(mut paragraphs: Vec<String>) -> String {
@@ -20,7 +25,8 @@ pub fn joined(mut paragraphs: Vec<String>) -> String {
     paragraphs.join("\n\n") + "\n"
 }
 
-fn lines(mut lines: Vec<String>) -> String {
+/// Joins lines that are not empty.
+pub fn lines(mut lines: Vec<String>) -> String {
     lines.retain(|line| !line.trim().is_empty());
     lines.join("\n")
 }
@@ -52,6 +58,12 @@ fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     }
 }
 
+/// What ran, on one line, if the answer is shown instead of it.
+pub fn what_ran(page: Page, document: &Document) -> String {
+    let what = if document.headline.is_empty() { "" } else { document.what_ran() };
+    page.line(Tone::Faint, "", what)
+}
+
 /// The workload and the arms, below the title if the answer is shown instead of it.
 pub fn subjects(page: Page, document: &Document) -> String {
     let title = if document.headline.is_empty() { "" } else { &document.title };
@@ -65,10 +77,35 @@ pub fn provenance(page: Page, document: &Document) -> String {
     facts(page, Tone::Strong, "", document.provenance_for(page.reader()))
 }
 
-/// The caveats, one paragraph each.
+/// The caveats, one paragraph each; on one screen the gravest, one line each, and how many more there are.
 pub fn caveats(page: Page, document: &Document) -> Vec<String> {
-    let caveat = |caveat: &Warning| page.labelled(Tone::Notice, "!", 3, &caveat.message);
-    document.gravest_first().into_iter().map(caveat).collect()
+    let caveat = |text: &str| page.labelled(Tone::Notice, "!", 3, text);
+    let all = document.gravest_first();
+    if !page.is_glance() {
+        return all.into_iter().map(|it| caveat(&it.message)).collect();
+    }
+    let more = all.len().saturating_sub(MOST_CAVEATS);
+    let more = (more > 0).then(|| format!("{more} more: --full"));
+    let room = page.columns().saturating_sub(3);
+    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| page.cut(&in_one_line(it, room), room));
+    shown.chain(more).map(|text| caveat(&text)).collect()
+}
+
+/// A caveat in `room` columns: in full, or as many of its clauses as fit, and what to do.
+fn in_one_line(caveat: &Warning, room: usize) -> String {
+    let Warning { code, message } = caveat;
+    if width(message) <= room {
+        return message.clone();
+    }
+    let mend = format!("; {}", code.mend());
+    let room = room.saturating_sub(width(&mend));
+    let ends = [": ", "; ", ". ", ", "].iter().flat_map(|end| message.match_indices(end)).map(|(place, _)| place);
+    let fits = |place: &usize| message.get(..*place).is_some_and(|text| (LEAST_CLAUSE..=room).contains(&width(text)));
+    match ends.filter(fits).max().and_then(|place| message.get(..place)) {
+        Some(clauses) if clauses.contains(code.mend()) => clauses.to_owned(),
+        Some(clauses) => format!("{clauses}{mend}"),
+        None => message.clone(),
+    }
 }
 
 /// All blocks for this page's reader. A section's title precedes its first block.
@@ -104,8 +141,17 @@ fn block(page: Page, block: &Block) -> String {
         Body::Timeline(timeline) => vec![title(), sketch::sketch(page, timeline)],
         Body::FlameGraph(_) => Vec::new(),
     };
-    parts.extend(block.notes.iter().map(|note| page.wrap_toned(note.tone, page.indent(), &note.text)));
+    parts.extend(block.notes.iter().map(|note| remark(page, note)));
     lines(parts)
+}
+
+/// A remark; on one screen its first sentence, and no small print.
+fn remark(page: Page, note: &Note) -> String {
+    match (page.is_glance(), note.tone) {
+        (true, Tone::Faint) => String::new(),
+        (true, tone) => page.line(tone, page.indent(), phrase::first_sentence(&note.text)),
+        (false, tone) => page.wrap_toned(tone, page.indent(), &note.text),
+    }
 }
 
 fn chips(figures: &[Figure]) -> Vec<(Tone, String)> {
