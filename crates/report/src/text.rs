@@ -79,16 +79,16 @@ pub fn provenance(page: Page, document: &Document) -> String {
 
 /// The caveats, one paragraph each; on one screen the gravest, one line each, and how many more there are.
 pub fn caveats(page: Page, document: &Document) -> Vec<String> {
-    let caveat = |text: &str| page.labelled(Tone::Notice, "!", 3, text);
     let all = document.gravest_first();
     if !page.is_glance() {
-        return all.into_iter().map(|it| caveat(&it.message)).collect();
+        return all.into_iter().map(|it| page.labelled(Tone::Notice, "!", 3, &it.message)).collect();
     }
     let more = all.len().saturating_sub(MOST_CAVEATS);
     let more = (more > 0).then(|| format!("{more} more: --full"));
-    let room = page.columns().saturating_sub(3);
-    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| page.cut(&in_one_line(it, room), room));
-    shown.chain(more).map(|text| caveat(&text)).collect()
+    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| in_one_line(it, page.columns().saturating_sub(3)));
+    let mark = page.paint(Tone::Notice, "!");
+    let line = |text: String| page.line(Tone::Plain, "!  ", &text).replacen('!', &mark, 1);
+    shown.chain(more).map(line).collect()
 }
 
 /// A caveat in `room` columns: in full, or as many of its clauses as fit, and what to do.

@@ -108,6 +108,6 @@ fn a_target_that_depth_1_misses_fails_the_job_or_is_said() {
         (whole(&search["depth"]), &search["found"], number(&search["percent_within"])),
         (1, &Value::Bool(false), 0.0)
     );
-    let sheet = folder.iotoll(&format!("run --background 200ms --no-save --quiet {job}")).run();
+    let sheet = folder.iotoll(&format!("run --full --background 200ms --no-save --quiet {job}")).run();
     assert!(sheet.stdout.contains("the search for a queue depth was not over at 1"), "{}", sheet.stdout);
 }

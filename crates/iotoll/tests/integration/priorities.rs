@@ -81,7 +81,7 @@ fn latencies_are_told_by_priority_and_logs_have_it() {
         let prios = &ended.json()["jobs"][0];
         assert_eq!(whole(&prios["read"]["prios"][1]["clat_ns"]["N"]), own, "{engine}: the same again");
         assert_eq!(prios["write"]["prios"], Value::Null, "{engine}: fio has no list of one");
-        let sheet = folder.iotoll(&format!("run --background 200ms --no-save --quiet {job}")).run();
+        let sheet = folder.iotoll(&format!("run --full --background 200ms --no-save --quiet {job}")).run();
         assert!(sheet.stdout.contains("read, priority best effort 1"), "{}", sheet.stdout);
     }
 }

@@ -116,7 +116,7 @@ fn the_sheet_says_that_a_block_counts_at_both_ends() {
     let job_file =
         format!("[global]\n{}\n[to]\n{}\n[from]\nstartdelay=1\n{}\n", lines(&both), lines(&receiver), lines(&sender));
     folder.write("job.fio", job_file);
-    let ended = folder.iotoll("run --out r --quiet --background 200ms job.fio").run();
+    let ended = folder.iotoll("run --full --out r --quiet --background 200ms job.fio").run();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let sheet = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(sheet.contains("is two I/Os, one at each end"), "{sheet}");

@@ -33,7 +33,7 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
         if let [cell] = cells.as_slice()
             && cell.symbols.is_empty()
         {
-            blocks.push(block(super::ROWS).of(Audience::GLANCE));
+            blocks.push(block(super::rows(finding)).of(Audience::GLANCE));
         }
         let block = block(MOST).in_full();
         if few {

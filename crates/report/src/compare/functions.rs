@@ -24,7 +24,7 @@ pub(super) fn blocks(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     }
     let block = |most| Block::new("Functions", Body::Table(table(finding, arm, &cells, most)));
     let all = block(MOST).with(vec![note(finding, &cells)]).in_full();
-    let few = block(super::ROWS).of(Audience::GLANCE);
+    let few = block(super::rows(finding)).of(Audience::GLANCE);
     let graphs = cells.iter().take(super::FEW).map(|cell| graph(finding, cell));
     [all, few].into_iter().chain(graphs).collect()
 }

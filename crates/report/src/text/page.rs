@@ -118,10 +118,14 @@ impl Page {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// `text` after `first` on one line, whose end is cut off if it is too long.
+    /// `text` after `first` on one line. If it is too long, whole words are left out at its end: a part of a number would be another
+    /// number.
     pub fn line(self, tone: Tone, first: &str, text: &str) -> String {
-        let line = self.cut(&free(&self.spell(&format!("{first}{text}"))), self.columns);
-        self.paint(tone, line.trim_end())
+        let text = self.spell(&format!("{first}{text}"));
+        let cut = self.cut(&text, self.columns);
+        let words = cut.rfind(' ').filter(|end| cut != text && *end > self.columns / 2);
+        let line = words.and_then(|end| cut.get(..end)).map_or_else(|| cut.clone(), |words| format!("{words} …"));
+        self.paint(tone, free(&line).trim_end())
     }
 
     /// `text` after a highlighted label; further lines are aligned with the text.
