@@ -85,27 +85,35 @@ pub fn caveats(page: Page, document: &Document) -> Vec<String> {
     }
     let more = all.len().saturating_sub(MOST_CAVEATS);
     let more = (more > 0).then(|| format!("{more} more: --full"));
-    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| in_one_line(it, page.columns().saturating_sub(3)));
+    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| in_one_line(page, it, page.columns().saturating_sub(3)));
     let mark = page.paint(Tone::Notice, "!");
     let line = |text: String| page.line(Tone::Plain, "!  ", &text).replacen('!', &mark, 1);
     shown.chain(more).map(line).collect()
 }
 
-/// A caveat in `room` columns: in full, or as many of its clauses as fit, and what to do.
-fn in_one_line(caveat: &Warning, room: usize) -> String {
+/// A caveat in `room` columns: in full, or as many of its clauses or words as fit, and what to do. Behind a semicolon it says that itself.
+fn in_one_line(page: Page, caveat: &Warning, room: usize) -> String {
     let Warning { code, message } = caveat;
-    if width(message) <= room {
-        return message.clone();
-    }
     let mend = format!("; {}", code.mend());
+    let says_it = message.contains("; ") || message.contains(code.mend());
+    let whole = if says_it { message.clone() } else { format!("{message}{mend}") };
+    if width(&whole) <= room {
+        return whole;
+    }
     let room = room.saturating_sub(width(&mend));
-    let ends = [": ", "; ", ". ", ", "].iter().flat_map(|end| message.match_indices(end)).map(|(place, _)| place);
-    let fits = |place: &usize| message.get(..*place).is_some_and(|text| (LEAST_CLAUSE..=room).contains(&width(text)));
-    match ends.filter(fits).max().and_then(|place| message.get(..place)) {
+    let message = phrase::without_parentheses(message);
+    match clauses(&message, room) {
         Some(clauses) if clauses.contains(code.mend()) => clauses.to_owned(),
         Some(clauses) => format!("{clauses}{mend}"),
-        None => message.clone(),
+        None => format!("{}{mend}", page.words(&message, room)),
     }
+}
+
+/// As many clauses of a text as fit into `room` columns.
+fn clauses(text: &str, room: usize) -> Option<&str> {
+    let ends = ["; ", ": ", ". "].iter().flat_map(|end| text.match_indices(end)).map(|(place, _)| place);
+    let parts = ends.chain([text.len()]).filter_map(|place| text.get(..place));
+    parts.filter(|text| (LEAST_CLAUSE..=room).contains(&width(text))).max_by_key(|text| text.len())
 }
 
 /// All blocks for this page's reader. A section's title precedes its first block.
@@ -149,7 +157,10 @@ fn block(page: Page, block: &Block) -> String {
 fn remark(page: Page, note: &Note) -> String {
     match (page.is_glance(), note.tone) {
         (true, Tone::Faint) => String::new(),
-        (true, tone) => page.line(tone, page.indent(), phrase::first_sentence(&note.text)),
+        (true, tone) => {
+            let (first, room) = (phrase::first_sentence(&note.text), page.columns() - width(page.indent()));
+            page.line(tone, page.indent(), clauses(first, room).unwrap_or(first))
+        }
         (false, tone) => page.wrap_toned(tone, page.indent(), &note.text),
     }
 }

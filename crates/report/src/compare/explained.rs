@@ -32,6 +32,7 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
         // The functions, which the user asked for, say it more exactly.
         if let [cell] = cells.as_slice()
             && cell.symbols.is_empty()
+            && shown(finding, cell, MOST).next().is_some()
         {
             blocks.push(block(super::rows(finding)).of(Audience::GLANCE));
         }

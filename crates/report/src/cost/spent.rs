@@ -170,7 +170,8 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
             scale.unit
         );
     }
-    Some(Note::new(Tone::Notice, text))
+    // A caveat says it, too.
+    Some(Note::new(Tone::Faint, text))
 }
 
 #[cfg(test)]

@@ -57,7 +57,10 @@ fn a_sheet_is_one_screen() {
 #[test]
 fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
     let mut finding = fixture::psync_4k();
-    let (long, short) = ("other processes (rustc, cc1) used 71.2 % of the machine beside the load; ", "b: run longer");
+    let (long, short) = (
+        "other processes (rustc, cc1) used 71.2 % of the machine beside the load; they are left out by name. ",
+        "b: run longer",
+    );
     let caveat = |code, message: &str| Warning::new(code, message);
     finding.warnings = vec![
         caveat(Code::BusyBackground, &long.repeat(3)),
@@ -69,12 +72,9 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
     let text = glance(&finding, 100);
     let caveats: Vec<&str> = text.lines().filter(|line| line.starts_with('!')).collect();
     assert_eq!(caveats.len(), 4, "{text}");
-    assert!(caveats[0].starts_with("!  xxx") && caveats[0].ends_with('…'), "{text}");
+    assert!(caveats[0].starts_with("!  xxx") && caveats[0].ends_with("…; see the meters (--full)"), "{text}");
     assert_eq!(caveats[1], format!("!  {short}"));
-    assert_eq!(
-        caveats[2],
-        "!  other processes (rustc, cc1) used 71.2 % of the machine beside the load; stop other programs"
-    );
+    assert_eq!(caveats[2], "!  other processes used 71.2 % of the machine beside the load; stop other programs");
     assert_eq!(caveats[3], "!  2 more: --full");
     finding.phases[0].accounts.clear();
     assert_eq!(sheet(&finding).lines().filter(|line| line.starts_with('!')).count(), 5, "all are in the whole sheet");

@@ -121,11 +121,16 @@ impl Page {
     /// `text` after `first` on one line. If it is too long, whole words are left out at its end: a part of a number would be another
     /// number.
     pub fn line(self, tone: Tone, first: &str, text: &str) -> String {
-        let text = self.spell(&format!("{first}{text}"));
-        let cut = self.cut(&text, self.columns);
-        let words = cut.rfind(' ').filter(|end| cut != text && *end > self.columns / 2);
-        let line = words.and_then(|end| cut.get(..end)).map_or_else(|| cut.clone(), |words| format!("{words} …"));
-        self.paint(tone, free(&line).trim_end())
+        self.paint(tone, self.words(&format!("{first}{text}"), self.columns).trim_end())
+    }
+
+    /// As many words of a text as fit into so many columns, with an ellipsis if there are more.
+    pub fn words(self, text: &str, columns: usize) -> String {
+        let text = self.spell(text);
+        let cut = self.cut(&text, columns);
+        let end = cut.rfind(' ').filter(|end| cut != text && *end > columns / 2);
+        let words = end.and_then(|end| cut.get(..end)).map(|words| format!("{words} …"));
+        free(&words.unwrap_or(cut))
     }
 
     /// `text` after a highlighted label; further lines are aligned with the text.
