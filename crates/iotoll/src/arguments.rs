@@ -284,7 +284,7 @@ pub struct CompareArguments {
     /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
     #[arg(long, help_heading = "Rules", value_name = "LIMIT", value_parser = value::limit)]
     pub fail_on: Vec<Limit>,
-    /// Seed of the order of slices [default: a new one each time; it is printed]
+    /// Seed of the order of slices [default: a new one each time; --full shows it]
     #[arg(long, help_heading = "Rules", value_name = "N")]
     pub seed: Option<u64>,
     /// Warn about unknown options of the job instead of refusing them

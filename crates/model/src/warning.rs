@@ -203,7 +203,7 @@ impl Code {
             Self::StoredMethodDiffers => "measure the stored one again",
             Self::StoredWorkDiffers => "compare with a record of the same work",
             Self::OptionIgnored => "leave the option out",
-            Self::OptionDiffers => "see the guide, fio",
+            Self::OptionDiffers => "see docs/guide/fio.md",
             Self::FilesAdded => "give filename once",
             Self::WithinLayouts => "use more --replicates",
             Self::Unknown => "see the whole reason (--full)",
