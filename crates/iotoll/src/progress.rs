@@ -1,4 +1,5 @@
-//! The progress line: on standard error, and only when that is a terminal. A stopped terminal (Ctrl-S) is left out.
+//! The progress line: on standard error, and only when that is a terminal. A stopped terminal (Ctrl-S) is left out. Guests take minutes:
+//! where there is no terminal, what is done is said every ten seconds.
 
 use crate::arguments::is_dumb;
 use crate::standard_error;
@@ -8,13 +9,20 @@ use lab::compare::Stage;
 use lab::ftq::{Event as Recording, Look};
 use lab::guest::Event;
 use lab::progress::Progress;
+use std::cell::Cell;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Between lines about guests where no line can be redrawn.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// One line that is redrawn in place.
 pub struct ProgressLine {
     bar: ProgressBar,
+    quiet: bool,
     shown: bool,
+    /// When it began, or the latest line about guests.
+    told: Cell<Instant>,
 }
 
 impl ProgressLine {
@@ -26,7 +34,7 @@ impl ProgressLine {
         if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg}") {
             bar.set_style(style);
         }
-        Self { bar, shown }
+        Self { bar, quiet, shown, told: Cell::new(Instant::now()) }
     }
 
     /// Shows the progress of a run.
@@ -45,7 +53,19 @@ impl ProgressLine {
             Event::Preparing(what) => what.clone(),
             Event::Measured(done, total) => format!("{done} of {total} guests"),
         };
+        if self.is_due(Instant::now()) {
+            standard_error::say(&format!("iotoll: {text}"));
+        }
         self.draw(text);
+    }
+
+    /// Whether a line about guests is due where none can be redrawn.
+    fn is_due(&self, now: Instant) -> bool {
+        let due = !self.shown && !self.quiet && now.duration_since(self.told.get()) >= BETWEEN_LINES;
+        if due {
+            self.told.set(now);
+        }
+        due
     }
 
     /// Shows the progress of a recording.
@@ -171,5 +191,23 @@ fn of(elapsed: Duration, total: Option<Duration>) -> String {
     match total {
         Some(total) => format!("{:.1} of {:.1} s", elapsed.as_secs_f64(), total.as_secs_f64()),
         None => format!("{:.1} s", elapsed.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_are_told_of_every_ten_seconds_where_no_line_is_drawn() {
+        let line = |quiet| {
+            let mut line = ProgressLine::new(quiet);
+            line.shown = false;
+            line
+        };
+        let after = |line: &ProgressLine, seconds| line.is_due(Instant::now() + Duration::from_secs(seconds));
+        let told = line(false);
+        assert_eq!([9, 11, 19, 22].map(|seconds| after(&told, seconds)), [false, true, false, true]);
+        assert!(!after(&line(true), 100));
     }
 }

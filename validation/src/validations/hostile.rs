@@ -1,6 +1,7 @@
 //! Hostile input by area: random inputs from the seed, and how many of them iotoll withstood. What an integration test tries with chosen
 //! inputs is not repeated: the table names the test.
 
+mod inputs;
 mod server;
 
 use crate::bench::Bench;
@@ -31,7 +32,7 @@ struct Attempt {
     wait_millis: Option<f64>,
 }
 
-const AREAS: [Area; 5] = [
+const AREAS: [Area; 8] = [
     Area {
         name: "server",
         inputs: "one client's largest request or a broken handshake, standard error unread",
@@ -61,6 +62,24 @@ const AREAS: [Area; 5] = [
         inputs: "up to three of: ignored signals, closed descriptors, umask, no variables, an odd locale, no terminal",
         tests: "surroundings",
         attempt: surroundings,
+    },
+    Area {
+        name: "programs",
+        inputs: "up to 20,000 bytes of a sampled program's unwind tables, symbols or names",
+        tests: "sampler::tests",
+        attempt: inputs::program,
+    },
+    Area {
+        name: "traces",
+        inputs: "lines that resemble fio's, some of which name a file of another",
+        tests: "replay, bounded files",
+        attempt: inputs::trace,
+    },
+    Area {
+        name: "edits",
+        inputs: "a setting is written, replaced or linked while iotoll changes it",
+        tests: "toggles",
+        attempt: inputs::edited,
     },
 ];
 

@@ -211,14 +211,8 @@ fn fallback_targets_are_used_everywhere() {
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
         let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
         slice.reading = SliceReading::Execution(Execution {
-            jobs: Vec::new(),
             stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
-            io_interval: None,
-            command_cpu_nanos: None,
-            exit: None,
-            page_cache: None,
-            dirtied: None,
-            groups: Vec::new(),
+            ..Execution::default()
         });
     }
     let found = study(&record);
