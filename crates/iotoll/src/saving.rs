@@ -9,12 +9,9 @@ use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::record::Record;
 use model::stored::Stored;
-use report::{Finding, Format, Ink, ProfileFile, profile_files};
+use report::{Finding, Format, Ink, PAGE, ProfileFile, profile_files};
 use std::io::Write;
 use std::path::Path;
-
-/// The HTML report beside each record.
-pub const PAGE: &str = "report.html";
 
 /// Where a record and its report are saved; checked before the measurement. Nowhere with `--no-save`.
 #[derive(Clone)]

@@ -74,6 +74,9 @@ impl Finding for RunFinding {
     }
 }
 
+/// File name of the HTML report beside a record.
+pub const PAGE: &str = "report.html";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Text for a terminal.

@@ -1,9 +1,8 @@
 //! How a result is shown on standard output.
 
 use super::value;
-use crate::saving::PAGE;
 use clap::{Args, ValueEnum};
-use report::{Finding, Format, Ink, shell};
+use report::{Finding, Format, Ink, PAGE, shell};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -15,7 +14,7 @@ pub struct Shown {
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
         help = format!("Output format: {}", value::formats()))]
     pub format: Format,
-    /// Show all of a table: by default it is one screen, and where all is saved
+    /// Show all of a table [default: one screen, which says where the rest is]
     #[arg(long)]
     pub full: bool,
     /// Colour a table: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), never, always
