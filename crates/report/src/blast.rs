@@ -173,7 +173,8 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
-    sections.push(Section::on_page("Where the cycles of a packet go", explained::blocks(finding)));
+    let explained = Section::on_page("Where the cycles of a packet go", explained::blocks(finding));
+    sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
     sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)).in_full());
     sections.extend(limits::section(&finding.limits, "point"));
     sections.extend([

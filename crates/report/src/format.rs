@@ -181,6 +181,7 @@ mod tests {
     use super::*;
     use crate::document::{Audience, Block, Body, Fact, Section, Sentence};
     use crate::examples;
+    use crate::text::page::fits_closely;
     use model::warning::{Code, Warning};
 
     #[test]
@@ -203,6 +204,17 @@ mod tests {
                 let no_line = format == Format::Terse && finding.own_run().is_some_and(|run| run.jobs.is_empty());
                 assert!(no_line || text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
             }
+        }
+    }
+
+    #[test]
+    fn one_screen_of_every_kind_is_shorter_and_says_where_the_rest_is() {
+        for (name, finding) in examples::measured() {
+            let glance = Format::Table.glance(&*finding, Ink::Plain, 100, "The rest: --full");
+            let all = Format::Table.render(&*finding, Ink::Plain, 100);
+            assert_eq!(fits_closely(&glance, 100), Ok(()), "{name}");
+            assert!(glance.ends_with("The rest: --full\n") && !glance.contains("Made by"), "{name}: {glance}");
+            assert!(glance.lines().count() < all.lines().count() && all.contains("Made by"), "{name}: {glance}");
         }
     }
 

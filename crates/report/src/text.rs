@@ -16,8 +16,6 @@ const WIDEST_LABEL: usize = 30;
 const GAP: usize = 3;
 /// Most caveats on one screen.
 const MOST_CAVEATS: usize = 3;
-/// Fewer letters of a caveat say nothing: the name of a job.
-const LEAST_CLAUSE: usize = 24;
 
 /// Joins paragraphs with an empty line between them.
 pub fn joined(mut paragraphs: Vec<String>) -> String {
@@ -109,11 +107,11 @@ fn in_one_line(page: Page, caveat: &Warning, room: usize) -> String {
     }
 }
 
-/// As many clauses of a text as fit into `room` columns.
+/// As many clauses of a text as fit into `room` columns, if they fill half of them: less may be only the name of a job.
 fn clauses(text: &str, room: usize) -> Option<&str> {
     let ends = ["; ", ": ", ". "].iter().flat_map(|end| text.match_indices(end)).map(|(place, _)| place);
     let parts = ends.chain([text.len()]).filter_map(|place| text.get(..place));
-    parts.filter(|text| (LEAST_CLAUSE..=room).contains(&width(text))).max_by_key(|text| text.len())
+    parts.filter(|text| (room / 2..=room).contains(&width(text))).max_by_key(|text| text.len())
 }
 
 /// All blocks for this page's reader. A section's title precedes its first block.

@@ -76,8 +76,12 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
     assert_eq!(caveats[1], format!("!  {short}"));
     assert_eq!(caveats[2], "!  other processes used 71.2 % of the machine beside the load; stop other programs");
     assert_eq!(caveats[3], "!  2 more: --full");
-    finding.phases[0].accounts.clear();
     assert_eq!(sheet(&finding).lines().filter(|line| line.starts_with('!')).count(), 5, "all are in the whole sheet");
+    let named = "ext4-dax 4k write, debian:6.12: the change is within the spread of the replicates, which differ only in layout and timing";
+    finding.warnings.push(caveat(Code::WithinLayouts, named));
+    finding.warnings.retain(|it| it.code == Code::WithinLayouts);
+    let text = glance(&finding, 100);
+    assert!(text.contains("the change is within the spread") && text.contains("…; use more --replicates"), "{text}");
 }
 
 #[test]
