@@ -173,13 +173,14 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
-    sections.push(Section::on_page("Where the cycles of a packet go", explained::blocks(finding)));
-    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)));
+    let explained = Section::on_page("Where the cycles of a packet go", explained::blocks(finding));
+    sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
+    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)).in_full());
     sections.extend(limits::section(&finding.limits, "point"));
     sections.extend([
-        Section::new("Beside published figures", published::blocks(finding)),
+        Section::new("Beside published figures", published::blocks(finding)).in_full(),
         Section::on_page("The curve", vec![curves]),
-        Section::on_page("Packet accounting", packets::blocks(finding)),
+        Section::on_page("Packet accounting", packets::blocks(finding)).in_full(),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
     ]);
     sections

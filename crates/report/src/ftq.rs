@@ -135,9 +135,9 @@ fn sections(finding: &FtqFinding) -> Vec<Section> {
         Section::on_page("Periods", tables::periods(finding)),
         Section::on_page("Threads", tables::threads(finding)),
         Section::on_page("The shape of the noise", vec![charts]),
-        Section::on_page("Stalls that no period explains", tables::stalls(finding)),
-        Section::on_page("Noise", tables::noise(finding)),
-        Section::on_page("Probes", tables::probes(finding)),
+        Section::on_page("Stalls that no period explains", tables::stalls(finding)).in_full(),
+        Section::on_page("Noise", tables::noise(finding)).in_full(),
+        Section::on_page("Probes", tables::probes(finding)).in_full(),
         Section::on_page("Against the stored recording", tables::against(finding)),
     ]);
     sections

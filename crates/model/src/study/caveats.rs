@@ -227,7 +227,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         && (before - after).abs() > MOVED_BACKGROUND
     {
         let message = format!(
-            "the background was {} busy before the run and {} after; the interval includes this difference",
+            "the background was {} busy before the run and {} after, which is in the interval; stop other work",
             percent(before),
             percent(after)
         );

@@ -7,6 +7,9 @@ use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::record::Exit;
 
+/// Regimes with a row each on one screen.
+const FEW_REGIMES: usize = 3;
+
 /// The headline of the phase at `index`.
 pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Section {
     let title = match finding.phases.len() {
@@ -18,10 +21,13 @@ pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Sect
         figures.push(cost(phase));
     }
     figures.push(work(finding, index, phase));
-    let figures = Block::new("", Body::Figures(figures)).of(Audience::SCREEN.or(Audience::PAGE));
+    let seen = Audience::GLANCE.or(Audience::SCREEN).or(Audience::PAGE);
+    let figures = Block::new("", Body::Figures(figures)).of(seen);
     let regimes = Block::new("", Body::Notes).with(conditions::regimes_in_words(phase).into_iter().collect());
     let mut blocks = vec![regimes, figures, Block::new("", Body::Notes).with(notes(finding, phase))];
-    blocks.extend(conditions::table(phase).map(|table| Block::new("Regimes", Body::Table(table))));
+    let regimes = conditions::table(phase).map(|table| Block::new("Regimes", Body::Table(table)));
+    let few = |block: Block| if phase.regimes.len() > FEW_REGIMES { block.in_full() } else { block };
+    blocks.extend(regimes.map(few));
     Section::new(title, blocks)
 }
 

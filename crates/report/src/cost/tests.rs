@@ -3,6 +3,7 @@
 use super::*;
 use crate::text::page::{fits_closely, width};
 use crate::{Format, Ink};
+use model::warning::{Code, Warning};
 use proptest::prelude::*;
 
 fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
@@ -32,6 +33,55 @@ fn sheets_as_they_are_read() {
     insta::assert_snapshot!("profiled_at_100", terminal(&fixture::profiled(), Ink::Plain, 100));
     insta::assert_snapshot!("two_phases_at_100", terminal(&fixture::two_phases(), Ink::Plain, 100));
     insta::assert_snapshot!("meters_unavailable_at_100", terminal(&fixture::meters_unavailable(), Ink::Plain, 100));
+}
+
+fn glance(finding: &RunFinding, columns: usize) -> String {
+    Format::Table.glance(finding, Ink::Plain, columns, "The rest: --full")
+}
+
+#[test]
+fn a_sheet_is_one_screen() {
+    for (name, finding) in fixture::all() {
+        let (text, further) = (glance(&finding, 100), finding.phases.len().saturating_sub(1));
+        // The hostile one has everything that can be asked for.
+        assert!(name == "hostile" || text.lines().count() <= 24 + 6 * further, "{name}:\n{text}");
+        for columns in [60, 80, 100, 200] {
+            assert_eq!(fits_closely(&glance(&finding, columns), columns), Ok(()), "{name}");
+        }
+    }
+    insta::assert_snapshot!("udp_like_at_a_glance", glance(&fixture::udp_like(), 100));
+    insta::assert_snapshot!("two_phases_at_a_glance", glance(&fixture::two_phases(), 100));
+    insta::assert_snapshot!("profiled_at_a_glance", glance(&fixture::profiled(), 100));
+}
+
+#[test]
+fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
+    let mut finding = fixture::psync_4k();
+    let (long, short) = (
+        "other processes (rustc, cc1) used 71.2 % of the machine beside the load; they are left out by name. ",
+        "b: run longer",
+    );
+    let caveat = |code, message: &str| Warning::new(code, message);
+    finding.warnings = vec![
+        caveat(Code::BusyBackground, &long.repeat(3)),
+        caveat(Code::NoInterval, short),
+        caveat(Code::MetersDisagree, &"x".repeat(200)),
+        caveat(Code::FewSamples, "c"),
+        caveat(Code::CanaryMoved, "d"),
+    ];
+    let text = glance(&finding, 100);
+    let caveats: Vec<&str> = text.lines().filter(|line| line.starts_with('!')).collect();
+    assert_eq!(caveats.len(), 4, "{text}");
+    assert!(caveats[0].starts_with("!  xxx") && caveats[0].ends_with("…; see the meters (--full)"), "{text}");
+    assert_eq!(caveats[1], format!("!  {short}"));
+    assert_eq!(caveats[2], "!  other processes used 71.2 % of the machine beside the load; stop other programs");
+    assert_eq!(caveats[3], "!  2 more: --full");
+    assert_eq!(sheet(&finding).lines().filter(|line| line.starts_with('!')).count(), 5, "all are in the whole sheet");
+    let named = "ext4-dax 4k write, debian:6.12: the change is within the spread of the replicates, which differ only in layout and timing";
+    finding.warnings.push(caveat(Code::WithinLayouts, named));
+    finding.warnings.retain(|it| it.code == Code::WithinLayouts);
+    let text = glance(&finding, 100);
+    assert!(text.contains("the change is within the spread") && text.contains("…; use more --replicates"), "{text}");
 }
 
 #[test]
