@@ -43,7 +43,7 @@ pub use log_ratio::{LogRatio, PairedRound, Resolution, log_ratio};
 pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile, shift_function};
 pub use proportion::wilson;
 pub use rank_sum::rank_sum_p;
-pub use ratio::{Dominant, Pair, Ratio, dominant, ratio_of_sums};
+pub use ratio::{Dominant, Pair, Ratio, dominant, exceeds_background, ratio_of_sums};
 pub use regimes::regimes;
 pub use scalability::{LoadPoint, Scalability, scalability};
 pub use serial::{Neighbours, Serial, serial};

@@ -54,6 +54,20 @@ pub(super) fn with_influences(pairs: &[Pair]) -> Option<(f64, Vec<f64>)> {
     Some((value, pairs.iter().map(influence).collect()))
 }
 
+/// Whether a cost `net` of a background is more than the background's error explains, per capacity, round by round; `None` if its sum is
+/// unknown.
+///
+/// A cost of less has no ratio to another: its interval contains 0 (Fieller, 1954). The error of a net cost is at most that of its own spread,
+/// which a load that varies has too, and at most √2 times that of the background `alone`, which a drift has too: it is subtracted from what ran
+/// beside the same background. So the smaller of the two counts.
+pub fn exceeds_background(net: &[Pair], alone: &[Pair]) -> Option<bool> {
+    let net = ratio_of_sums(net, Neighbours::Independent)?;
+    let reach = |ratio: Ratio| ratio.error?.times_t(0.5 + CONFIDENCE / 2.0);
+    let (own, alone) = (reach(net), ratio_of_sums(alone, Neighbours::Independent).and_then(reach));
+    // One round has no error, and no interval.
+    Some(net.value > own.zip(alone).map_or(0.0, |(own, alone)| own.min(2f64.sqrt() * alone)))
+}
+
 /// The one unit that carries a large part of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dominant {

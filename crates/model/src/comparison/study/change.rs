@@ -12,7 +12,6 @@ use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::measured::Rounds;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
 use crate::stats::typical::{shape_changed, typical};
 use crate::stats::{
@@ -71,8 +70,8 @@ impl Judge<'_> {
 
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
-        let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
-        let ratio = log_ratio(&rounds, self.sums.steps(metric, candidate))
+        let rounds = rounds.ok_or_else(|| self.absence(metric))?;
+        let ratio = (self.sums.change(metric, baseline, candidate))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
@@ -82,16 +81,16 @@ impl Judge<'_> {
         let dominated = [true, false].into_iter().filter_map(|is_baseline| {
             let pairs: Vec<Pair> =
                 rounds.iter().map(|round| if is_baseline { round.baseline } else { round.candidate }).collect();
-            dominant(&pairs).map(|unit| Dominated { is_baseline, unit })
+            let unit = dominant(&pairs)?;
+            let (place, _) = self.sums.showing(metric).nth(unit.place)?;
+            Some(Dominated { is_baseline, unit: Dominant { place, ..unit } })
         });
         let dominated = dominated.max_by(|one, other| one.unit.part.total_cmp(&other.unit.part));
         Ok(Found { evidence: Evidence::Ratio(ratio), typical: typical(&rounds), baseline, candidate, dominated })
     }
 
-    fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
-        if metric.is_of_whole_machine()
-            && let Some(busy) = cases.into_iter().find_map(|case| self.sums.never_idle(case))
-        {
+    fn absence(&self, metric: Metric) -> String {
+        if let Some(busy) = self.sums.never_idle().filter(|_| metric.is_of_whole_machine()) {
             return format!(
                 "the machine was {:.0} % busy without the workload, so the cost of an arm cannot be seen; stop other \
                  work",

@@ -49,10 +49,7 @@ fn executions() -> CompareRecord {
             stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
             io_interval: Some(io_interval),
             command_cpu_nanos: Some(work.thread_nanos),
-            exit: None,
-            page_cache: None,
-            dirtied: None,
-            groups: Vec::new(),
+            ..Execution::default()
         });
     }
     record
