@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod histogram;
 pub mod holm;
 pub mod jackknife;
+mod lengths;
 pub mod line;
 pub mod log_ratio;
 pub mod percentile;

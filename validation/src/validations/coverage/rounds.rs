@@ -6,7 +6,8 @@ use model::experiment::Rules;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::stopping::Goal;
 use model::stats::{
-    Good, LogRatio, Pair, PairedRound, Resolution, Verdict, confidence_of_each, log_ratio, precise_enough, verdict,
+    Good, LogRatio, Pair, PairedRound, Resolution, Verdict, confidence_of_each, exceeds_background, log_ratio,
+    precise_enough, verdict,
 };
 
 /// Rounds of the default budget.
@@ -18,6 +19,7 @@ pub fn add(scope: Scope, evidence: &mut Evidence) {
     skewed(scope, evidence);
     rare_states(scope, evidence);
     many_metrics(scope, evidence);
+    small_costs(scope, evidence);
 }
 
 fn rounds(baseline: &[f64], candidate: &[f64]) -> Vec<PairedRound> {
@@ -179,4 +181,42 @@ fn many_metrics(scope: Scope, evidence: &mut Evidence) {
         "% with intervals of 95 % each",
     ];
     evidence.table(&header, &rows);
+}
+
+/// A candidate that costs half more, beside a background whose level varies by 1 from one slice to the next.
+fn small_costs(scope: Scope, evidence: &mut Evidence) {
+    let (mut rows, mut most) = (Vec::new(), 0.0_f64);
+    for (place, cost) in (0..).zip([0.2, 0.5, 1.0, 2.0, 5.0]) {
+        let mut row = vec![format!("{cost}")];
+        for (number, count) in (0..).zip([6, 20]) {
+            let (mut told, mut doubtful) = (0_u64, 0_u64);
+            let wrong = scope.share(8 << 24 | place << 8 | number, |random| {
+                let unit = |numerator| Pair { numerator, denominator: 1.0 };
+                let round = |_| {
+                    let alone = random.normal();
+                    let mut net = |cost: f64| unit(cost + random.normal() - alone);
+                    (PairedRound { baseline: net(cost), candidate: net(1.5 * cost) }, unit(20.0 + alone))
+                };
+                let (rounds, alone): (Vec<PairedRound>, Vec<Pair>) = (0..count).map(round).unzip();
+                let Some(found) = log_ratio(&rounds, Resolution::default()) else { return false };
+                let is_wrong = found.change(CONFIDENCE).contains(0.5) == Some(false);
+                doubtful += u64::from(is_wrong);
+                let arm = |arm: fn(&PairedRound) -> Pair| rounds.iter().map(arm).collect::<Vec<_>>();
+                let arms = [arm(|round| round.baseline), arm(|round| round.candidate)];
+                let is_told = arms.iter().all(|arm| exceeds_background(arm, &alone) == Some(true));
+                told += u64::from(is_told);
+                is_wrong && is_told
+            });
+            most = most.max(wrong);
+            let part = |count: u64| percent(count as f64 / scope.experiments as f64);
+            row.push(format!("{} ({} told, {} wrong without the rule)", percent(wrong), part(told), part(doubtful)));
+        }
+        rows.push(row);
+    }
+    let wanted = 0.06 + scope.chance();
+    evidence.criterion(
+        most <= wanted,
+        format!("an interval beside a noisy background is told and wrong in {} % or less", percent(wanted)),
+    );
+    evidence.table(&["net cost, in standard deviations of the background", "% wrong, 6 rounds", "20"], &rows);
 }

@@ -73,6 +73,9 @@ impl Judge<'_> {
         let rounds = rounds.ok_or_else(|| self.absence(metric))?;
         let ratio = (self.sums.change(metric, baseline, candidate))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
+        if ratio.error.is_none() && rounds.len() > 1 {
+            return Err("one round has most of the work, so nothing tells how far the change may be off; run longer".to_owned());
+        }
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
             sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
