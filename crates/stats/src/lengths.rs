@@ -32,7 +32,8 @@ impl Lengths {
         let sum = |power: i32| parts.iter().zip(&seen).map(|(part, seen)| part.powi(2 + power) / seen).sum::<f64>();
         let (q0, q1, q2) = (sum(0), sum(1), sum(2));
         let own = |(part, seen): (&f64, &f64)| (part * part / seen).powi(2) * (1.0 + 2.0 * squares - 4.0 * part);
-        let trace = (squares * q0).powi(2) + 2.0 * q0 * q2 - 4.0 * squares * q0 * q1 + 2.0 * q1 * q1
+        let trace = (squares * q0).powi(2) + 2.0 * q0 * q2 - 4.0 * squares * q0 * q1
+            + 2.0 * q1 * q1
             + parts.iter().zip(&seen).map(own).sum::<f64>();
         Some(Self { seen, degrees_of_freedom: (squares * squares / trace).max(1.0) })
     }

@@ -5,7 +5,7 @@
 
 use super::estimate::Estimate;
 use super::ratio::Pair;
-use super::serial::Neighbours;
+use super::serial::{Neighbours, independent};
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +134,11 @@ impl LogRatio {
             units: logs.len(),
             correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
         })
+    }
+
+    /// How many independent units these are worth.
+    pub fn independent_units(&self) -> f64 {
+        independent(self.units, self.correlation)
     }
 
     /// The change as a fraction (0.031 is +3.1 %), with its interval of this confidence: exp(θ − …) − 1 to exp(θ + …) − 1.

@@ -145,7 +145,7 @@ fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Opt
     // The influence of each round on θ, to first order: neighbours count in its direction.
     let (slope, other_slope) = (candidate.slope(own), baseline.slope(other));
     let along: Vec<f64> = ours.iter().zip(&theirs).map(|(one, two)| slope * one - other_slope * two).collect();
-    let serial = serial(&along, 1, Neighbours::Independent);
+    let serial = serial(&along, Neighbours::Independent);
     let grown = |error: f64| error * serial.growth.sqrt();
     let products = |one: &[f64], two: &[f64]| one.iter().zip(two).map(|(one, two)| one * two).sum::<f64>();
     let together = products(&ours, &theirs) / (products(&ours, &ours) * products(&theirs, &theirs)).sqrt();

@@ -34,7 +34,7 @@ impl Uncertainty {
         let lengths = Lengths::of(lengths)?;
         let squares: f64 = influences.iter().map(|value| value.powi(2)).sum();
         let cubes: f64 = influences.iter().map(|value| value.powi(3)).sum();
-        let serial = serial(influences, 1, neighbours);
+        let serial = serial(influences, neighbours);
         let deviation = (squares / count).sqrt();
         let degrees = lengths.degrees_of_freedom;
         let skewness = evident(cubes / count / deviation.powi(3), count) / count.sqrt();

@@ -195,7 +195,8 @@ impl CompareFinding {
             (cell.explained, cell.accounts) = (None, Vec::new());
             (cell.symbols, cell.stacks, cell.events) = (Vec::new(), Vec::new(), Vec::new());
         }
-        (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
+        (self.families, self.account_family) = (None, None);
+        (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
         (self.function_family, self.event_family) = (None, None);
         self.event_correlations.clear();
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
@@ -220,6 +221,9 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
+    let of_targets =
+        compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
+    let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
     let explaining::Explained {
         family: account_family,
         function_family,
@@ -292,7 +296,8 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
         unexplained: explaining::reason(record),
-        unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
+        unseen_fraction: independent.map(stopping::unseen_fraction),
+        unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, sums),

@@ -324,6 +324,7 @@ pub fn empty() -> CompareFinding {
         event_correlations: Vec::new(),
         unexplained: None,
         unseen_fraction: Some(0.0499),
+        unseen_in_spells_fraction: Some(0.2259),
         schema: SCHEMA.to_owned(),
         method_version: 1,
         title: String::new(),

@@ -46,7 +46,8 @@ pub fn add(scope: Scope, evidence: &mut Evidence) {
     header.extend(units.iter().map(String::as_str));
     evidence.table(&header, &rows);
     let wanted = 0.93 - scope.chance();
-    evidence.criterion(least >= wanted, format!("units of unequal length are covered in {} % or more", percent(wanted)));
+    evidence
+        .criterion(least >= wanted, format!("units of unequal length are covered in {} % or more", percent(wanted)));
 }
 
 fn arm(lengths: &[f64], random: &mut Random) -> Vec<Pair> {
@@ -61,8 +62,7 @@ fn cost(lengths: &[f64], random: &mut Random) -> Estimate {
 
 fn change(lengths: &[f64], random: &mut Random) -> Estimate {
     let arms = arm(lengths, random).into_iter().zip(arm(lengths, random));
-    let rounds: Vec<PairedRound> =
-        arms.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect();
+    let rounds: Vec<PairedRound> = arms.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect();
     let found = log_ratio(&rounds, Resolution::default());
     found.map_or(Estimate::bare(f64::NAN), |found| found.change(CONFIDENCE))
 }
@@ -80,7 +80,6 @@ fn median(lengths: &[f64], random: &mut Random) -> Estimate {
     };
     let (baseline, candidate) = (arm(), arm());
     let rounds = baseline.iter().zip(&candidate);
-    let rounds: Vec<LatencyRound> =
-        rounds.map(|(baseline, candidate)| LatencyRound { baseline, candidate }).collect();
+    let rounds: Vec<LatencyRound> = rounds.map(|(baseline, candidate)| LatencyRound { baseline, candidate }).collect();
     percentile(&rounds, 50.0).map_or(Estimate::bare(f64::NAN), |found| found.change(CONFIDENCE))
 }

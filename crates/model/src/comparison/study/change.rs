@@ -45,6 +45,13 @@ pub(super) struct Found {
     pub dominated: Option<Dominated>,
 }
 
+impl Found {
+    /// How many independent rounds those of the change are worth.
+    pub fn independent_rounds(&self) -> f64 {
+        self.evidence.independent_units()
+    }
+}
+
 /// A round that carries much of an arm's sum.
 pub(super) struct Dominated {
     pub is_baseline: bool,
@@ -74,7 +81,9 @@ impl Judge<'_> {
         let ratio = (self.sums.change(metric, baseline, candidate))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
         if ratio.error.is_none() && rounds.len() > 1 {
-            return Err("one round has most of the work, so nothing tells how far the change may be off; run longer".to_owned());
+            return Err(
+                "one round has most of the work, so nothing tells how far the change may be off; run longer".to_owned()
+            );
         }
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
