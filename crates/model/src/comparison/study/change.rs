@@ -6,7 +6,7 @@
 //! asked, and all other metrics in all cells, which explain the answer. A metric that is a constant multiple of another in
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
-use super::{View, latencies};
+use super::{View, latencies, sliced_command};
 use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
@@ -65,10 +65,12 @@ pub(super) type Comparison = BTreeMap<Metric, Result<Found, String>>;
 impl Judge<'_> {
     /// Compares two cases in every metric.
     pub fn compare(&self, baseline: usize, candidate: usize) -> Comparison {
+        let unlike = sliced_command::unlike(self.record, [baseline, candidate]);
         let found = |metric: Metric| {
-            let found = match metric.percent() {
-                Some(percent) => self.percentile(percent, baseline, candidate),
-                None => self.ratio(metric, baseline, candidate),
+            let found = match (metric.percent(), &unlike) {
+                (Some(percent), _) => self.percentile(percent, baseline, candidate),
+                (None, None) => self.ratio(metric, baseline, candidate),
+                (None, Some(why)) => Err(why.clone()),
             };
             (metric, found)
         };
