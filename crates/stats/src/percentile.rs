@@ -102,15 +102,19 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     if rounds.len() < FEWEST_ROUNDS {
         return Err(NotEnough::Rounds { percent, rounds: rounds.len() });
     }
-    let [baseline, candidate] = [Role::Baseline, Role::Candidate]
-        .map(|role| Pooled::of(rounds.iter().map(|round| role.of(round)).collect(), percent));
+    let [(baseline, their_lengths), (candidate, our_lengths)] = [Role::Baseline, Role::Candidate].map(|role| {
+        let rounds: Vec<&Histogram> = rounds.iter().map(|round| role.of(round)).collect();
+        let lengths = Lengths::of(&rounds.iter().map(|round| round.total() as f64).collect::<Vec<_>>());
+        (Pooled::of(rounds, percent), lengths)
+    });
     let ios = baseline.ios().min(candidate.ios());
     // Rounding errors of 60/(1 − 0.99) must not require one I/O more than 6,000.
     let needed = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
     if ios < needed {
         return Err(NotEnough::Ios { percent, ios, needed });
     }
-    shift(baseline, candidate, percent, rounds.len()).ok_or(NotEnough::Uneven { percent })
+    let lengths = their_lengths.zip(our_lengths);
+    lengths.and_then(|lengths| shift(baseline, candidate, lengths, percent)).ok_or(NotEnough::Uneven { percent })
 }
 
 #[derive(Clone, Copy)]
@@ -136,10 +140,14 @@ pub fn shift_function(rounds: &[LatencyRound], percents: &[f64]) -> Vec<Result<P
     percents.iter().map(|&percent| percentile(rounds, percent)).collect()
 }
 
-fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Option<PercentileShift> {
+fn shift(
+    baseline: Pooled,
+    candidate: Pooled,
+    (their_lengths, our_lengths): (Lengths, Lengths),
+    percent: f64,
+) -> Option<PercentileShift> {
     let (baseline_ticks, candidate_ticks) = (baseline.ticks()?, candidate.ticks()?);
     let (ours, theirs) = (candidate.influences()?, baseline.influences()?);
-    let (our_lengths, their_lengths) = (Lengths::of(&candidate.lengths)?, Lengths::of(&baseline.lengths)?);
     let own = our_lengths.variance_of_mean(&ours).sqrt();
     let other = their_lengths.variance_of_mean(&theirs).sqrt();
     // The influence of each round on θ, to first order: neighbours count in its direction.
@@ -155,7 +163,7 @@ fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Opt
         baseline_ticks,
         candidate_ticks,
         theta: (candidate_ticks / baseline_ticks).ln(),
-        units,
+        units: ours.len(),
         correlation: serial.is_evident.then_some(serial.correlation),
         ranks: Ranks {
             baseline: (baseline, grown(other)),

@@ -393,8 +393,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     });
     finding.method = text.repeat(9);
     finding.started_unix_seconds = number;
-    finding.seconds = number;
-    finding.slice_seconds = Some(number);
+    (finding.seconds, finding.slice_seconds) = (number, Some(number));
     finding.outcome = Outcome::Failed(text.to_owned());
     finding.targets = Metric::ALL.to_vec();
     finding.rules = Rules {

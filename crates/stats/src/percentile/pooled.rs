@@ -12,8 +12,6 @@ pub(super) struct Pooled {
     /// The percentile, in ticks.
     ticks: Option<u64>,
     ios: u64,
-    /// I/Os of each round.
-    pub lengths: Vec<f64>,
     /// By round: R × the round's part of the I/Os at most the percentile, less what would be there if all rounds were
     /// alike, in log odds. They sum to 0.
     influences: Option<Vec<f64>>,
@@ -48,8 +46,7 @@ impl Pooled {
         }
         let influences = holding.map(|holding| influences(&rounds, ios, fraction, holding));
         let odds = log_odds(fraction);
-        let lengths = rounds.iter().map(|round| round.total() as f64).collect();
-        Self { pieces, odds, ticks: all.percentile(percent), ios, lengths, influences }
+        Self { pieces, odds, ticks: all.percentile(percent), ios, influences }
     }
 
     pub fn ios(&self) -> u64 {

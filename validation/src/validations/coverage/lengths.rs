@@ -23,8 +23,10 @@ const SHAPES: [(&str, Lengths); 3] = [
     ("the first × 20", |units, _| (0..units).map(|unit| if unit == 0 { 20.0 } else { 1.0 }).collect()),
 ];
 
-const FIGURES: [(&str, fn(&[f64], &mut Random) -> Estimate); 3] =
-    [("a cost", cost), ("a change", change), ("a change of p50", median)];
+/// What is estimated of units with these lengths.
+type Figure = fn(&[f64], &mut Random) -> Estimate;
+
+const FIGURES: [(&str, Figure); 3] = [("a cost", cost), ("a change", change), ("a change of p50", median)];
 
 pub fn add(scope: Scope, evidence: &mut Evidence) {
     let (mut rows, mut least) = (Vec::new(), 1.0_f64);
