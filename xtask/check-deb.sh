@@ -62,7 +62,7 @@ installed=$(dpkg-query --listfiles iotoll)
 version=$(/usr/bin/iotoll --version)
 [[ $version == "iotoll "* ]] || fail "it calls itself '$version'"
 # A line of the cost sheet, from a measurement that reads nothing and keeps nothing.
-/usr/bin/iotoll run --name=empty --ioengine=null --size=4m --number_ios=1000 --background=200ms --no-save --quiet |
+/usr/bin/iotoll run --full --name=empty --ioengine=null --size=4m --number_ios=1000 --background=200ms --no-save --quiet |
     grep -q '^Jobs' || fail "a run does not report its jobs"
 if grep -rqs 'path-exclude=/usr/share/man' /etc/dpkg; then
     echo "check-deb: this machine installs no man pages; they are in the package"

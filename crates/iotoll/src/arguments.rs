@@ -33,7 +33,7 @@ pub use measuring::{
     SessionArguments,
 };
 pub use serve::{ServeArguments, Storage};
-pub use shown::{Shown, is_dumb};
+pub use shown::{Color, Shown, is_dumb};
 pub use value::Words;
 
 use crate::failure::{BadInput, written};
@@ -290,7 +290,7 @@ pub struct CompareArguments {
     /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
     #[arg(long, help_heading = "Rules", value_name = "LIMIT", value_parser = value::limit)]
     pub fail_on: Vec<Limit>,
-    /// Seed of the order of slices [default: a new one each time; it is printed]
+    /// Seed of the order of slices [default: a new one each time; --full shows it]
     #[arg(long, help_heading = "Rules", value_name = "N")]
     pub seed: Option<u64>,
     /// Warn about unknown options of the job instead of refusing them
@@ -555,6 +555,6 @@ mod tests {
             .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
             .map(|argument| argument.get_id().as_str())
             .collect();
-        assert_eq!(others, ["resume", "same_boot", "format", "color", "quiet"]);
+        assert_eq!(others, ["resume", "same_boot", "format", "full", "color", "quiet"]);
     }
 }

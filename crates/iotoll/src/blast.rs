@@ -1,6 +1,6 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{BlastArguments, Target, read_target};
+use crate::arguments::{BlastArguments, Output, Target, read_target};
 use crate::compare::fresh_seed;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
@@ -76,20 +76,20 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(stored.as_ref());
-    let mut kept = keep(&saving, &finding, arguments.output.quiet);
+    let mut kept = keep(&saving, &finding, &arguments.output);
     if let Outcome::Failed(why) = &finding.outcome {
         failure::complain(&format!("{why}; the rounds before are kept"));
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    both(kept, stdout::print(&finding, arguments.output.shown))?;
+    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
     Ok(failure::of_finding(&finding))
 }
 
 /// Writes the report beside the record, and says where they are.
-fn keep(saving: &Saving, finding: &BlastFinding, quiet: bool) -> anyhow::Result<()> {
+fn keep(saving: &Saving, finding: &BlastFinding, output: &Output) -> anyhow::Result<()> {
     let Some(folder) = saving.folder() else { return Ok(()) };
-    note_folder(folder, "", quiet);
+    note_folder(folder, "", output);
     write_page(folder, finding)
 }
 

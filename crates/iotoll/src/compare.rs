@@ -3,7 +3,7 @@
 
 mod boots;
 
-use crate::arguments::{CompareArguments, Words};
+use crate::arguments::{CompareArguments, Output, Words};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input::Inputs;
@@ -53,7 +53,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
     let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
     if arguments.parse_only {
-        stdout::print(&experiment, arguments.output.shown)?;
+        stdout::print(&experiment, arguments.output.shown.in_full(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
@@ -93,8 +93,8 @@ pub(crate) fn conclude(
     arguments: &CompareArguments,
 ) -> anyhow::Result<ExitCode> {
     let finding = record.study(stored);
-    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, arguments.output.quiet));
-    saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
+    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, &arguments.output));
+    saving::both(kept, stdout::print(&finding, arguments.output.shown, folder))?;
     if let Outcome::Failed(why) = &finding.outcome {
         failure::complain(why);
     }
@@ -285,8 +285,8 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
 }
 
 /// Writes the report beside the record in `folder`, and prints where.
-fn write_report(folder: &Path, finding: &CompareFinding, quiet: bool) -> anyhow::Result<()> {
+fn write_report(folder: &Path, finding: &CompareFinding, output: &Output) -> anyhow::Result<()> {
     saving::write_page(folder, finding)?;
-    saving::note_folder(folder, "", quiet);
+    saving::note_folder(folder, "", output);
     Ok(())
 }

@@ -19,6 +19,7 @@ use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
 use report::Format;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
@@ -81,8 +82,9 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         return Ok(failed(&record, settings.interruption.is_by_failure()).unwrap_or(ExitCode::SUCCESS));
     }
     let output = &arguments.output;
-    let print = |finding: &RunFinding| stdout::print(finding, output.shown);
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, output.quiet, &print)?;
+    let note = !output.quiet && !output.shown.is_glance();
+    let print = |finding: &RunFinding, folder: Option<&Path>| stdout::print(finding, output.shown, folder);
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, note, &print)?;
     let failed = failed(&record, settings.interruption.is_by_failure());
     Ok(failed.unwrap_or_else(|| failure::of_finding(&finding)))
 }

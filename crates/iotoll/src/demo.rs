@@ -15,14 +15,15 @@ use crate::stdout;
 use lab::guardian::OwnFolder;
 use lab::replaying::Replays;
 use lab::workload::target::Created;
+use model::comparison::CompareFinding;
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftRules, Experiment};
-use model::finding::RunFinding;
+use model::finding::{PhaseFinding, RunFinding};
 use model::kind::Recorded;
 use model::plan::service::Address;
 use model::plan::{DeviceWrites, Settings, UnknownOptions, parse};
 use model::record::Outcome;
-use report::Format;
+use report::{Format, number};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -128,7 +129,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     line.clear();
     let record = outcome?;
     let costs = model::study::study(&record);
-    stdout::print(&costs, arguments.output.shown)?;
+    stdout::print(&costs, arguments.output.shown, None)?;
     let ended = match record.outcome {
         Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement)?,
         outcome => failure::of_outcome(&outcome),
@@ -157,11 +158,33 @@ fn compare_engines(
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
         saving::write_html(folder, &report::page_of_both(&finding, costs))?;
-        saving::note_folder(folder, "", arguments.output.quiet);
+        saving::note_folder(folder, "", &arguments.output);
         Ok(())
     });
-    saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
+    saving::both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
+    if arguments.output.shown.format == Format::Table {
+        stdout::write(&format!("\n{}\n", textwrap::fill(&told(costs, &finding), stdout::columns())))?;
+    }
     Ok(failure::of_outcome(&finding.outcome))
+}
+
+/// What the demo showed, in three sentences.
+fn told(costs: &RunFinding, comparison: &CompareFinding) -> String {
+    let cost = |phase: &PhaseFinding| {
+        let cost = phase
+            .cycles_per_io
+            .map(|cycles| number::net(Some(cycles), |cycles| number::with_unit(number::CYCLES, cycles)));
+        format!("{} for {}", cost.unwrap_or_else(|| "an unknown number of cycles".to_owned()), phase.jobs.join(", "))
+    };
+    let phases: Vec<String> = costs.phases.iter().map(cost).collect();
+    let arms: Vec<&str> = comparison.arms.iter().map(|arm| arm.name.as_str()).collect();
+    format!(
+        "This demo showed what one I/O costs the whole machine, {}, and whose cycles these are. Then {} did the same reads in turns, and \
+         the intervals of the differences say which of them is cheaper. Now your own: iotoll run JOB.fio, iotoll cost -- COMMAND, or \
+         iotoll compare JOB.fio --candidate OPTION=VALUE.",
+        phases.join(" and "),
+        arms.join(" and ")
+    )
 }
 
 #[cfg(test)]

@@ -14,6 +14,6 @@ pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
     let diagnosis = lab::doctor::examine(root, host)?;
-    stdout::print(&diagnosis, arguments.shown)?;
+    stdout::print(&diagnosis, arguments.shown, None)?;
     Ok(ExitCode::SUCCESS)
 }

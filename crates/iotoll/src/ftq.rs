@@ -1,6 +1,6 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
-use crate::arguments::FtqArguments;
+use crate::arguments::{FtqArguments, Output};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input::Inputs;
@@ -43,7 +43,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let limits = stored::limits::<FtqRecord>(&arguments.earlier, &plan)?;
     let around = services.around(&arguments.session.around)?;
     if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown)?;
+        stdout::print(&plan, arguments.output.shown.in_full(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
@@ -79,19 +79,19 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon()).map_err(crate::cost::mended)?;
     let finding = record.study(stored.as_ref());
-    let mut kept = keep(&saving, &record, &finding, arguments.output.quiet);
+    let mut kept = keep(&saving, &record, &finding, &arguments.output);
     if let Outcome::Failed(why) = &finding.outcome {
         let up_to = if record.chunks.is_empty() { "no reading is kept" } else { "the series is kept up to there" };
         failure::complain(&format!("{why}; {up_to}"));
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    both(kept, stdout::print(&finding, arguments.output.shown))?;
+    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
     Ok(failure::of_finding(&finding))
 }
 
 /// Writes the report and the series beside the record, and says where they are.
-fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) -> anyhow::Result<()> {
+fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, output: &Output) -> anyhow::Result<()> {
     let Some(folder) = saving.folder() else { return Ok(()) };
     if !folder.exists() {
         anyhow::bail!(
@@ -99,7 +99,7 @@ fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) 
             folder.display()
         );
     }
-    note_folder(folder, &format!(", {}", series::PARQUET), quiet);
+    note_folder(folder, &format!(", {}", series::PARQUET), output);
     write_page(folder, finding)?;
     series::write(folder, record)
 }

@@ -50,7 +50,7 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
     let plan = plan(arguments, &inputs)?;
     let limits = stored::limits::<GuestRecord>(&arguments.earlier, &plan)?;
     if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown)?;
+        stdout::print(&plan, arguments.output.shown.in_full(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
@@ -63,11 +63,11 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(stored.as_ref());
     let kept = saving.folder().map_or(Ok(()), |folder| {
-        note_folder(folder, "", arguments.output.quiet);
+        note_folder(folder, "", &arguments.output);
         write_flame_graphs(folder, &finding)?;
         write_page(folder, &finding)
     });
-    both(kept, stdout::print(&finding, arguments.output.shown))?;
+    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
     Ok(failure::of_finding(&finding))
 }
 

@@ -31,6 +31,6 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
         );
         return Err(BadInput(message).into());
     }
-    stdout::print(&finding, arguments.shown)?;
+    stdout::print(&finding, arguments.shown, None)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -38,8 +38,15 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         let message = format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display());
         return Err(BadInput(message).into());
     }
-    stdout::print(&*studied.finding, arguments.shown)?;
+    stdout::print(&*studied.finding, arguments.shown, Some(folder_of(&path)))?;
     Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// The folder of a record, which its user may have named by its file.
+fn folder_of(path: &Path) -> &Path {
+    let is_record = path.file_name().is_some_and(|name| name == lab::store::RECORD);
+    let folder = path.parent().filter(|folder| is_record && !folder.as_os_str().is_empty());
+    folder.unwrap_or(path)
 }
 
 /// Prints the instructions of a function.
@@ -57,7 +64,7 @@ fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow:
     }
     let finding = record.study(None);
     let annotation = Annotation::of(finding, function).map_err(|why| BadInput(format!("--annotate: {why}")))?;
-    stdout::print(&annotation, arguments.shown)?;
+    stdout::print(&annotation, arguments.shown.in_full(), None)?;
     Ok(ExitCode::SUCCESS)
 }
 

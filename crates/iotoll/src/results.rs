@@ -6,7 +6,7 @@ use crate::stdout;
 use report::{Finding, Format};
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Width of a table in a file.
 const COLUMNS: usize = 100;
@@ -21,8 +21,8 @@ pub struct Results {
 impl Results {
     /// Opens the file, so that one that cannot be written is found before the measurement. What it contains stays until there is a
     /// result.
-    pub fn prepare(arguments: &RunArguments) -> anyhow::Result<Self> {
-        let (fio, shown) = (&arguments.fio, arguments.output.shown);
+    pub fn prepare(arguments: &RunArguments, shown: Shown) -> anyhow::Result<Self> {
+        let fio = &arguments.fio;
         let open = |path: &PathBuf| {
             let file = File::options().write(true).create(true).truncate(false).open(path);
             let refused =
@@ -33,14 +33,21 @@ impl Results {
         Ok(Self { formats: fio.formats(shown.format), shown, file })
     }
 
-    /// Prints a finding.
-    pub fn print(&self, finding: &dyn Finding) -> anyhow::Result<()> {
+    /// Whether they say on standard output where the record is.
+    pub fn say_where(&self) -> bool {
+        self.file.is_none() && self.formats.iter().any(|format| Shown { format: *format, ..self.shown }.is_glance())
+    }
+
+    /// Prints a finding; `folder` has its record.
+    pub fn print(&self, finding: &dyn Finding, folder: Option<&Path>) -> anyhow::Result<()> {
+        let shown = |format: &Format| Shown { format: *format, ..self.shown };
         let Some((path, file)) = &self.file else {
-            let print = |format: &Format| stdout::print(finding, Shown { format: *format, ..self.shown });
+            let print = |format: &Format| stdout::print(finding, shown(format), folder);
             return self.formats.iter().try_for_each(print);
         };
         let ink = self.shown.color.ink(false, &|name| std::env::var_os(name));
-        let text: String = self.formats.iter().map(|format| format.render(finding, ink, COLUMNS)).collect();
+        let text = self.formats.iter().map(|format| shown(format).render(finding, ink, COLUMNS, folder));
+        let text: String = text.collect();
         // A device or a pipe has no contents to replace.
         let is_file = file.metadata().is_ok_and(|data| data.is_file());
         let emptied = if is_file { file.set_len(0) } else { Ok(()) };

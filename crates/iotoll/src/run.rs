@@ -18,6 +18,7 @@ use lab::guardian::Guardian;
 use lab::replaying;
 use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
+use model::finding::RunFinding;
 use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
 use model::record::{Record, Source};
@@ -52,12 +53,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         if plan.phases.is_empty() {
             failure::complain("no file has a job: their options hold for jobs of files that include them");
         }
-        Results::prepare(arguments)?.print(&plan)?;
+        let shown = arguments.output.shown.in_full();
+        Results::prepare(arguments, shown)?.print(&plan, None)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    let has_state = jobs().any(|job| job.verify.state || job.verify.resumes);
-    if let Some(folder) = arguments.fio.aux_path.as_deref().filter(|folder| has_state && !folder.is_dir()) {
-        return Err(BadInput(format!("--aux-path {}: no such folder; make it with mkdir", folder.display())).into());
     }
     // Otherwise they are checked when setup has run.
     if around.setup.is_none() {
@@ -66,7 +64,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         lab::run::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
-    let results = Results::prepare(arguments)?;
+    let results = Results::prepare(arguments, arguments.output.shown)?;
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
@@ -75,7 +73,6 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         around,
         services: services.settings(&guardian),
         saver: saving.saver(),
-        state_folder: arguments.fio.aux_path.clone().unwrap_or_default(),
         ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
     };
     let created = Arc::new(Created::guarded(guardian));
@@ -91,9 +88,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, arguments.output.quiet, &|finding| {
-        results.print(finding)
-    })?;
+    let note = !arguments.output.quiet && !results.say_where();
+    let print = |finding: &RunFinding, folder: Option<&Path>| results.print(finding, folder);
+    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, note, &print)?;
     Ok(failure::of_finding(&finding))
 }
 

@@ -9,12 +9,9 @@ use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::record::Record;
 use model::stored::Stored;
-use report::{Finding, Format, Ink, ProfileFile, profile_files};
+use report::{Finding, Format, Ink, PAGE, ProfileFile, profile_files};
 use std::io::Write;
 use std::path::Path;
-
-/// The HTML report beside each record.
-pub const PAGE: &str = "report.html";
 
 /// Where a record and its report are saved; checked before the measurement. Nowhere with `--no-save`.
 #[derive(Clone)]
@@ -81,28 +78,29 @@ fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where the record and its report are, and other `files` beside them, unless the user wants `quiet`.
-pub fn note_folder(folder: &Path, files: &str, quiet: bool) {
-    if !quiet {
+/// Says where the record and its report are, and other `files` beside them, unless the user wants no notes or the result says it.
+pub fn note_folder(folder: &Path, files: &str, output: &Output) {
+    if !output.quiet && !output.shown.is_glance() {
         let folder = folder.display();
         failure::complain(&format!("record{files} and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
     }
 }
 
-/// Saves a record, studies it, and prints the finding, which it returns. The finding is printed even if saving failed: nothing
+/// Saves a record, studies it, and prints the finding, which it returns; with a note where the record is. The finding is printed even if saving failed: nothing
 /// else is left of the measurement.
 pub fn keep_and_print(
     record: &Record,
     stored: Option<&Stored<Record>>,
     saving: &Saving,
-    quiet: bool,
-    print: &dyn Fn(&RunFinding) -> anyhow::Result<()>,
+    note: bool,
+    print: &dyn Fn(&RunFinding, Option<&Path>) -> anyhow::Result<()>,
 ) -> anyhow::Result<RunFinding> {
     // First of all, so that no study that fails can lose it.
     let saved = saving.save(record);
     let finding = record.study(stored);
-    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, !quiet)));
-    both(kept, print(&finding))?;
+    let folder = saved.as_ref().ok().and_then(Option::as_ref).map(|saved| saved.folder.clone());
+    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, note)));
+    both(kept, print(&finding, folder.as_deref()))?;
     Ok(finding)
 }
 

@@ -4,11 +4,12 @@ use crate::arguments::Shown;
 use crate::failure;
 use report::Finding;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
-/// Prints a finding on standard output.
-pub fn print(finding: &dyn Finding, shown: Shown) -> anyhow::Result<()> {
+/// Prints a finding on standard output; `folder` has its record.
+pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {
     let ink = shown.color.ink(std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
-    write(&shown.format.render(finding, ink, columns()))
+    write(&shown.render(finding, ink, columns(), folder))
 }
 
 /// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// File name of a record in its folder.
-const RECORD: &str = "record.jsonl";
+pub const RECORD: &str = "record.jsonl";
 /// Default folder of records.
 pub const RUNS: &str = "iotoll-runs";
 

@@ -67,8 +67,6 @@ pub enum Code {
     AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.
     TwoRegimes,
-    /// The cost of a phase is over all queue depths that a job tried, the job's own figures are of one.
-    DepthsMixed,
     /// I/Os that jobs counted are outside the time that rate and cost of the phase are of.
     IosOutside,
     /// All CPUs were busy, or the net cost is below the cost of the workload's own threads: the load squeezed other
@@ -164,6 +162,70 @@ pub enum Code {
     CanaryMoved,
     /// The ledger could not be written, so changes to the system are not recorded in it.
     NoLedger,
+}
+
+impl Code {
+    /// What the user can do about it, in a few words: for a line that has no room for the whole message.
+    pub const fn mend(self) -> &'static str {
+        match self {
+            Self::CommandFailed => "see what the command printed",
+            Self::JobFailed => "mend the job's error",
+            Self::Interrupted => "measure again for the whole",
+            Self::MeterUnavailable => "see iotoll doctor",
+            Self::WorkUnknown => "use --ios, --bytes or --count",
+            Self::PacketsUnaccounted => "keep other senders away",
+            Self::PacketsLost => "send more slowly, or enlarge the receive buffer",
+            Self::LossUnknown | Self::RemoteReceiver => "measure the receiving side, too",
+            Self::FlushesApart => "let the program report its I/Os",
+            Self::OtherNamespace => "start iotoll in that namespace",
+            Self::CpuLimited => "raise the quota",
+            Self::IoLimited | Self::MemoryLimited => "raise the limit",
+            Self::AmountWentBack | Self::CountersDisagree => "choose another --count",
+            Self::TwoRegimes => "leave the first part out (ramp_time), or run longer",
+            Self::DepthsMixed => "run the found depth alone",
+            Self::BackgroundSqueezed | Self::CanaryMoved => "measure on a quieter machine",
+            Self::MetersDisagree => "see the meters (--full)",
+            Self::StackNotReached => "use direct=1",
+            Self::ReadingsLost => "save on a faster disk (--out)",
+            Self::EventsLost => "count by another probe",
+            Self::CountingCosts => "choose a cheaper --count",
+            Self::CacheDiffers => "use --cache warm or cold",
+            Self::CacheNotKept => "use smaller files",
+            Self::CarryOver => "compare whole executions of a command",
+            Self::PlacementDiffers | Self::PlacementModes => "fix the placement (--place)",
+            Self::RecorderShares => "give the recorder a CPU of its own (--recorder-cpu)",
+            Self::FewIosPerQuantum | Self::LateReadings => "use a longer --quantum",
+            Self::Starved => "run as root, or keep a CPU free",
+            Self::Steal => "measure on a machine of your own",
+            Self::UnwrittenBlocks => "write the file first",
+            Self::StoredMethodDiffers => "measure the stored one again",
+            Self::StoredWorkDiffers => "compare with a record of the same work",
+            Self::OptionIgnored => "leave the option out",
+            Self::OptionDiffers => "see docs/guide/fio.md",
+            Self::FilesAdded => "give filename once",
+            Self::WithinLayouts => "use more --replicates",
+            Self::Unknown => "see the whole reason (--full)",
+            Self::LogFull => "use log_avg_msec",
+            Self::ProbeLost => "leave the probe out",
+            Self::ShortRecording => "record longer",
+            Self::CoarseSteps => "record a shorter time",
+            Self::IosOutside
+            | Self::NoInterval
+            | Self::OneUnitCarriesTheMean
+            | Self::RoundsCorrelated
+            | Self::WindowsCorrelated
+            | Self::NoSteadyState
+            | Self::UnsteadyLoad
+            | Self::FewSamples => "run longer",
+            Self::ExecutionsOnly => "give commands that run for some seconds",
+            Self::NoBoot => "reboot between the measurements",
+            Self::PlacementElsewhere => "pin the server",
+            Self::BusyBackground | Self::BackgroundMoved => "stop other programs",
+            Self::GuestWaited => "measure the time on a machine",
+            Self::EnvironmentStep => "use the changes, not the values",
+            Self::NoLedger => "give iotoll a folder for its ledger",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -173,13 +173,14 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
-    sections.push(Section::on_page("Where the cycles of a packet go", explained::blocks(finding)));
-    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)));
+    let explained = Section::on_page("Where the cycles of a packet go", explained::blocks(finding));
+    sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
+    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)).in_full());
     sections.extend(limits::section(&finding.limits, "point"));
     sections.extend([
-        Section::new("Beside published figures", published::blocks(finding)),
+        Section::new("Beside published figures", published::blocks(finding)).in_full(),
         Section::on_page("The curve", vec![curves]),
-        Section::on_page("Packet accounting", packets::blocks(finding)),
+        Section::on_page("Packet accounting", packets::blocks(finding)).in_full(),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
     ]);
     sections
@@ -201,6 +202,9 @@ fn points(finding: &BlastFinding) -> Block {
     ];
     columns.extend(probes.iter().map(|probe| Column::number(probe.trim_start_matches("softirqs.")).spare(1)));
     let mut table = Table::new(columns);
+    let told = |point: &PointFinding| {
+        point.context_switches_per_packet.filter(|switches| switches.low.is_some_and(|low| low > 0.0))
+    };
     let greatest = finding.points.iter().map(|point| point.delivered_per_second).fold(0.0, f64::max);
     let delivered = Scale::of(COUNT, greatest);
     let dearest = finding.points.iter().filter_map(|point| point.cycles_per_packet).map(|cycles| cycles.value);
@@ -225,7 +229,7 @@ fn points(finding: &BlastFinding) -> Block {
                     .map_or_else(|| MISSING.to_owned(), |one| unit(cycles.cell(one.value), cycles.unit)),
             ),
             ends(CYCLES, point.cycles_per_packet),
-            few(point.context_switches_per_packet),
+            few(told(point)),
         ];
         cells.extend(probes.iter().map(|probe| few(point.probes_per_packet.get(*probe).copied().flatten())));
         table.row(cells);
@@ -234,8 +238,10 @@ fn points(finding: &BlastFinding) -> Block {
         return Block::new("", Body::Notes);
     }
     let counters = if probes.is_empty() { "" } else { " and counters" };
+    let unknown =
+        if finding.points.iter().all(|point| told(point).is_some()) { "" } else { "; — where not different from 0" };
     let mut notes = vec![remark(format!(
-        "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet."
+        "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet{unknown}."
     ))];
     if finding.points.iter().any(|point| point.oversubscribed) {
         notes.push(remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));

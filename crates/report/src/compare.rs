@@ -39,13 +39,18 @@ use model::experiment::Metric;
 /// Maximum number of comparisons whose charts are expanded by default.
 const FEW: usize = 3;
 
+/// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
+fn rows(finding: &CompareFinding) -> usize {
+    if finding.limits.is_empty() { 4 } else { 2 }
+}
+
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
     sections.push(Section::on_page("Where the change is", explained::blocks(finding)));
     sections.push(along(finding));
-    sections.push(Section::new("", probes::blocks(finding)));
+    sections.push(Section::new("", probes::blocks(finding)).in_full());
     sections.extend(section::sections(finding));
     sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));
     sections.push(of_cells(finding, "Every slice over time", |finding, cell| {
@@ -73,12 +78,24 @@ pub fn document(finding: &CompareFinding) -> Document {
     }
 }
 
+/// Whether a metric is read first: what the answer is about, cost, rate and latency.
+fn is_first(metric: Metric, targets: &[Metric]) -> bool {
+    let usual = [Metric::CyclesPerIo, Metric::Iops, Metric::LatencyP50, Metric::LatencyP99];
+    targets.contains(&metric) || usual.contains(&metric)
+}
+
 /// The tables of all arms. In a sweep, metrics that are not targets are folded.
 fn changes(finding: &CompareFinding) -> Section {
     let targets = contents::targets(finding);
     let several = contents::candidates(finding).len() > 1;
     let mut blocks = Vec::new();
+    let mut said: Vec<Note> = Vec::new();
     for arm in contents::candidates(finding) {
+        // What holds for several arms is said once.
+        let notes: Vec<Note> =
+            notes::notes(finding, arm, &targets).into_iter().filter(|note| !said.contains(note)).collect();
+        said.extend(notes.iter().cloned());
+        let notes = Block::new("", Body::Notes).with(notes);
         if contents::is_sweep(finding) {
             let block = |metric: &Metric| {
                 let noun = words::of(*metric).noun;
@@ -86,7 +103,7 @@ fn changes(finding: &CompareFinding) -> Section {
                 Block::new(title, Body::Table(tables::by_cell(finding, arm, *metric)))
             };
             blocks.extend(targets.iter().map(block));
-            blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
+            blocks.push(notes);
             let others: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| !targets.contains(metric)).collect();
             let fold = Fold { summary: "Other metrics".to_owned(), open: false };
             blocks.extend(
@@ -94,8 +111,11 @@ fn changes(finding: &CompareFinding) -> Section {
             );
         } else {
             let title = if several { arm } else { "" };
-            blocks.push(Block::new(title, Body::Table(tables::by_metric(finding, arm))));
-            blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
+            let block = |table| Block::new(title, Body::Table(table));
+            blocks.push(block(tables::by_metric(finding, arm, None)).in_full());
+            let first: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_first(*metric, &targets)).collect();
+            blocks.push(block(tables::by_metric(finding, arm, Some(&first))).of(Audience::GLANCE));
+            blocks.push(notes);
         }
     }
     if !blocks.iter().all(Block::is_empty) {

@@ -26,13 +26,16 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Command, Document, Fact, Section};
+use crate::document::{Audience, Block, Command, Document, Fact, Section};
 use crate::{limits, machine, phrase, placement, provenance, services, workload};
 use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RunFinding};
 
 /// Maximum number of jobs to show, so that the costs stay on the screen.
 const SHOWN: usize = 16;
+
+/// Rows of accounts on the one screen that is read first: of a single phase, and of each of two. More phases have none there.
+const ROWS: [usize; 2] = [6, 3];
 
 /// The document of a run or a command.
 pub fn document(finding: &RunFinding) -> Document {
@@ -41,16 +44,16 @@ pub fn document(finding: &RunFinding) -> Document {
         let one = |block| Section::new("", vec![block]);
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
-        sections.push(one(spent::block(phase, &suffix(finding, phase))));
+        sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
-        sections.extend(events::block(finding, phase, &suffix(finding, phase)).map(one));
+        sections.extend(events::block(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
-        sections.extend(probes::sections(phase, &suffix(finding, phase)));
+        sections.extend(probes::sections(phase, &suffix(finding, phase)).map(Section::in_full));
     }
     sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
     sections.extend(limits::section(&finding.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]));
+    sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),
@@ -72,6 +75,16 @@ fn name(phase: &PhaseFinding) -> String {
     match phase.jobs.as_slice() {
         [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
         names => names.join(""),
+    }
+}
+
+/// Rows of accounts on one screen. Functions and a comparison, which the user asked for, take the room of some.
+fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
+    let [one, two] = ROWS;
+    match finding.phases.len() {
+        1 if phase.profile.is_none() && finding.stored.is_none() && finding.limits.is_empty() => one,
+        1 | 2 => two,
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 //! First what can be measured, then the problems, then everything else. A problem is shown with its reason and fix; a
 //! passed check takes one line. All texts come from the diagnosis; this file only adds marks and the order.
 
-use crate::document::{Block, Body, Cell, Column, Document, Fact, Note, Section, Sentence, Table, Tone};
+use crate::document::{Audience, Block, Body, Cell, Column, Document, Fact, Note, Section, Sentence, Table, Tone};
 use crate::number::{self, BYTES, NANOS};
 use crate::phrase::units_tied;
 use model::doctor::{Check, Diagnosis, State};
@@ -13,19 +13,22 @@ use model::record::Host;
 pub fn document(diagnosis: &Diagnosis) -> Document {
     let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
     let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
-    let sections = [
-        ("Problems", checks(State::Poor)),
-        ("Meters", meters(diagnosis)),
-        ("Notes", checks(State::Note)),
-        ("Unknown", checks(State::Unknown)),
-        ("Passed", checks(State::Good)),
-        ("Canaries: speeds that show whether the machine changed", speeds(diagnosis)),
-    ];
-    let section = |(title, facts)| Section::new("", vec![Block::new(title, Body::Facts(facts))]);
+    let block = |title: &str, facts| Block::new(title, Body::Facts(facts));
+    let rest = [("Notes", State::Note), ("Unknown", State::Unknown), ("Passed", State::Good)];
+    // Nothing of these needs a mend here, so one screen only names them.
+    let names = |(title, state): (&str, State)| {
+        let names: Vec<&str> = diagnosis.checks_in(state).map(|check| check.topic.title()).collect();
+        (!names.is_empty()).then(|| Fact::new(title, names.join(", ")))
+    };
+    let named = block("", rest.into_iter().filter_map(names).collect()).of(Audience::GLANCE);
+    let mut blocks = vec![machine, block("Problems", checks(State::Poor)), block("Meters", meters(diagnosis))];
+    blocks.extend(rest.map(|(title, state)| block(title, checks(state)).in_full()));
+    blocks.push(block("Canaries: speeds that show whether the machine changed", speeds(diagnosis)).in_full());
+    blocks.push(named);
     Document {
         kind: "iotoll doctor".to_owned(),
         headline: vec![Sentence::plain(units_tied(&diagnosis.summary))],
-        sections: std::iter::once(Section::new("", vec![machine])).chain(sections.map(section)).collect(),
+        sections: blocks.into_iter().map(|block| Section::new("", vec![block])).collect(),
         data: data(diagnosis),
         ..Document::default()
     }

@@ -43,17 +43,24 @@ pub enum Tone {
 pub struct Audience(u8);
 
 impl Audience {
-    /// Reads a terminal on the measured machine.
+    /// Reads all on a terminal, on the measured machine.
     pub const SCREEN: Self = Self(1);
     /// Reads a mail or an issue, and does not know the machine and the command.
     pub const POST: Self = Self(2);
     /// Reads a page with room for charts and full words.
     pub const PAGE: Self = Self(4);
-    pub const ALL: Self = Self(7);
+    /// Reads one screen of a terminal: what is not for them stands where [`Self::SCREEN`] reads.
+    pub const GLANCE: Self = Self(8);
+    pub const ALL: Self = Self(15);
 
     /// Both groups of readers.
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// These readers without the others.
+    const fn but(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether the two have a reader in common.
@@ -218,6 +225,11 @@ impl Block {
         Self { audience, ..self }
     }
 
+    /// Leaves it out of the one screen that is read first.
+    pub fn in_full(self) -> Self {
+        Self { audience: self.audience.but(Audience::GLANCE), ..self }
+    }
+
     pub fn with(self, notes: Vec<Note>) -> Self {
         Self { notes, ..self }
     }
@@ -272,6 +284,11 @@ impl Section {
         Self { title_for: Audience::PAGE, ..Self::new(title, blocks) }
     }
 
+    /// Leaves it out of the one screen that is read first.
+    pub fn in_full(self) -> Self {
+        Self { blocks: self.blocks.into_iter().map(Block::in_full).collect(), ..self }
+    }
+
     /// Its title and blocks for `reader`.
     pub fn seen_by(&self, reader: Audience) -> (&str, Vec<&Block>) {
         let title = if self.title_for.has(reader) { self.title.as_str() } else { "" };
@@ -311,9 +328,23 @@ pub struct Document {
 }
 
 impl Document {
-    /// The caveats, the gravest first.
+    /// What ran: the one job with its options, otherwise the title.
+    pub fn what_ran(&self) -> &str {
+        match self.workload.as_slice() {
+            [one] => &one.text,
+            _ => &self.title,
+        }
+    }
+
+    /// The caveats that the outcome does not state already, the gravest first.
     pub fn gravest_first(&self) -> Vec<&Warning> {
-        let mut caveats: Vec<&Warning> = self.caveats.iter().collect();
+        let outcome = self.outcome.as_ref().map(|note| note.text.trim_end_matches('.').to_lowercase());
+        let is_said = |caveat: &Warning| {
+            outcome
+                .as_ref()
+                .is_some_and(|outcome| outcome.ends_with(&caveat.message.trim_end_matches('.').to_lowercase()))
+        };
+        let mut caveats: Vec<&Warning> = self.caveats.iter().filter(|caveat| !is_said(caveat)).collect();
         caveats.sort_by_key(|caveat| caveat.code);
         caveats
     }

@@ -74,6 +74,9 @@ impl Finding for RunFinding {
     }
 }
 
+/// File name of the HTML report beside a record.
+pub const PAGE: &str = "report.html";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Text for a terminal.
@@ -153,6 +156,14 @@ impl Format {
         }
     }
 
+    /// A finding as it is read first: a table is one screen, whose last line `rest` says where all others are.
+    pub fn glance(self, finding: &dyn Finding, ink: Ink, columns: usize, rest: &str) -> String {
+        match self {
+            Self::Table => terminal::glance(&finding.document(), ink, columns, rest),
+            _ => self.render(finding, ink, columns),
+        }
+    }
+
     /// Whether it is one of fio's, in which only a run of iotoll's own engines can be shown.
     pub fn is_of_fio(self) -> bool {
         matches!(self.row().render, Render::Fio(_))
@@ -168,8 +179,9 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Block, Body, Fact, Section};
+    use crate::document::{Audience, Block, Body, Fact, Section, Sentence};
     use crate::examples;
+    use crate::text::page::fits_closely;
     use model::warning::{Code, Warning};
 
     #[test]
@@ -192,6 +204,17 @@ mod tests {
                 let no_line = format == Format::Terse && finding.own_run().is_some_and(|run| run.jobs.is_empty());
                 assert!(no_line || text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
             }
+        }
+    }
+
+    #[test]
+    fn one_screen_of_every_kind_is_shorter_and_says_where_the_rest_is() {
+        for (name, finding) in examples::measured() {
+            let glance = Format::Table.glance(&*finding, Ink::Plain, 100, "The rest: --full");
+            let all = Format::Table.render(&*finding, Ink::Plain, 100);
+            assert_eq!(fits_closely(&glance, 100), Ok(()), "{name}");
+            assert!(glance.ends_with("The rest: --full\n") && !glance.contains("Made by"), "{name}: {glance}");
+            assert!(glance.lines().count() < all.lines().count() && all.contains("Made by"), "{name}: {glance}");
         }
     }
 
@@ -221,6 +244,40 @@ mod tests {
                 let text = render(&document, Ink::Plain, 100);
                 let places = ["GRAVER", "MILDER", "FIGURE"].map(|word| text.find(word));
                 assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{name} as {}: {text}", row.name);
+            }
+        }
+    }
+
+    /// Sentences of five words and more in what a reader sees.
+    fn sentences(document: &Document, reader: Audience) -> Vec<String> {
+        let mut texts: Vec<String> = document.headline.iter().map(Sentence::whole).collect();
+        texts.extend(document.outcome.iter().map(|note| note.text.clone()));
+        texts.extend(document.gravest_first().into_iter().map(|caveat| caveat.message.clone()));
+        texts.extend(document.provenance_for(reader).map(|fact| fact.text.clone()));
+        for block in document.sections.iter().flat_map(|section| section.seen_by(reader).1) {
+            texts.extend(block.notes.iter().map(|note| note.text.clone()));
+            if let Body::Facts(facts) = &block.body {
+                texts.extend(facts.iter().map(|fact| fact.text.clone()));
+            }
+        }
+        let texts = texts.iter().flat_map(|text| text.split(". ").flat_map(|text| text.split("; ")));
+        let texts = texts.map(|text| text.trim_end_matches('.').to_lowercase());
+        texts.filter(|text| text.split_whitespace().count() >= 5).collect()
+    }
+
+    /// Phases, points and boots of the fixtures have the same figures.
+    #[test]
+    fn no_sentence_is_twice_in_a_report() {
+        let is_apart =
+            |name: &str| !["two_phases", "hostile", "sweep", "points", "sizes"].iter().any(|of| name.contains(of));
+        for (name, finding) in examples::measured().into_iter().filter(|(name, _)| is_apart(name)) {
+            let document = finding.document();
+            for reader in [Audience::GLANCE, Audience::SCREEN, Audience::POST, Audience::PAGE] {
+                let mut all = sentences(&document, reader);
+                all.sort();
+                let twice: Vec<&String> =
+                    all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
+                assert!(twice.is_empty(), "{name}: {twice:?}");
             }
         }
     }

@@ -34,7 +34,7 @@ const MANY_POINTS: usize = 2;
 /// On a terminal, more changes than this show no moves.
 const TOO_MANY_CHANGES: usize = 16;
 
-/// The reader of a terminal, a mail or an issue.
+/// The reader of all on a terminal, of a mail or an issue.
 const TEXT: Audience = Audience::SCREEN.or(Audience::POST);
 
 pub fn document(finding: &GuestFinding) -> Document {
@@ -59,7 +59,7 @@ fn sections(finding: &GuestFinding) -> Vec<Section> {
     let mut sections = vec![points(finding)];
     sections.extend(limits::section(&finding.limits, "cell"));
     sections.extend(against_stored(finding));
-    sections.extend([moved(finding), functions(finding), path(finding), published(finding)]);
+    sections.extend([moved(finding), functions(finding), path(finding), published(finding)].map(Section::in_full));
     sections
 }
 

@@ -55,6 +55,6 @@ mod examples;
 mod hostile;
 
 pub use annotation::Annotation;
-pub use format::{Finding, Format, page_of_both};
+pub use format::{Finding, Format, PAGE, page_of_both};
 pub use ink::Ink;
 pub use profile_files::{ProfileFile, profile_files};

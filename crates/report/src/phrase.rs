@@ -27,6 +27,29 @@ pub fn units_tied(text: &str) -> String {
     whole
 }
 
+/// A text up to the end of its first sentence.
+pub fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").and_then(|(first, _)| text.get(..=first.len())).unwrap_or(text)
+}
+
+/// A text without what stands in parentheses, and the blank before it.
+pub fn without_parentheses(text: &str) -> String {
+    let mut depth = 0_usize;
+    let mut kept = String::new();
+    for letter in text.chars() {
+        match letter {
+            '(' => {
+                depth += 1;
+                kept.truncate(kept.trim_end().len());
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(letter),
+            _ => {}
+        }
+    }
+    kept
+}
+
 /// A note if the measurement did not end as planned.
 pub fn outcome(outcome: &Outcome) -> Option<Note> {
     match outcome {
@@ -62,6 +85,12 @@ pub fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn details_in_parentheses_are_left_out() {
+        assert_eq!(without_parentheses("others (cc1, (sd-pam)) used 3 % (of all); (x)"), "others used 3 %;");
+        assert_eq!(first_sentence("It is 1.5 %. So."), "It is 1.5 %.");
+    }
 
     #[test]
     fn units_in_a_sentence_are_tied() {

@@ -5,7 +5,8 @@ pub mod page;
 pub mod sketch;
 mod table;
 
-use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
+use crate::document::{Block, Body, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::phrase;
 use model::warning::Warning;
 use page::{Page, width};
 
@@ -13,6 +14,8 @@ use page::{Page, width};
 const WIDEST_LABEL: usize = 30;
 /// Columns between two figures on one line.
 const GAP: usize = 3;
+/// Most caveats on one screen.
+const MOST_CAVEATS: usize = 3;
 
 /// Joins paragraphs with an empty line between them.
 pub fn joined(mut paragraphs: Vec<String>) -> String {
@@ -20,7 +23,8 @@ pub fn joined(mut paragraphs: Vec<String>) -> String {
     paragraphs.join("\n\n") + "\n"
 }
 
-fn lines(mut lines: Vec<String>) -> String {
+/// Joins lines that are not empty.
+pub fn lines(mut lines: Vec<String>) -> String {
     lines.retain(|line| !line.trim().is_empty());
     lines.join("\n")
 }
@@ -52,6 +56,12 @@ fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     }
 }
 
+/// What ran, on one line, if the answer is shown instead of it.
+pub fn what_ran(page: Page, document: &Document) -> String {
+    let what = if document.headline.is_empty() { "" } else { document.what_ran() };
+    page.line(Tone::Faint, "", what)
+}
+
 /// The workload and the arms, below the title if the answer is shown instead of it.
 pub fn subjects(page: Page, document: &Document) -> String {
     let title = if document.headline.is_empty() { "" } else { &document.title };
@@ -65,10 +75,43 @@ pub fn provenance(page: Page, document: &Document) -> String {
     facts(page, Tone::Strong, "", document.provenance_for(page.reader()))
 }
 
-/// The caveats, one paragraph each.
+/// The caveats, one paragraph each; on one screen the gravest, one line each, and how many more there are.
 pub fn caveats(page: Page, document: &Document) -> Vec<String> {
-    let caveat = |caveat: &Warning| page.labelled(Tone::Notice, "!", 3, &caveat.message);
-    document.gravest_first().into_iter().map(caveat).collect()
+    let all = document.gravest_first();
+    if !page.is_glance() {
+        return all.into_iter().map(|it| page.labelled(Tone::Notice, "!", 3, &it.message)).collect();
+    }
+    let more = all.len().saturating_sub(MOST_CAVEATS);
+    let more = (more > 0).then(|| format!("{more} more: --full"));
+    let shown = all.into_iter().take(MOST_CAVEATS).map(|it| in_one_line(page, it, page.columns().saturating_sub(3)));
+    let mark = page.paint(Tone::Notice, "!");
+    let line = |text: String| page.line(Tone::Plain, "!  ", &text).replacen('!', &mark, 1);
+    shown.chain(more).map(line).collect()
+}
+
+/// A caveat in `room` columns: in full, or as many of its clauses or words as fit, and what to do. Behind a semicolon it says that itself.
+fn in_one_line(page: Page, caveat: &Warning, room: usize) -> String {
+    let Warning { code, message } = caveat;
+    let mend = format!("; {}", code.mend());
+    let says_it = message.contains("; ") || message.contains(code.mend());
+    let whole = if says_it { message.clone() } else { format!("{message}{mend}") };
+    if width(&whole) <= room {
+        return whole;
+    }
+    let room = room.saturating_sub(width(&mend));
+    let message = phrase::without_parentheses(message);
+    match clauses(&message, room) {
+        Some(clauses) if clauses.contains(code.mend()) => clauses.to_owned(),
+        Some(clauses) => format!("{clauses}{mend}"),
+        None => format!("{}{mend}", page.words(&message, room)),
+    }
+}
+
+/// As many clauses of a text as fit into `room` columns, if they fill half of them: less may be only the name of a job.
+fn clauses(text: &str, room: usize) -> Option<&str> {
+    let ends = ["; ", ": ", ". "].iter().flat_map(|end| text.match_indices(end)).map(|(place, _)| place);
+    let parts = ends.chain([text.len()]).filter_map(|place| text.get(..place));
+    parts.filter(|text| (room / 2..=room).contains(&width(text))).max_by_key(|text| text.len())
 }
 
 /// All blocks for this page's reader. A section's title precedes its first block.
@@ -104,8 +147,20 @@ fn block(page: Page, block: &Block) -> String {
         Body::Timeline(timeline) => vec![title(), sketch::sketch(page, timeline)],
         Body::FlameGraph(_) => Vec::new(),
     };
-    parts.extend(block.notes.iter().map(|note| page.wrap_toned(note.tone, page.indent(), &note.text)));
+    parts.extend(block.notes.iter().map(|note| remark(page, note)));
     lines(parts)
+}
+
+/// A remark; on one screen its first sentence, and no small print.
+fn remark(page: Page, note: &Note) -> String {
+    match (page.is_glance(), note.tone) {
+        (true, Tone::Faint) => String::new(),
+        (true, tone) => {
+            let (first, room) = (phrase::first_sentence(&note.text), page.columns() - width(page.indent()));
+            page.line(tone, page.indent(), clauses(first, room).unwrap_or(first))
+        }
+        (false, tone) => page.wrap_toned(tone, page.indent(), &note.text),
+    }
 }
 
 fn chips(figures: &[Figure]) -> Vec<(Tone, String)> {

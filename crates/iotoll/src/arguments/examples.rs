@@ -159,7 +159,7 @@ const TABLE: [(&str, [Example; 3]); 17] = [
     (
         "report",
         [
-            example("iotoll report", "the last measurement again"),
+            example("iotoll report --full", "all of the last measurement"),
             example("iotoll report iotoll-runs/before --format mail", "in 72 columns, for a patch thread"),
             example("iotoll report after --stored before", "what differs between two measurements"),
         ],

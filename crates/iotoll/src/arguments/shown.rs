@@ -2,8 +2,9 @@
 
 use super::value;
 use clap::{Args, ValueEnum};
-use report::{Format, Ink};
+use report::{Finding, Format, Ink, PAGE, shell};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// The flags of every verb that prints a result.
 #[derive(Args, Clone, Copy, Debug)]
@@ -13,9 +14,36 @@ pub struct Shown {
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
         help = format!("Output format: {}", value::formats()))]
     pub format: Format,
+    /// Show all of a table [default: one screen, which says where the rest is]
+    #[arg(long)]
+    pub full: bool,
     /// Colour a table: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), never, always
     #[arg(long, value_name = "auto|never|always", default_value = "auto", hide_possible_values = true)]
     pub color: Color,
+}
+
+impl Shown {
+    /// The same for what has nothing to leave out.
+    pub fn in_full(self) -> Self {
+        Self { full: true, ..self }
+    }
+
+    /// Whether the result is one screen, whose last line says where all is saved.
+    pub fn is_glance(self) -> bool {
+        !self.full && self.format == Format::Table
+    }
+
+    /// A finding as it is asked for; `folder` has its record.
+    pub fn render(self, finding: &dyn Finding, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
+        if !self.is_glance() {
+            return self.format.render(finding, ink, columns);
+        }
+        let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
+            Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
+            None => "The rest: --full".to_owned(),
+        };
+        self.format.glance(finding, ink, columns, &rest)
+    }
 }
 
 /// When a table has colours.

@@ -1,7 +1,7 @@
 //! SVG images of reports for the documentation, each drawn from a record in the same folder.
 
 use super::GeneratedFile;
-use crate::arguments::Earlier;
+use crate::arguments::{Color, Earlier, Shown};
 use crate::kinds;
 use anyhow::Context;
 use model::origin;
@@ -35,7 +35,8 @@ pub fn files(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
 
 fn picture(record: &Path) -> anyhow::Result<String> {
     let studied = kinds::study_at(record, &Earlier::default())?;
-    let text = Format::Table.render(&*studied.finding, Ink::Colour, COLUMNS);
+    let shown_first = Shown { format: Format::Table, full: false, color: Color::Always };
+    let text = shown_first.render(&*studied.finding, Ink::Colour, COLUMNS, None);
     Ok(screen::svg(&shown(&studied.command_line), &text, COLUMNS))
 }
 

@@ -182,7 +182,7 @@ fn an_interruption_keeps_the_rounds_and_restores_the_toggle() {
         let ended = running.wait();
         assert_eq!(ended.code, Some(130), "{ended:?}");
         assert_eq!(folder.read("knob"), b"found");
-        assert!(ended.stdout.contains("interrupted"), "{ended:?}");
+        assert!(ended.stdout.contains("Interrupted: the figures cover only"), "{ended:?}");
         assert!(rounds(&folder) >= 1);
         fs::remove_dir_all(folder.path("kept")).unwrap();
     }

@@ -121,7 +121,7 @@ fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
     assert!(run.contains(" windows: rates and latencies there are the quota's"), "{run}");
     let compared = within(&format!("compare --budget 3s {job} --candidate ioengine=mmap"));
     assert!(compared.contains(" slices: "), "{compared}");
-    let doctor = folder.iotoll("doctor").under(&["sh", "-c", &enter, "sh"]).run();
+    let doctor = folder.iotoll("doctor --full").under(&["sh", "-c", &enter, "sh"]).run();
     assert!(doctor.stdout.contains("a CPU quota of 0.30 CPUs"), "{doctor:?}");
 }
 

@@ -58,7 +58,7 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
     let mut reasons = Vec::new();
     for attempt in 0..4 {
         let kept = format!("kept{attempt}");
-        let sheet = folder.iotoll(&format!("run --quiet --out {kept} {job} --runtime=1500ms")).run();
+        let sheet = folder.iotoll(&format!("run --full --quiet --out {kept} {job} --runtime=1500ms")).run();
         assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
         let finding = folder.iotoll(&format!("report {kept} --format json")).run().json();
         if is_skipped(TEST, &finding) {
@@ -75,7 +75,7 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
         assert!(sheet.stdout.contains("Events per I/O"), "{}", sheet.stdout);
         let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
         assert!(events.contains_key("syscalls:pread64") && events.contains_key("block:block_bio_queue"), "{events:?}");
-        let again = folder.iotoll(&format!("report {kept}")).run();
+        let again = folder.iotoll(&format!("report --full {kept}")).run();
         assert!(again.stdout.contains("Events per I/O"), "{}", again.stdout);
         return;
     }

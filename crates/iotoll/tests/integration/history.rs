@@ -32,7 +32,7 @@ fn records_of_one_command_line_are_one_experiment() {
     assert!(metrics(&experiments[0]).contains(&"iops"), "{:?}", metrics(&experiments[0]));
     let iops = &experiments[0]["series"].as_array().unwrap().iter().find(|series| series["metric"] == "iops").unwrap();
     assert_eq!((iops["points"].as_array().unwrap().len(), whole(&iops["levels"][0]["records"])), (3, 3));
-    let table = folder.iotoll("history runs").run();
+    let table = folder.iotoll("history --full runs").run();
     assert!(table.stdout.contains("no change of") && table.stdout.contains("runs/other"), "{}", table.stdout);
 }
 

@@ -33,8 +33,7 @@ fn burnt_time_is_reported_at_every_layer() {
 #[test]
 fn the_sheet_reports_the_burnt_time_and_its_minimum() {
     let folder = Folder::new();
-    let words =
-        "run --background 200ms --no-save --quiet --name=a --ioengine=null --size=1m --number_ios=100 --inject_ns=1";
+    let words = "run --full --background 200ms --no-save --quiet --name=a --ioengine=null --size=1m --number_ios=100 --inject_ns=1";
     let ended = folder.iotoll(words).run();
     ended.done();
     assert!(

@@ -65,7 +65,7 @@ fn the_first_contact_needs_no_io_uring() {
         comparison["title"].as_str().unwrap().contains("io_uring is refused here: Operation not permitted"),
         "{comparison}"
     );
-    let doctor = filtered("doctor");
+    let doctor = filtered("doctor --full");
     assert!(doctor.code == Some(0) && doctor.stdout.contains("seccomp"), "{doctor:?}");
     filtered(READ).done();
     filtered("compare --quiet --no-save --budget 2s --name=r --filename=data --rw=randread --candidate bs=8k").done();

@@ -92,7 +92,7 @@ fn an_experiment_file_places_the_task_of_a_ring() {
     let ways: Vec<(&str, &Value)> =
         points.iter().map(|point| (point["method"].as_str().unwrap(), &point["task_cpu"])).collect();
     assert_eq!(ways, [("lock", &Value::Null), ("ring-task", &Value::Null), ("ring-task", &Value::from(0))]);
-    let shown = folder.iotoll("report kept").run();
+    let shown = folder.iotoll("report --full kept").run();
     for part in ["ring-task on CPU 0", "1279+0", "0.90", "a mail"] {
         assert!(shown.stdout.contains(part), "{}", shown.stdout);
     }

@@ -111,10 +111,10 @@ fn the_loopback_interface_carries_what_an_nbd_job_reads() {
 #[test]
 fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
     let folder = Folder::new();
-    let cost = "cost --background 200ms --quiet --out kept --probe context_switches,dirty -- sleep 0.5";
+    let cost = "cost --full --background 200ms --quiet --out kept --probe context_switches,dirty -- sleep 0.5";
     let sheet = folder.iotoll(cost).run();
     assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
-    let again = folder.iotoll("report kept").run();
+    let again = folder.iotoll("report --full kept").run();
     for text in [&sheet.stdout, &again.stdout, &folder.iotoll("report kept --format mail").run().stdout] {
         assert!(text.contains("context_switches") && text.contains("dirty (pages)"), "{text}");
     }

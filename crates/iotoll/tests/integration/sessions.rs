@@ -154,7 +154,7 @@ fn a_comparison_reads_probes_in_each_arm() {
         assert!((0.5..2.0).contains(&rate), "{work}: {ticks}");
         assert_eq!(ticks["per_io"].is_null(), work == commands, "{work}: {ticks}");
         for format in ["table", "csv", "markdown", "html", "mail"] {
-            let shown = folder.iotoll(&format!("report kept --format {format}")).run();
+            let shown = folder.iotoll(&format!("report kept --full --format {format}")).run();
             shown.done();
             assert!(shown.stdout.contains("ticks"), "{format}: {}", shown.stdout);
         }

@@ -172,7 +172,7 @@ fn what_fio_does_not_tell_apart_is_counted_and_what_it_leaves_out_has_no_cost() 
     assert_eq!((whole(&job["ios"]), whole(&job["mixed"]["ios"]), whole(&job["read"]["ios"])), (50, 50, 0), "{job}");
     assert_eq!((whole(&found["phases"][0]["ios"]), whole(&found["phases"][0]["bytes"])), (50, 50 * 4096));
     let fio = format!("fio --name=a --rw=read {file} --name=b --stonewall --rw=write {file}");
-    let ended = folder.iotoll(&format!("cost --background 200ms --no-save --quiet --no-output -- {fio}")).run();
+    let ended = folder.iotoll(&format!("cost --full --background 200ms --no-save --quiet --no-output -- {fio}")).run();
     assert!(ended.stdout.contains("2 groups of jobs: there are no windows of each"), "too short for that: {ended:?}");
     assert!(!ended.stdout.contains("at the same time"), "{ended:?}");
     let timed = format!("{file} --time_based --runtime=300ms");

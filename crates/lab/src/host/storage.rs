@@ -68,7 +68,7 @@ fn names_of_phase(phase: &Phase) -> Vec<String> {
 
 /// The files of a job, or the folder in which it makes its own.
 fn names_of_job(job: &JobPlan) -> Vec<String> {
-    if !matches!(job.engine.medium(), Medium::Files | Medium::Names) {
+    if job.engine.medium() != Medium::Files {
         return Vec::new();
     }
     let folder = job.target.directory.as_deref();

@@ -82,8 +82,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
     let mut costs = explain(&explaining, &host, &sums).into_iter();
-    let Counted { rounds: counted_rounds, reason: events_reason, events } =
-        count(header, &host, points.len(), &explaining);
+    let Counted { rounds: counted_rounds, reason: events_reason, events } = count(header, &host, &sums, &explaining);
     let mut events = events.into_iter();
     let found = points.iter().enumerate().map(|(place, point)| {
         let (explained, accounts) = costs.next().unwrap_or_default();
@@ -191,15 +190,16 @@ struct Counted {
 }
 
 /// How often each event happens for a packet of each point, and its change against the first.
-fn count(header: &Header, host: &Host, points: usize, rounds: &[RoundRecord]) -> Counted {
+fn count(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> Counted {
     let Some(events) = &header.events else { return Counted::default() };
+    let points = sums.cases();
     let counted = CountedEvents::of(points, host, None, events, rounds);
     let Some(rounds) = counted.rounds() else {
         let reason =
             events.refusal().unwrap_or("too few rounds counted them; use a longer --duration, or more --rounds");
         return Counted { reason: Some(reason.to_owned()), ..Counted::default() };
     };
-    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(0, point)).collect();
+    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(sums, 0, point)).collect();
     let confidence = confidence_of_each(parts.iter().skip(1).map(EventParts::count).sum());
     let of = |(point, parts): (usize, &EventParts)| parts.of_packets(confidence, point == 0);
     Counted { rounds, reason: None, events: parts.iter().enumerate().map(of).collect() }

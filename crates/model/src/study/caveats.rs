@@ -59,7 +59,6 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     agreement(finding, &mut found);
     for job in &finding.merged_jobs {
         few_samples(job, &mut found);
-        found.extend(depths_mixed(job));
         found.extend(packets_lost(job));
         found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
         found.extend(flushes_apart(job));
@@ -101,17 +100,6 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         };
         found.push(Warning::new(Code::WorkUnknown, message));
     }
-}
-
-/// A search for a queue depth leaves the job with figures of the depth that it found, the phase with those of all.
-fn depths_mixed(job: &JobFinding) -> Option<Warning> {
-    let search = job.depth_search.as_ref().filter(|search| search.found)?;
-    let (name, depth) = (&job.name, search.depth);
-    let message = format!(
-        "{name}: rate and cost of its phase are over all queue depths that latency_target tried, its own figures are of the depth that it \
-         found; run it with iodepth={depth} and without latency_target for the cost at that depth"
-    );
-    Some(Warning::new(Code::DepthsMixed, message))
 }
 
 /// The cost of a packet that was sent is not that of one that arrived.
@@ -239,7 +227,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         && (before - after).abs() > MOVED_BACKGROUND
     {
         let message = format!(
-            "the background was {} busy before the run and {} after; the interval includes this difference",
+            "the background was {} busy before the run and {} after, which is in the interval; stop other work",
             percent(before),
             percent(after)
         );

@@ -92,10 +92,9 @@ fn of_several(points: &[&PointFinding], shown: &[&str]) -> Table {
         let mut cells = vec![Cell::from(*name)];
         for point in points {
             cells.push(match of_point(point, name) {
+                // More of an event is neither worse nor better: a method may use one in place of another.
                 Some(event) if event.detected => {
-                    let rises = event.change_per_packet.is_some_and(|change| change.value > 0.0);
-                    let tone = if rises { Tone::Bad } else { Tone::Own };
-                    Cell { tone, ..count(event.count_per_packet, &format!(" {CHANGED}")) }
+                    Cell { tone: Tone::Strong, ..count(event.count_per_packet, &format!(" {CHANGED}")) }
                 }
                 Some(event) => count(event.count_per_packet, ""),
                 None => Cell::from("≈ 0"),

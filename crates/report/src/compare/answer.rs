@@ -50,10 +50,14 @@ fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<S
     for (index, metric) in contents::targets(finding).into_iter().enumerate() {
         // The first sentence describes the arm; later ones only name it.
         let subject = if index == 0 { subject } else { cell.arm.as_str() };
-        lines.push(match contents::metric(cell, metric) {
+        let mut line = match contents::metric(cell, metric) {
             Some(found) if contents::has_value(found) => of_metric(finding, subject, metric, found),
             other => unmeasured(subject, metric, other),
-        });
+        };
+        // What holds for several is said once.
+        let is_said = line.detail.is_some() && lines.iter().any(|earlier: &Sentence| earlier.detail == line.detail);
+        line.detail = line.detail.filter(|_| !is_said);
+        lines.push(line);
     }
     lines
 }

@@ -152,11 +152,8 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
     for (cell, event) in rows {
         let change = event.change_per_io;
         let scale = scale_of_count(&change);
-        let tone = match (event.detected, change.value > 0.0) {
-            (true, true) => Tone::Bad,
-            (true, false) => Tone::Own,
-            (false, _) => Tone::Plain,
-        };
+        // More of an event is neither worse nor better: arms may use one in place of another.
+        let tone = if event.detected { Tone::Strong } else { Tone::Plain };
         let count = |estimate: Estimate| {
             Cell::from(number::net(Some(estimate.value), |value| {
                 with_its_unit(scale_of_count(&estimate), |scale| scale.cell(value))

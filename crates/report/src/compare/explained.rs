@@ -24,9 +24,19 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
             contents::cells(finding, arm).into_iter().filter(|cell| cell.explained.is_some()).collect();
         let few = cells.len() <= super::FEW;
         let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
-        blocks.push(Block::new("", Body::Notes).with(sentences.collect()));
-        let block =
-            Block::new("Where the change is", Body::Table(table(finding, arm, &cells))).with(notes(finding, &cells));
+        blocks.push(Block::new("", Body::Notes).with(sentences.collect()).in_full());
+        let block = |most| {
+            let table = Body::Table(table(finding, arm, &cells, most));
+            Block::new("Where the change is", table).with(notes(finding, &cells))
+        };
+        // The functions, which the user asked for, say it more exactly.
+        if let [cell] = cells.as_slice()
+            && cell.symbols.is_empty()
+            && shown(finding, cell, MOST).next().is_some()
+        {
+            blocks.push(block(super::rows(finding)).of(Audience::GLANCE));
+        }
+        let block = block(MOST).in_full();
         if few {
             blocks.push(block);
         } else {
@@ -38,7 +48,7 @@ pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
         blocks.extend(functions::blocks(finding, arm));
     }
     for arm in contents::candidates(finding) {
-        blocks.extend(events::blocks(finding, arm));
+        blocks.extend(events::blocks(finding, arm).into_iter().map(Block::in_full));
     }
     let why = finding.unexplained.as_ref();
     let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
@@ -57,8 +67,12 @@ fn many(cells: &[&CellFinding]) -> Option<Note> {
 }
 
 /// The accounts that are shown: those that changed, and beside them the large ones that did not.
-fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
-    let most = if contents::is_sweep(finding) { MOST_OF_CELL } else { MOST };
+fn shown<'a>(
+    finding: &CompareFinding,
+    cell: &'a CellFinding,
+    most: usize,
+) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
+    let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
     let any = cell.accounts.iter().any(|account| account.detected);
     cell.accounts.iter().filter(move |account| account.detected || account.large).take(if any { most } else { 0 })
 }
@@ -97,8 +111,8 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     Some(Note::new(Tone::Strong, text))
 }
 
-/// One row for each account that is shown.
-fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
+/// One row for each account that is shown, at most so many of a cell.
+fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], most: usize) -> Table {
     let row = |cell: &'_ CellFinding, account: &AccountChange| PartRow {
         cell: cell.cell.clone(),
         name: account.name.clone(),
@@ -107,7 +121,7 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
         change: account.change_cycles_per_io,
         detected: account.detected,
     };
-    let rows = cells.iter().flat_map(|cell| shown(finding, cell).map(move |account| row(cell, account)));
+    let rows = cells.iter().flat_map(|cell| shown(finding, cell, most).map(move |account| row(cell, account)));
     parts(finding, arm, "account", rows.collect())
 }
 
@@ -120,7 +134,7 @@ fn notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> {
         notes.push(Note::new(Tone::Notice, text));
     }
     let tested = finding.account_family.map_or(0, |family| family.comparisons);
-    if cells.iter().any(|cell| shown(finding, cell).next().is_some()) {
+    if cells.iter().any(|cell| shown(finding, cell, MOST).next().is_some()) {
         let text = format!(
             "From {} rounds that kept accounts, none of which is in the answer; the intervals of the changes of all {tested} accounts hold together \
              ({} each).",

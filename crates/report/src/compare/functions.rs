@@ -22,24 +22,26 @@ pub(super) fn blocks(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     if cells.is_empty() {
         return Vec::new();
     }
-    let table = Block::new("Functions", Body::Table(table(finding, arm, &cells))).with(vec![note(finding, &cells)]);
+    let block = |most| Block::new("Functions", Body::Table(table(finding, arm, &cells, most)));
+    let all = block(MOST).with(vec![note(finding, &cells)]).in_full();
+    let few = block(super::rows(finding)).of(Audience::GLANCE);
     let graphs = cells.iter().take(super::FEW).map(|cell| graph(finding, cell));
-    std::iter::once(table).chain(graphs).collect()
+    [all, few].into_iter().chain(graphs).collect()
 }
 
-fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> Vec<&'a SymbolChange> {
-    let most = if contents::is_sweep(finding) { MOST_OF_CELL } else { MOST };
+fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding, most: usize) -> Vec<&'a SymbolChange> {
+    let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
     let changed: Vec<&SymbolChange> = cell.symbols.iter().filter(|symbol| symbol.detected).take(most).collect();
     if !changed.is_empty() {
         return changed;
     }
     let mut largest: Vec<&SymbolChange> = cell.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
     largest.sort_by(|one, other| other.baseline.value.total_cmp(&one.baseline.value));
-    largest.truncate(if contents::is_sweep(finding) { 1 } else { UNCHANGED });
+    largest.truncate(if contents::is_sweep(finding) { 1 } else { most.min(UNCHANGED) });
     largest
 }
 
-fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
+fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], most: usize) -> Table {
     let row = |cell: &CellFinding, symbol: &SymbolChange| PartRow {
         cell: cell.cell.clone(),
         name: shortened(&symbol.symbol),
@@ -48,7 +50,8 @@ fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -> Table {
         change: symbol.change_cycles_per_io,
         detected: symbol.detected,
     };
-    let rows = cells.iter().flat_map(|cell| shown(finding, cell).into_iter().map(move |symbol| row(cell, symbol)));
+    let rows =
+        cells.iter().flat_map(|cell| shown(finding, cell, most).into_iter().map(move |symbol| row(cell, symbol)));
     parts(finding, arm, "function", rows.collect())
 }
 

@@ -17,11 +17,11 @@ pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
         against_stored::block(finding),
         limits::block(&finding.limits, "cell"),
-        noise_floor(finding),
+        noise_floor(finding).map(Block::in_full),
         crossovers(finding),
         lines(finding),
         scalability(finding),
-        published::block(finding),
+        published::block(finding).map(Block::in_full),
     ];
     all.into_iter().flatten().map(|block| Section::new("", vec![block])).collect()
 }

@@ -22,6 +22,11 @@ fn name(point: &ShiftPoint) -> String {
     format!("p{}", point.percent)
 }
 
+/// Its name on the axis, where all are percentiles and letters are scarce.
+fn short_name(point: &ShiftPoint) -> String {
+    point.percent.to_string()
+}
+
 fn chart(finding: &CompareFinding, cell: &CellFinding) -> Option<Chart> {
     let margin = finding.rules.margin;
     let point = |(place, point): (usize, &ShiftPoint)| {
@@ -32,9 +37,9 @@ fn chart(finding: &CompareFinding, cell: &CellFinding) -> Option<Chart> {
     };
     let points: Vec<Point> = cell.shift.iter().enumerate().filter_map(point).collect();
     (!points.is_empty()).then(|| Chart {
-        title: "change of latency at each percentile with its interval".to_owned(),
+        title: "change of latency at each percentile (50: the median) with its interval".to_owned(),
         of: String::new(),
-        x: Axis::Steps(cell.shift.iter().map(name).collect()),
+        x: Axis::Steps(cell.shift.iter().map(short_name).collect()),
         y: Axis::Change,
         marks: vec![Mark::Band(-margin, margin), Mark::Level(0.0)],
         series: vec![Series { subject: contents::arm_index(finding, &cell.arm), joined: true, dot: 9, points }],

@@ -15,16 +15,18 @@ struct Line<'a> {
     change: Change,
 }
 
-/// Without a sweep: one row for each metric.
-pub fn by_metric(finding: &CompareFinding, arm: &str) -> Table {
+/// Without a sweep: one row for each metric, or for each of `only` without details.
+pub fn by_metric(finding: &CompareFinding, arm: &str, only: Option<&[Metric]>) -> Table {
     let cells = contents::cells(finding, arm);
     let measured = cells.into_iter().flat_map(contents::measured);
+    let measured = measured.filter(|(metric, _)| only.is_none_or(|only| only.contains(metric)));
     let lines = measured.map(|(metric, found)| {
         let words = words::of(metric);
         let names = vec![Cell::from(words.head).in_full(words.noun)];
         Line { metric, names, found, change: Change::from(found) }
     });
-    table(finding, arm, &["metric"], lines.collect(), true)
+    let rows = if only.is_some() { Rows::Metrics } else { Rows::MetricsInDetail };
+    table(finding, arm, &["metric"], lines.collect(), rows)
 }
 
 /// With a sweep: one row for each cell, for one metric.
@@ -35,13 +37,22 @@ pub fn by_cell(finding: &CompareFinding, arm: &str, metric: Metric) -> Table {
         let names = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default())).collect();
         Some(Line { metric, names, found, change: Change::from(found) })
     });
-    table(finding, arm, &axes, lines.collect(), false)
+    table(finding, arm, &axes, lines.collect(), Rows::Cells)
 }
 
-fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, by_metric: bool) -> Table {
+/// What the rows of a table are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Cells,
+    Metrics,
+    /// Also the typical round of each, if it disagrees.
+    MetricsInDetail,
+}
+
+fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, rows: Rows) -> Table {
     let scale = scale(finding.rules.margin, lines.iter().map(|line| line.change));
     let mut columns: Vec<Column> =
-        names.iter().map(|name| Column { gives_way: by_metric, ..Column::text(*name) }).collect();
+        names.iter().map(|name| Column { gives_way: rows != Rows::Cells, ..Column::text(*name) }).collect();
     columns.extend([contents::baseline(finding), arm].map(|arm| Column::number(arm).spare(1)));
     columns.extend([Column::number("change"), Column::text("interval")]);
     columns.push(Column::verdict("verdict"));
@@ -59,8 +70,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
         cells.extend([Cell::from(baseline), Cell::from(candidate)]);
         cells.extend(change(line.change, tone, words::verdict(line.found.verdict)));
         table.row(cells);
-        // The typical round, if it disagrees.
-        let typical = line.found.typical.filter(|_| by_metric && line.found.shape_changed);
+        let typical = line.found.typical.filter(|_| rows == Rows::MetricsInDetail && line.found.shape_changed);
         if let Some(typical) = typical {
             let mut cells = vec![Cell::from("typical").in_full("in a typical round"), "".into(), "".into()];
             cells.extend(change(Change::from(typical), Tone::Notice, "shape changed"));

@@ -45,6 +45,42 @@ fn comparisons_as_they_are_read() {
 }
 
 #[test]
+fn a_comparison_of_one_cell_is_one_screen() {
+    let glance = |finding: &CompareFinding| Format::Table.glance(finding, Ink::Plain, 100, "The rest: --full");
+    let all = || fixture::all().into_iter().filter(|(_, finding)| finding.cells.len() == 1);
+    for (name, finding) in all() {
+        let text = glance(&finding);
+        assert!(text.lines().count() <= 24, "{name}:\n{text}");
+        assert_eq!(fits_closely(&text, 100), Ok(()), "{name}");
+    }
+    assert!(all().count() > 5);
+    insta::assert_snapshot!("explained_at_a_glance", glance(&fixture::explained()));
+    insta::assert_snapshot!("options_at_a_glance", glance(&fixture::options()));
+}
+
+#[test]
+fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
+    let mut finding = fixture::options();
+    finding.unseen_fraction = Some(0.09);
+    for metric in finding.cells[0].metrics.values_mut() {
+        metric.verdict = model::stats::Verdict::NoDifference;
+    }
+    let text = terminal(&finding, Ink::Plain, 200);
+    assert_eq!(text.matches("do not show a state").count(), 1, "{text}");
+}
+
+#[test]
+fn an_event_in_place_of_another_is_neither_good_nor_bad() {
+    let finding = fixture::explained();
+    let events = &finding.cells[0].events;
+    assert!(events.iter().any(|event| event.detected && event.change_per_io.value > 0.0), "{events:?}");
+    let coloured = terminal(&finding, Ink::Colour, 100);
+    let rows = coloured.split("Events per I/O").nth(1).unwrap().lines().skip(1);
+    let rows: String = rows.take_while(|line| line.contains(':')).collect();
+    assert!(rows.contains("\u{1b}[1m") && !rows.contains("\u{1b}[31m") && !rows.contains("\u{1b}[32m"), "{rows:?}");
+}
+
+#[test]
 fn the_answer_is_first() {
     let text = text(&fixture::options());
     assert_eq!(text.lines().next().unwrap(), "candidate (bs=8k) costs 3.1 % [3.0, 3.7] more cycles per I/O: worse");

@@ -1,7 +1,7 @@
 //! Where the cycles went: the accounts, what a per-process figure would miss, and the background's part of the gross
 //! figure.
 
-use crate::document::{Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
 use crate::phrase::tied;
 use model::account::BUSY_OTHERS;
@@ -15,23 +15,38 @@ const LEAST_SHARE: f64 = 0.01;
 /// Maximum number of accounts to name in that sentence.
 const NAMED: usize = 3;
 
-/// The accounts of a phase and their sum.
-pub fn block(phase: &PhaseFinding, suffix: &str) -> Block {
+/// The accounts of a phase and their sum; on one screen the `most` largest.
+pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
     let notes = [per_process(phase), idle_entry(phase), below_zero(phase), modes(phase), gross(phase)];
-    let accounts = Body::Table(accounts(phase));
-    Block::new(format!("Where it went{suffix}"), accounts).with(notes.into_iter().flatten().collect())
+    let notes: Vec<Note> = notes.into_iter().flatten().collect();
+    let block = |accounts: &[AccountFinding], notes: Vec<Note>| {
+        Block::new(format!("Where it went{suffix}"), Body::Table(table(phase, accounts))).with(notes)
+    };
+    let all = block(&phase.accounts, notes.clone());
+    match phase.accounts.split_at_checked(most) {
+        // A row for one more takes no more room than a line that says so.
+        Some((largest, smaller)) if smaller.len() > 1 => {
+            let share = smaller.iter().map(|account| account.share).sum();
+            let text = format!("and {} smaller accounts, together {}", smaller.len(), number::percent(share));
+            let more = Note::new(Tone::Plain, text);
+            let notes = std::iter::once(more).chain(notes).collect();
+            let most = if most == 0 { Block::new("", Body::Notes) } else { block(largest, notes) };
+            vec![most.of(Audience::GLANCE), all.in_full()]
+        }
+        _ => vec![all],
+    }
 }
 
-fn accounts(phase: &PhaseFinding) -> Table {
+fn table(phase: &PhaseFinding, accounts: &[AccountFinding]) -> Table {
     let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
     let mut columns = vec![Column::rows("account")];
     columns.extend(scale.map(|scale| Column::number(format!("{}/IO", scale.unit))));
-    let counted = phase.accounts.iter().any(|account| account.times_per_io.is_some());
+    let counted = accounts.iter().any(|account| account.times_per_io.is_some());
     columns.push(Column::number("share"));
     columns.extend(counted.then(|| Column::number("times/IO")));
     columns.push(Column::drawing(Draw::Bar));
     let mut table = Table::new(columns);
-    for account in &phase.accounts {
+    for account in accounts {
         let mut cells = vec![Cell::from(&account.name)];
         cells.extend(scale.map(|scale| Cell::from(scale.cell(account.cycles_per_io))));
         cells.push(number::percent(account.share).into());
@@ -155,7 +170,8 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
             scale.unit
         );
     }
-    Some(Note::new(Tone::Notice, text))
+    // A caveat says it, too.
+    Some(Note::new(Tone::Faint, text))
 }
 
 #[cfg(test)]
@@ -166,7 +182,7 @@ mod tests {
     fn spent(change: impl Fn(&mut PhaseFinding)) -> String {
         let mut finding = fixture::udp_like();
         finding.phases.iter_mut().for_each(change);
-        let notes = finding.phases.iter().flat_map(|phase| block(phase, "").notes);
+        let notes = finding.phases.iter().flat_map(|phase| blocks(phase, "", usize::MAX)).flat_map(|block| block.notes);
         notes.map(|note| note.text.replace('\u{a0}', " ")).collect::<Vec<_>>().join("\n")
     }
 

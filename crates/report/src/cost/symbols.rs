@@ -13,6 +13,8 @@ use model::record::Meter;
 
 /// Rows on a screen and in a mail; a page has all that are larger than a thousandth.
 const SHOWN: usize = 16;
+/// Rows on one screen.
+const FEW: usize = 4;
 const LEAST_SHARE: f64 = 0.001;
 /// Where more samples are lost, what is left may be another part of the time.
 const MANY_LOST: f64 = 0.05;
@@ -23,10 +25,7 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         return missing(finding).map(|block| Section::new("", vec![block]));
     };
     if phase.symbols.is_empty() {
-        let text = format!(
-            "No functions: {} samples, but no net cost above 0 to divide among them",
-            number::count(profile.samples)
-        );
+        let text = "No functions: there is no net cost above 0 to divide among the samples";
         let note = Note::new(Tone::Notice, text);
         let block = Block::new(format!("Functions{suffix}"), Body::Notes).with(vec![note]);
         return Some(Section::new("", vec![block]));
@@ -34,7 +33,10 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
     // Most functions are much smaller than the largest.
     let scale = Scale::of(CYCLES, phase.symbols.first()?.cycles_per_io.value / 10.0);
     let large = || phase.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
-    let top = Body::Table(table(phase.symbols.iter().take(SHOWN), scale));
+    let block = |most| {
+        let top = Body::Table(table(phase.symbols.iter().take(most), scale));
+        Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile))
+    };
     let rest = Block {
         fold: Some(Fold { summary: "Smaller functions".to_owned(), open: false }),
         ..Block::new("", Body::Table(table(large().skip(SHOWN), scale))).of(Audience::PAGE)
@@ -48,7 +50,8 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         calls: calls.collect(),
     };
     let mut blocks = vec![
-        Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile)),
+        block(SHOWN).in_full(),
+        block(FEW).of(Audience::GLANCE),
         Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
         rest,
     ];

@@ -3,6 +3,7 @@
 use super::*;
 use crate::text::page::{fits_closely, width};
 use crate::{Format, Ink};
+use model::warning::{Code, Warning};
 use proptest::prelude::*;
 
 fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
@@ -34,23 +35,88 @@ fn sheets_as_they_are_read() {
     insta::assert_snapshot!("meters_unavailable_at_100", terminal(&fixture::meters_unavailable(), Ink::Plain, 100));
 }
 
+fn glance(finding: &RunFinding, columns: usize) -> String {
+    Format::Table.glance(finding, Ink::Plain, columns, "The rest: --full")
+}
+
+#[test]
+fn a_sheet_is_one_screen() {
+    for (name, finding) in fixture::all() {
+        let (text, further) = (glance(&finding, 100), finding.phases.len().saturating_sub(1));
+        // The hostile one has everything that can be asked for.
+        assert!(name == "hostile" || text.lines().count() <= 24 + 6 * further, "{name}:\n{text}");
+        for columns in [60, 80, 100, 200] {
+            assert_eq!(fits_closely(&glance(&finding, columns), columns), Ok(()), "{name}");
+        }
+    }
+    insta::assert_snapshot!("udp_like_at_a_glance", glance(&fixture::udp_like(), 100));
+    insta::assert_snapshot!("two_phases_at_a_glance", glance(&fixture::two_phases(), 100));
+    insta::assert_snapshot!("profiled_at_a_glance", glance(&fixture::profiled(), 100));
+}
+
+#[test]
+fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
+    let mut finding = fixture::psync_4k();
+    let (long, short) = (
+        "other processes (rustc, cc1) used 71.2 % of the machine beside the load; they are left out by name. ",
+        "b: run longer",
+    );
+    let caveat = |code, message: &str| Warning::new(code, message);
+    finding.warnings = vec![
+        caveat(Code::BusyBackground, &long.repeat(3)),
+        caveat(Code::NoInterval, short),
+        caveat(Code::MetersDisagree, &"x".repeat(200)),
+        caveat(Code::FewSamples, "c"),
+        caveat(Code::CanaryMoved, "d"),
+    ];
+    let text = glance(&finding, 100);
+    let caveats: Vec<&str> = text.lines().filter(|line| line.starts_with('!')).collect();
+    assert_eq!(caveats.len(), 4, "{text}");
+    assert!(caveats[0].starts_with("!  xxx") && caveats[0].ends_with("…; see the meters (--full)"), "{text}");
+    assert_eq!(caveats[1], format!("!  {short}"));
+    assert_eq!(caveats[2], "!  other processes used 71.2 % of the machine beside the load; stop other programs");
+    assert_eq!(caveats[3], "!  2 more: --full");
+    assert_eq!(sheet(&finding).lines().filter(|line| line.starts_with('!')).count(), 5, "all are in the whole sheet");
+    let named = "ext4-dax 4k write, debian:6.12: the change is within the spread of the replicates, which differ only in layout and timing";
+    finding.warnings.push(caveat(Code::WithinLayouts, named));
+    finding.warnings.retain(|it| it.code == Code::WithinLayouts);
+    let text = glance(&finding, 100);
+    assert!(text.contains("the change is within the spread") && text.contains("…; use more --replicates"), "{text}");
+}
+
 #[test]
 fn the_headline_is_first() {
     let text = sheet(&fixture::psync_4k());
     let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
-    assert_eq!(headline.trim(), "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO");
+    assert_eq!(
+        headline.trim(),
+        "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]"
+    );
 }
 
 #[test]
 fn a_cost_within_noise_of_0_is_about_0() {
     let mut finding = fixture::psync_4k();
     let phase = &mut finding.phases[0];
-    phase.context_switches_per_io = Some(-1.47e-5);
     (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
     let text = sheet(&finding);
-    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]") && text.contains("≈ 0 context switches/IO"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&crate::json::json(&finding)).unwrap();
-    assert_eq!(json["phases"][0]["context_switches_per_io"], -1.47e-5, "scripts get the number");
+    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]"), "{text}");
+}
+
+#[test]
+fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
+    let mut finding = fixture::psync_4k();
+    let phase = &mut finding.phases[0];
+    (phase.context_switches_per_io, phase.own_context_switches_per_io) = (None, Some(1.02));
+    (phase.context_switches_per_io_low, phase.context_switches_per_io_high) = (Some(-0.4), Some(3.0));
+    phase.context_switches_reason = Some("not different from 0".to_owned());
+    for text in [Format::Table, Format::Mail, Format::Html].map(|format| format.render(&finding, Ink::Plain, 100)) {
+        assert!(!text.contains("≈ 0"), "{text}");
+        assert!(text.contains("Context switches: not different from 0"), "{text}");
+    }
+    let text = sheet(&finding);
+    assert!(text.contains("— context switches/IO   [-0.40, 3.00]"), "{text}");
+    assert!(text.contains("the load's own threads make 1.02 per I/O"), "{text}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) fn matrices(
     let block = |(title, table)| Block::new(title, Body::Table(table)).of(audience);
     let mut blocks: Vec<Block> = matrices.into_iter().map(block).collect();
     if !narrow {
-        blocks.push(list().of(Audience::SCREEN.or(Audience::POST)));
+        blocks.push(list().of(Audience::GLANCE.or(Audience::SCREEN).or(Audience::POST)));
     }
     blocks
 }

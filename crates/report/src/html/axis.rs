@@ -171,8 +171,10 @@ impl Axis {
     /// The same with only those numbers that do not touch each other on a horizontal axis of this length, whose letters have this
     /// mean width. The last number stays, then the first ones do.
     pub fn with_room(mut self, length: f64, letter: f64) -> Self {
+        // A point is half as wide as a letter.
+        let letters = |text: &str| text.chars().map(|letter| if letter == '.' { 0.5 } else { 1.0 }).sum::<f64>();
         let reach = |(value, text): &(f64, String)| {
-            let (middle, half) = (self.place(*value) * length, text.chars().count() as f64 * letter / 2.0);
+            let (middle, half) = (self.place(*value) * length, letters(text) * letter / 2.0);
             // At least a letter between two.
             (middle - half, middle + half + letter)
         };
@@ -316,6 +318,13 @@ mod tests {
         assert_eq!(texts(&axis(350.0)), ["p50", "p90", "p99", "p99.99"], "the last one stays");
         assert_eq!(texts(&axis(10.0)), ["p99.99"]);
         assert_eq!(axis(350.0).ends(), (-0.5, 4.5), "no point moves");
+    }
+
+    #[test]
+    fn all_percentiles_of_a_comparison_have_their_number() {
+        let names = ["5", "10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.99"].map(str::to_owned);
+        let axis = Axis::of_steps(&names).unwrap().with_room(816.0, 13.5);
+        assert_eq!(texts(&axis), names);
     }
 
     #[test]

@@ -25,23 +25,31 @@ pub struct Page {
     ink: Ink,
     glyphs: Glyphs,
     columns: usize,
+    reader: Audience,
 }
 
 impl Page {
     pub fn terminal(ink: Ink, columns: usize) -> Self {
-        Self { ink, glyphs: Glyphs::Unicode, columns: columns.max(LEAST_COLUMNS) }
+        Self { ink, glyphs: Glyphs::Unicode, columns: columns.max(LEAST_COLUMNS), reader: Audience::SCREEN }
+    }
+
+    /// One screen of a terminal.
+    pub fn glance(ink: Ink, columns: usize) -> Self {
+        Self { reader: Audience::GLANCE, ..Self::terminal(ink, columns) }
     }
 
     pub fn mail(columns: usize) -> Self {
-        Self { ink: Ink::Plain, glyphs: Glyphs::Ascii, columns: columns.max(LEAST_COLUMNS) }
+        Self { glyphs: Glyphs::Ascii, reader: Audience::POST, ..Self::terminal(Ink::Plain, columns) }
     }
 
     /// The readers of this page.
     pub fn reader(self) -> Audience {
-        match self.glyphs {
-            Glyphs::Unicode => Audience::SCREEN,
-            Glyphs::Ascii => Audience::POST,
-        }
+        self.reader
+    }
+
+    /// Whether it is one screen, on which a remark has one line.
+    pub fn is_glance(self) -> bool {
+        self.reader == Audience::GLANCE
     }
 
     /// The indentation of lines below a title; a mail has none.
@@ -108,6 +116,21 @@ impl Page {
         // A no-break space may end a line if the tied text is longer than a line.
         let lines = lines.iter().map(|line| self.paint(tone, &free(line.trim_end_matches('\u{a0}'))));
         lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// `text` after `first` on one line. If it is too long, whole words are left out at its end: a part of a number would be another
+    /// number.
+    pub fn line(self, tone: Tone, first: &str, text: &str) -> String {
+        self.paint(tone, self.words(&format!("{first}{text}"), self.columns).trim_end())
+    }
+
+    /// As many words of a text as fit into so many columns, with an ellipsis if there are more.
+    pub fn words(self, text: &str, columns: usize) -> String {
+        let text = self.spell(text);
+        let cut = self.cut(&text, columns);
+        let end = cut.rfind(' ').filter(|end| cut != text && *end > columns / 2);
+        let words = end.and_then(|end| cut.get(..end)).map(|words| format!("{words} …"));
+        free(&words.unwrap_or(cut))
     }
 
     /// `text` after a highlighted label; further lines are aligned with the text.

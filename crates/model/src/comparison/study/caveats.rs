@@ -97,8 +97,10 @@ fn unmetered(record: View, sums: &Rounds) -> Option<Warning> {
 
 fn busy_background(sums: &Rounds) -> Option<Warning> {
     let busy = sums.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
-    let message =
-        format!("the machine was {:.1} % busy without the workload; other work widens the intervals", busy * 100.0);
+    let message = format!(
+        "the machine was {:.1} % busy without the workload; stop other work for narrower intervals",
+        busy * 100.0
+    );
     Some(Warning::new(Code::BusyBackground, message))
 }
 
