@@ -70,8 +70,8 @@ impl Judge<'_> {
         let found = |metric: Metric| {
             let found = match (metric.percent(), &unlike) {
                 (Some(percent), _) => self.percentile(percent, baseline, candidate),
-                (None, None) => self.ratio(metric, baseline, candidate),
-                (None, Some(why)) => Err(why.clone()),
+                (None, Some(why)) if metric.is_of_work() => Err(why.clone()),
+                (None, _) => self.ratio(metric, baseline, candidate),
             };
             (metric, found)
         };

@@ -319,7 +319,9 @@ mod tests {
                 }
                 round.commands.push(CommandTotal { cases: vec![0, 1], own, own_read: None, count: 1 << 20 });
             }
-            study(&record).cells.remove(0).metrics.remove("bytes_per_second").unwrap()
+            let mut metrics = study(&record).cells.remove(0).metrics;
+            assert!(metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
+            metrics.remove("bytes_per_second").unwrap()
         };
         let other = studied("tcp", "", [43, 117], None);
         assert_eq!((other.change, other.verdict), (None, crate::stats::Verdict::Inconclusive));
