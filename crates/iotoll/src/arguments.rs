@@ -198,11 +198,11 @@ pub struct CompareArguments {
     /// Options of a candidate; repeat the flag for more candidates
     #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
-    /// Command of the baseline
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
+    /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
     pub baseline_cmd: Option<Words>,
     /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::words)]
+    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
     pub candidate_cmd: Vec<Words>,
     /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
     #[arg(long, help_heading = "Arms", value_name = "SETTING", value_parser = value::setting)]
@@ -229,7 +229,7 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub session: SessionArguments,
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
+    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
         "no_save", "command"])]
@@ -266,10 +266,16 @@ pub struct CompareArguments {
     /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
     #[arg(long, help_heading = "Turns", value_name = "auto|off|TIME", value_parser = value::slices)]
     pub slices: Option<Slices>,
-    /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
+    /// What counts the I/Os of commands (of whole executions, only a counter of the machine: the last three): auto, io_uring, task:both, task:read, task:write, task:storage,
     /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
     #[arg(long, help_heading = "Turns", value_name = "COUNTER", value_parser = value::work_counter)]
     pub count: Option<String>,
+    /// I/Os that every command does in a whole execution; each slice is one
+    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub ios: Option<u64>,
+    /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
+    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub bytes: Option<u64>,
     /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
     /// [default: INT]
     #[arg(long, help_heading = "Turns", value_name = "SIGNAL", value_parser = value::end_signal)]

@@ -173,6 +173,8 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     let commands = DraftCommandRules {
         slices: arguments.slices,
         count: arguments.count.clone(),
+        ios: arguments.ios,
+        bytes: arguments.bytes,
         end_signal: arguments.end_signal,
     };
     draft.commands = commands.or(draft.commands);

@@ -95,7 +95,7 @@ fn did_nothing(record: &Record, plan: &CommandPlan) -> Option<String> {
     let did = executions().flat_map(|execution| &execution.jobs).any(|job| job.reported_ios() > 0);
     let Outcome::Failed(why) = &record.outcome else { return None };
     let reports = plan.count == Count::Program && lab::cost::reports(&plan.command);
-    (reports && !did).then(|| format!("`{}`: {why}; it did no I/O, so there is no cost", plan.command.join(" ")))
+    (reports && !did).then(|| format!("`{}`: {why}; it reported no I/O, so there is no cost", plan.command.join(" ")))
 }
 
 /// Adds how to fix a command that cannot be started.

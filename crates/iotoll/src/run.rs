@@ -57,10 +57,6 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         Results::prepare(arguments, shown)?.print(&plan, None)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let has_state = jobs().any(|job| job.verify.state || job.verify.resumes);
-    if let Some(folder) = arguments.fio.aux_path.as_deref().filter(|folder| has_state && !folder.is_dir()) {
-        return Err(BadInput(format!("--aux-path {}: no such folder; make it with mkdir", folder.display())).into());
-    }
     // Otherwise they are checked when setup has run.
     if around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
@@ -77,7 +73,6 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         around,
         services: services.settings(&guardian),
         saver: saving.saver(),
-        state_folder: arguments.fio.aux_path.clone().unwrap_or_default(),
         ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
     };
     let created = Arc::new(Created::guarded(guardian));

@@ -40,15 +40,12 @@ mod integration {
     mod guests;
     mod guests_ceph;
     mod guests_modules;
-    mod guests_zoned;
     mod history;
     mod injected;
     mod json_contract;
     mod latency_limits;
     mod layers;
     mod like_fio;
-    mod like_fio_names;
-    mod like_fio_zones;
     mod limits;
     mod memory;
     mod option_errors;
@@ -57,7 +54,6 @@ mod integration {
     mod phases;
     mod placed;
     mod plans;
-    mod priorities;
     mod probes;
     mod profiles;
     mod refusals;
@@ -69,13 +65,11 @@ mod integration {
     mod sessions;
     mod signals;
     mod sliced;
-    mod sockets;
     mod surroundings;
     mod toggles;
     mod traces;
     mod transfers;
     mod unread;
     mod verify;
-    mod verify_states;
     mod what_is_counted;
 }

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use model::plan::{EngineKind, JobPlan, Medium, Phase, Queue, Size};
+use model::plan::{EngineKind, JobPlan, Phase, Queue, Size};
 use std::path::Path;
 
 /// Mappings of a thread: its stack, the guard page below it.
@@ -36,19 +36,13 @@ impl Demand {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
             let all = job.file_count();
-            // Each thread that performs I/Os has its own files and memory.
-            let helpers = if job.calls.offloaded { u64::from(job.depth.in_flight) } else { 0 };
-            let opened = helpers.max(1);
             let files = match job.files.open {
-                // Each is closed at once.
-                _ if job.engine.medium() == Medium::Names => 1,
                 0 => all as u64,
                 open => (all as u64).min(open.into()),
             };
-            let files = files.saturating_mul(opened);
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
-                threads: sum.threads.saturating_add(copies.saturating_mul(helpers.saturating_add(1))),
+                threads: sum.threads.saturating_add(copies),
                 files: sum.files.saturating_add(files.saturating_mul(copies)),
                 files_of_one: sum.files_of_one.max(files),
             }
@@ -61,13 +55,12 @@ fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
     let used = match job.engine {
         EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio => 0,
-        engine if engine.medium() == Medium::Names => 0,
         EngineKind::Rr => slot,
         EngineKind::Mem => {
             let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
             slot.saturating_add(job.target.size.map_or(0, bytes)).saturating_add(bytes(job.target.offset))
         }
-        engine if engine.queue() == Queue::One && !job.calls.offloaded => slot,
+        engine if engine.queue() == Queue::One => slot,
         _ => slot.saturating_mul(job.depth.in_flight.into()),
     };
     used.saturating_add(job.thread.locked.0)

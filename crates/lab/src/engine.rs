@@ -1,6 +1,5 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
-mod allocation;
 mod carrying;
 mod control;
 mod cpuio;
@@ -12,23 +11,15 @@ mod libaio;
 mod logging;
 mod mem;
 mod mmap;
-mod names;
 mod nbd;
-mod net;
 mod null;
-pub(crate) mod offload;
 pub(crate) mod pacing;
-pub(crate) mod posixaio;
-mod priorities;
 mod psync;
 mod rr;
-mod serialized;
 mod spin;
-mod splice;
 mod sync;
 mod traits;
 mod trims;
-mod vectored;
 mod work;
 pub mod worker;
 
@@ -64,32 +55,18 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 26] = [
+const TABLE: [(EngineKind, Open); 12] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
     (EngineKind::Cpuio, cpuio::open),
     (EngineKind::Rr, rr::open),
-    (EngineKind::Net, net::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
-    (EngineKind::Vsync, vectored::open),
-    (EngineKind::Pvsync, vectored::open),
-    (EngineKind::Pvsync2, vectored::open),
     (EngineKind::Mmap, mmap::open),
-    (EngineKind::Splice, splice::open),
     (EngineKind::Libaio, libaio::open),
-    (EngineKind::Posixaio, posixaio::open),
     (EngineKind::IoUring, io_uring::open),
-    (EngineKind::Falloc, allocation::open),
-    (EngineKind::Ftruncate, allocation::open),
-    (EngineKind::Filecreate, names::open),
-    (EngineKind::Filestat, names::open),
-    (EngineKind::Filedelete, names::open),
-    (EngineKind::Dircreate, names::open),
-    (EngineKind::Dirstat, names::open),
-    (EngineKind::Dirdelete, names::open),
     (EngineKind::Nbd, nbd::open),
 ];
 
@@ -100,10 +77,9 @@ const TABLE: [(EngineKind, Open); 26] = [
 /// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let span = match plan.engine.medium() {
-        Medium::Files | Medium::Names => return target::prepare(plan, copy, created, progress),
+        Medium::Files => return target::prepare(plan, copy, created, progress),
         Medium::Remote => nbd::span(plan, copy)?,
         Medium::Nothing => {
-            net::expect(plan, copy);
             let length = match plan.target.size {
                 Some(Size::Bytes(bytes)) => bytes.0,
                 _ => plan.buffer_bytes() << 16,
@@ -119,9 +95,6 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
 pub fn open(setup: &Setup) -> Result<OpenEngine> {
-    if setup.plan.calls.offloaded {
-        return offload::open(setup);
-    }
     let row = TABLE.iter().find(|(kind, _)| *kind == setup.plan.engine);
     let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
     open(setup)

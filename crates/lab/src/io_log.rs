@@ -3,7 +3,6 @@
 
 pub(crate) mod files;
 mod histogram;
-mod judge;
 mod rows;
 mod trace;
 mod windows;
@@ -13,8 +12,7 @@ use crate::memory;
 use crate::sysroot::Sysroot;
 use crate::workload::request_source::{Kind, Request};
 use histogram::Bins;
-pub(crate) use judge::Judge;
-use model::plan::{JobPlan, Plan};
+pub(crate) use model::plan::{JobPlan, Plan};
 use model::unit::Hertz;
 use std::path::Path;
 use sys::clock::ticks;
@@ -33,8 +31,6 @@ pub(crate) struct Entry {
     pub offset: u64,
     /// Bytes that were moved.
     pub length: u32,
-    /// I/O priority of the request, as the kernel has it; 0 means that of the thread.
-    pub priority: u16,
     /// The request was made.
     pub issued: u64,
     /// It was handed over.
@@ -53,8 +49,6 @@ pub(crate) struct IoLog {
     windows: Option<Windows>,
     bins: Option<Bins>,
     trace: Option<Trace>,
-    /// Counts late I/Os, if the job looks for a queue depth.
-    pub judge: Option<Judge>,
     /// The first I/O that found no room, if any; nothing is logged from then on.
     full: Option<u64>,
 }
@@ -92,14 +86,8 @@ impl IoLog {
                 Some(_) => Some(Trace::new(reserved(bytes).ok_or_else(failed)?)),
                 None => None,
             },
-            judge: None,
             full: None,
         }))
-    }
-
-    /// A log that keeps nothing: for a job whose latencies are only judged.
-    pub(crate) fn that_keeps_nothing(clock: Hertz) -> Self {
-        Self { clock, begin: 0, end: 0, each: None, windows: None, bins: None, trace: None, judge: None, full: None }
     }
 
     /// The log begins: what was before is discarded.
@@ -130,9 +118,6 @@ impl IoLog {
     /// Notes an I/O that is done.
     #[inline]
     pub(crate) fn note(&mut self, entry: &Entry) {
-        if let Some(judge) = &self.judge {
-            judge.note(entry.done.saturating_sub(entry.issued));
-        }
         if self.full.is_some() {
             return;
         }
@@ -206,7 +191,7 @@ mod tests {
         let room = log.each.as_ref().unwrap().capacity() as u64;
         for number in 0..room + 10 {
             let at = 1_000_000 + number * 1000;
-            log.note(&Entry { kind: Kind::Read, offset: 0, length: 1, priority: 0, issued: at, handed: at, done: at });
+            log.note(&Entry { kind: Kind::Read, offset: 0, length: 1, issued: at, handed: at, done: at });
         }
         assert_eq!(log.each.as_ref().unwrap().len() as u64, room);
         assert_eq!(log.full_after_ms(), Some(room));

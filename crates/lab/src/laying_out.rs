@@ -9,7 +9,7 @@ use crate::replaying;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::replay::Replay;
 use crate::workload::target::{self, Created};
-use model::plan::{Access, Medium, Phase};
+use model::plan::{Access, Phase};
 use model::warning::{Code, Warning, add_once};
 use std::fs::File;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(crate) fn prepare_replayed<'a>(
                 Some(replay) => replaying::targets(job, replay, created, &mut progress)?,
                 None => engine::prepare(job, number, created, &mut progress)?,
             };
-            copies.push(JobCopy { plan: job, number, targets, replay, resume: None });
+            copies.push(JobCopy { plan: job, number, targets, replay });
         }
     }
     Ok(copies)
@@ -73,8 +73,7 @@ pub(crate) fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<(
     if copy.plan.files.opening.pre_read {
         return CachedFiles::of([copy]).read_in(&mut |_, _, _| !interruption.is_requested());
     }
-    let uses_data = copy.plan.engine.medium() != Medium::Names;
-    let invalidates = copy.plan.invalidates() && uses_data;
+    let invalidates = copy.plan.invalidates();
     let files = copy.targets.iter().filter(|target| invalidates && !target.path.as_os_str().is_empty());
     for target in files {
         // A file that the job makes is not there yet.
@@ -123,9 +122,7 @@ pub(crate) fn warn_of_unlinking<'a>(
 
 /// Warns about every file that is read and has parts that were never written.
 pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
-    let readers = copies
-        .into_iter()
-        .filter(|copy| copy.plan.access == Access::Read && copy.plan.engine.medium() != Medium::Names);
+    let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
     for target in readers.flat_map(|copy| &copy.targets) {
         if !target.path.as_os_str().is_empty() && target::has_holes(target) {
             let message = format!(

@@ -196,13 +196,7 @@ mod tests {
             span: Span { begin: *begin, length: *length, beyond: 0 },
             to_be_made: false,
         };
-        CachedFiles::of([&JobCopy {
-            plan,
-            number: 0,
-            targets: spans.iter().map(target).collect(),
-            replay: None,
-            resume: None,
-        }])
+        CachedFiles::of([&JobCopy { plan, number: 0, targets: spans.iter().map(target).collect(), replay: None }])
     }
 
     #[test]

@@ -14,9 +14,10 @@ mod worker;
 
 pub use listing::list;
 pub use worker::WorkerTask;
+pub(crate) use worker::{MOST_THREADS, threads_of};
 
 use crate::error::{Error, Result};
-use model::probe::{Descriptor, Probe, Readings};
+use model::probe::{Descriptor, Place, Probe, Readings};
 use model::unit::Nanos;
 use source::Source;
 use sys::clock::monotonic_nanos;
@@ -58,6 +59,11 @@ impl ProbeSet {
             set.add(probe, worker)?;
         }
         set.check_tracepoints();
+        for probe in &mut set.probes {
+            if let (Place::Worker(counter), Some(task)) = (&probe.place, worker) {
+                probe.descriptor.meaning += task.scope(*counter);
+            }
+        }
         Ok(set)
     }
 

@@ -6,12 +6,10 @@ use crate::interruption::Interruption;
 use crate::laying_out::set_cache;
 use crate::worker_pool::{Left, with_engine};
 use crate::workload::job_copy::JobCopy;
-use crate::workload::payload::TRIMMED;
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::trim_backlog::{Step, TrimBacklog};
 use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates,
-    RequestPlan, Syncing, Together, Zones,
+    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates, Syncing,
+    Together,
 };
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
@@ -88,13 +86,13 @@ fn read_back(
     clock: Hertz,
     interruption: &Interruption,
 ) -> Result<(Verified, Option<Error>)> {
-    let (wrote, plan) = (copy.plan, reading(copy.plan));
-    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone(), replay: None, resume: None };
+    let plan = reading(copy.plan);
+    let copy = JobCopy { plan: &plan, number: copy.number, targets: copy.targets.clone(), replay: None };
     set_cache(&copy, interruption)?;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = crate::workload::request_source::RequestSource::new(&plan, &spans, copy.number);
     let source = source.ok_or_else(|| Error::Refused(format!("job '{}': nothing to read back", plan.name)))?;
-    let (blocks, payload) = blocks(wrote, written);
+    let (blocks, payload) = blocks(written);
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::<Control>::default(), clock);
     let before = payload.verified;
     worker.carry(&plan, payload.reading_back(&plan, shared));
@@ -152,27 +150,21 @@ fn reading(plan: &JobPlan) -> JobPlan {
         inject_every: Nanos(0),
         inject_at: InjectAt::default(),
         content: Content::default(),
-        requests: RequestPlan { zones: Zones::default(), ..plan.requests.clone() },
         errors: Errors::default(),
         ..plan.clone()
     }
 }
 
 /// The blocks, each with the number of its last write, by file and place: an earlier write that a later one overlaps is gone.
-fn blocks(plan: &JobPlan, written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::Payload) {
-    let Written { mut payload, source, drawn, failed, rest, first } = written;
+fn blocks(written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::Payload) {
+    let Written { mut payload, source, drawn, failed, rest } = written;
     let read = |request: Request| Request { kind: Kind::Read, ..request };
-    if let Some(first) = first {
-        let written = rest.into_iter().map(read).zip(first..);
-        return (written.filter(|(at, _)| !failed.contains(&(at.file, at.offset))).collect(), *payload);
-    }
     let Some(mut source) = source else {
         let numbers = payload.numbers();
         return (rest.into_iter().map(read).zip(numbers).collect(), *payload);
     };
     let mut last: BTreeMap<(u32, u64), (u32, u64)> = BTreeMap::new();
     let (mut left, mut number) = (drawn, 0);
-    let mut trims = TrimBacklog::new(plan);
     while left > 0 {
         let sure = source.following().min(left);
         if sure == 0 {
@@ -195,12 +187,6 @@ fn blocks(plan: &JobPlan, written: Written) -> (Vec<(Request, u64)>, crate::work
             }
             last.insert((file, offset), (request.length, number));
             number += 1;
-            let Some(trims) = &mut trims else { continue };
-            trims.note_written(&request);
-            while let Some(step) = trims.step() {
-                let Step::Trim(trimmed) = step else { continue };
-                note_trimmed(&mut last, &trimmed, plan.verify.trims.zeros);
-            }
         }
     }
     for place in failed {
@@ -210,20 +196,4 @@ fn blocks(plan: &JobPlan, written: Written) -> (Vec<(Request, u64)>, crate::work
         .into_iter()
         .map(|((file, offset), (length, number))| (Request { kind: Kind::Read, file, offset, length }, number));
     (blocks.collect(), *payload)
-}
-
-/// A block was trimmed: it is zeros, or is not read back, and nor are blocks that it overlaps.
-fn note_trimmed(last: &mut BTreeMap<(u32, u64), (u32, u64)>, trimmed: &Request, zeros: bool) {
-    let (file, offset, end) = (trimmed.file, trimmed.offset, trimmed.offset + u64::from(trimmed.length));
-    let before = last.range(..(file, offset)).next_back();
-    let reaches = before.filter(|((of, at), (length, _))| *of == file && at + u64::from(*length) > offset);
-    let mut gone: Vec<(u32, u64)> = reaches.map(|(place, _)| *place).into_iter().collect();
-    gone.extend(last.range((file, offset)..(file, end)).map(|(place, _)| *place));
-    let is_whole = last.get(&(file, offset)).is_some_and(|(length, _)| *length == trimmed.length);
-    for place in gone {
-        last.remove(&place);
-    }
-    if zeros && is_whole {
-        last.insert((file, offset), (trimmed.length, TRIMMED));
-    }
 }

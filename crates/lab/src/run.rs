@@ -19,19 +19,16 @@ use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
-use crate::worker_pool::{Joined, Left, WorkerPool};
+use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
-use crate::workload::verify_state::{self, VerifyState};
 use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
 use model::plan::{Phase, Plan};
-use model::record::{Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
+use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
-use model::warning::{Code, Warning, add_once};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
@@ -66,7 +63,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     sheet.watch_background(observer);
     let mut complaints = Vec::new();
     let log_bytes = io_log::share(plan);
-    let (mut logs, mut states, mut first) = (Vec::new(), Vec::new(), 1);
+    let (mut logs, mut first) = (Vec::new(), 1);
     let mut ended = false;
     for (number, (phase, copies)) in phases.iter().enumerate() {
         let first_of_phase = first;
@@ -78,10 +75,9 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
         let switched = schedulers.as_mut().map_or(Ok(()), |schedulers| schedulers.switch_on(number));
         let prepared = switched.and_then(|()| session.prepare(&Cell::default()));
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
-            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase, states: states_of_phase }) => {
+            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase }) => {
                 complaints.extend(complaint);
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
-                states.extend(states_of_phase.into_iter().map(|(copy, state)| (first_of_phase + copy, state)));
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -106,12 +102,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     }
     let (warnings, written) = io_log::files::write(plan, &logs);
     sheet.record.warnings.extend(warnings);
-    let saved = verify_state::save(plan, &session.settings.state_folder, &states);
-    if saved.is_ok() && !states.is_empty() {
-        // A state without what was written would call right data wrong, also after an interruption.
-        created.keep();
-    }
-    if let Err(error) = written.and(saved) {
+    if let Err(error) = written {
         sheet.note_outcome(outcome_of(&error));
     }
     Ok(sheet.close())
@@ -128,8 +119,6 @@ struct Measured {
     ends_run: bool,
     /// Those of its copies, each with the number of the copy.
     logs: Vec<(usize, IoLog)>,
-    /// What is saved of its copies' writes, likewise.
-    states: Vec<(usize, VerifyState)>,
 }
 
 /// Measures one phase, the `number`th of `count`. Each copy with a log has this number of bytes for it.
@@ -167,8 +156,6 @@ fn measure_phase(
     let ends_run = subject.pool.ends_run();
     let Joined { mut records, failure, complaint, ended } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
-    let states = (0..).zip(&mut records).filter_map(|(number, left)| Some((number, left.state.take()?))).collect();
-    warn_of_empty_zones(copies, &records, &mut sheet.record.warnings);
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
     let (failure, complaint) = match wrong {
@@ -179,22 +166,7 @@ fn measure_phase(
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution =
         Execution { jobs, stretch, io_interval, jobs_ended_nanos: ended, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, complaint, ends_run, logs, states })
-}
-
-/// Says why a job whose files have zones did nothing: it found nothing to read or to trim.
-fn warn_of_empty_zones(copies: &[JobCopy], records: &[Left], warnings: &mut Vec<Warning>) {
-    let idle = |record: &JobRecord| record.error.is_none() && record.ios() == 0;
-    for (copy, left) in copies.iter().zip(records) {
-        if copy.plan.requests.zones.device.on && !copy.plan.access.writes() && idle(&left.record) {
-            let message = format!(
-                "job '{}': none of its zones has data, so that it did nothing; write to the file in an earlier job of the run, or use \
-                 read_beyond_wp=1 to read",
-                copy.plan.name
-            );
-            add_once(warnings, Warning::new(Code::UnwrittenBlocks, message));
-        }
-    }
+    Ok(Measured { execution, failure, complaint, ends_run, logs })
 }
 
 /// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.
@@ -220,12 +192,6 @@ fn lay_out<'a>(
         let replay = |job, copy| replays.of(number, job, copy);
         let interruption = &session.settings.interruption;
         phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
-    }
-    for (number, copy) in phases.iter_mut().flat_map(|(_, copies): &mut (_, Vec<JobCopy>)| copies).enumerate() {
-        if copy.plan.verify.resumes {
-            let Settings { state_folder, interruption, .. } = session.settings;
-            copy.resume = Some(Arc::new(VerifyState::load(copy, state_folder, number, interruption)?));
-        }
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

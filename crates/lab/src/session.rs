@@ -34,7 +34,6 @@ use model::record::{Host, Outcome, Record};
 use model::storage::Storage;
 use model::unit::Hertz;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,8 +56,6 @@ pub struct Settings {
     pub place: Option<Place>,
     /// Servers that are started for it.
     pub services: ServiceSettings,
-    /// Where states of verifications are saved and loaded; the working folder if it is empty.
-    pub state_folder: PathBuf,
     /// Shell commands before, during and after it.
     pub around: experiment::Around,
     /// Longest time of such a command, and of one that fills a service, for verbs with `--hang-timeout`; after that it counts as hung.

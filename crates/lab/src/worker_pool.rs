@@ -5,8 +5,6 @@ mod steady_watch;
 
 use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
-use crate::engine::pacing::Flows;
-use crate::engine::posixaio;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
@@ -18,11 +16,10 @@ use crate::placing::Placing;
 use crate::thread_usage;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::payload::Payload;
-use crate::workload::request_source::{Kind, RequestSource};
-use crate::workload::verify_state::VerifyState;
+use crate::workload::request_source::RequestSource;
 use model::ThreadUsage;
-use model::plan::{BlockSizes, Ends, EngineKind, JobPlan, PathTxQueue, Together};
-use model::record::{Direction, Done, JobRecord, Latency, Lost, PriorityRecord, StampError};
+use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
+use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -30,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steady_watch::SteadyWatch;
-use sys::clock::{ThreadClock, monotonic_nanos};
+use sys::clock::{ThreadClock, monotonic_nanos, own_thread_nanos};
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
@@ -79,14 +76,11 @@ pub(crate) struct Left {
     pub written: Option<Written>,
     /// Its log, and its number among the workers of the phase, from 0.
     pub log: Option<(usize, IoLog)>,
-    /// What is saved of its writes.
-    pub state: Option<VerifyState>,
 }
 
 /// The workers of one phase.
 pub struct WorkerPool {
     jobs: Vec<Job>,
-    flows: Flows,
     /// A job with `exit_what=all` has ended.
     ends_run: bool,
     begin: Arc<Gate>,
@@ -95,8 +89,6 @@ pub struct WorkerPool {
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
     threads: Vec<JoinHandle<Left>>,
-    /// CPU time of the C library's threads at the start, if they perform I/O of these jobs.
-    library: Option<i64>,
     working: usize,
     failure: Option<Error>,
     /// What a job found that went on after it.
@@ -141,7 +133,6 @@ impl WorkerPool {
         let (tell, news) = channel();
         let mut pool = Self {
             jobs: Vec::new(),
-            flows: Flows::default(),
             ends_run: false,
             begin: Arc::default(),
             release: Arc::default(),
@@ -149,7 +140,6 @@ impl WorkerPool {
             live: Vec::new(),
             clocks: Arc::default(),
             threads: Vec::new(),
-            library: None,
             working: 0,
             failure: None,
             complaint: None,
@@ -173,8 +163,6 @@ impl WorkerPool {
             };
             pool.spawn(copy, plan, clock, &tell, log.map(|log| (thread, log)))?;
         }
-        let by_library = copies.iter().any(|copy| copy.plan.engine == EngineKind::Posixaio);
-        pool.library = by_library.then(posixaio::library_nanos);
         let mut ready = 0;
         while ready < copies.len() {
             match pool.news.recv_timeout(LOOK) {
@@ -214,9 +202,6 @@ impl WorkerPool {
             worker.keep_log(log);
             thread
         });
-        if let Some(flow) = self.flows.join(&plan.together) {
-            worker.join(flow);
-        }
         let control = of_job.control.clone();
         let (number, targets) = (copy.number, copy.targets.clone());
         let (begin, release, clocks, tell) =
@@ -225,10 +210,9 @@ impl WorkerPool {
         let thread = thread.spawn(move || {
             let ready = tell.clone();
             worker.reads_usage = true;
-            worker.at_start(move |helpers| {
+            worker.at_start(move || {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
-                    clocks.extend(helpers);
                 }
                 let _ = ready.send(News::Ready);
                 begin.pass();
@@ -237,17 +221,16 @@ impl WorkerPool {
                     before.pass_unless(|| control.stopped());
                 }
             });
-            let copy = JobCopy { plan: &plan, number, targets, replay: None, resume: None };
+            let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let mut end = None;
             let opened = with_engine(&copy, clock, |engine| {
                 let outcome = engine(&mut worker);
                 // What it takes to close the engine (30 ms for the kernel's AIO) is no part of the phase.
-                end = Some(End::tell(&mut worker, outcome, job, &tell));
+                end = Some(End::tell(outcome, job, &tell));
                 Ok(())
             });
             // It was not opened, or panicked.
-            let End { ended, usage_end, failed, goes_on } =
-                end.unwrap_or_else(|| End::tell(&mut worker, opened, job, &tell));
+            let End { ended, usage_end, failed, goes_on } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
             release.pass();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
@@ -259,8 +242,7 @@ impl WorkerPool {
             let failed = failed.map(|why| (why, errors));
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
             let log = log_of.zip(worker.take_log());
-            let state = worker.verify_state();
-            Left { record, written: if goes_on { worker.written() } else { None }, log, state }
+            Left { record, written: if goes_on { worker.written() } else { None }, log }
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -359,13 +341,12 @@ impl WorkerPool {
     /// Kernel thread ids of the workers.
     pub fn thread_ids(&self) -> BTreeSet<u32> {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_library = self.library.map(|_| posixaio::library_thread_ids()).into_iter().flatten();
-        clocks.iter().map(|(id, _)| *id).chain(of_library).collect()
+        clocks.iter().map(|(id, _)| *id).collect()
     }
 
     /// Whose the tasks of this process are.
     pub(crate) fn owners(&self) -> Owners {
-        Owners { workers: self.thread_ids(), ended: self.library.is_some(), ..Owners::default() }
+        Owners { workers: self.thread_ids(), ..Owners::default() }
     }
 
     /// Ends the threads and collects their records, with the first failure.
@@ -390,7 +371,7 @@ impl WorkerPool {
 
 /// How a worker ended its work.
 struct End {
-    /// CPU time of its threads until then.
+    /// CPU time of its thread until then.
     ended: Nanos,
     usage_end: Option<ThreadUsage>,
     failed: Option<String>,
@@ -400,14 +381,13 @@ struct End {
 
 impl End {
     /// Tells the pool that a worker is done.
-    fn tell(worker: &mut Worker, outcome: Result<()>, job: usize, tell: &Sender<News>) -> Self {
+    fn tell(outcome: Result<()>, job: usize, tell: &Sender<News>) -> Self {
         let end = Self {
-            ended: worker.all_nanos(),
+            ended: Nanos(own_thread_nanos()),
             usage_end: thread_usage::own(),
             failed: outcome.as_ref().err().map(ToString::to_string),
             goes_on: matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_))),
         };
-        worker.leave();
         let _ = tell.send(News::Ended(job, Nanos(monotonic_nanos()), outcome));
         end
     }
@@ -436,10 +416,7 @@ impl Work for WorkerPool {
 
     fn thread_nanos(&self) -> Option<Nanos> {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_jobs = clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum::<Option<Nanos>>()?;
-        let Some(before) = self.library else { return Some(of_jobs) };
-        let of_library = posixaio::library_nanos().saturating_sub(before).max(0).unsigned_abs();
-        Some(of_jobs + Nanos(of_library))
+        clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
     }
 }
 
@@ -470,26 +447,11 @@ pub(crate) fn build_worker(
         ))
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
-    worker.prioritize(plan, copy.number);
-    if plan.latency.has_target() {
-        worker.keep_log(IoLog::that_keeps_nothing(clock));
-    }
     if let Some(replay) = &copy.replay {
         worker.replay(plan, replay.clone());
     }
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
-    }
-    match &copy.resume {
-        Some(state) => worker.resume(state),
-        None if plan.verify.resumes => {
-            let why = "verify_state_load=1 is for iotoll run alone; leave it out";
-            return Err(Error::Refused(format!("job '{}': {why}", plan.name)));
-        }
-        None => {}
-    }
-    if plan.requests.zones.device.on {
-        worker.use_zones(plan, &copy.targets)?;
     }
     if opens_in_loop(plan, copy.targets.len()) {
         worker.open_in_loop(plan, &copy.targets);
@@ -515,9 +477,8 @@ pub(crate) fn with_engine<T>(
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4
-        // KiB pread here. If unsharing is refused, they share it; so do jobs that share a connection, or the threads of the C
-        // library, which use the descriptors of all jobs.
-        if plan.path.tx_queue == PathTxQueue::None && plan.engine != EngineKind::Posixaio {
+        // KiB pread here. If unsharing is refused, they share it; so do jobs that share a connection.
+        if plan.path.tx_queue == PathTxQueue::None {
             let _ = sys::process::unshare_descriptors();
         }
         // Opened here, because a file must be closed in the table in which it was opened.
@@ -531,17 +492,6 @@ fn panicked(job: &str, payload: &(dyn std::any::Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     Error::job(job, "the worker panicked; please report this", std::io::Error::other(text.to_owned()))
-}
-
-/// The latencies of priorities, if requests have some of their own.
-fn by_priority(worker: &Worker) -> Vec<PriorityRecord> {
-    let used = worker.ledger.by_priority.iter().filter(|ledger| ledger.latency.total() > 0);
-    used.map(|ledger| PriorityRecord {
-        writes: ledger.kind == Kind::Write,
-        priority: ledger.priority,
-        latency: ledger.latency.clone(),
-    })
-    .collect()
 }
 
 fn job_record(
@@ -567,7 +517,7 @@ fn job_record(
         group: 0,
         mixed: None,
         flushes: None,
-        lost: worker.lost.map(|datagrams| Lost { read: Some(datagrams), write: Some(0) }),
+        lost: None,
         uncounted: false,
         group_reporting: plan.group_reporting,
         engine: plan.engine.name().to_owned(),
@@ -576,7 +526,6 @@ fn job_record(
         trim,
         syncs: ledger.syncs,
         verified: worker.verified(),
-        zone_resets: worker.zone_resets(),
         errors: ledger.errors.saturating_add(errors),
         error: error.or_else(|| worker.first_error.clone()),
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
@@ -589,8 +538,6 @@ fn job_record(
         }),
         stages: ledger.stages.clone(),
         injected_ns: worker.injected(plan, clock),
-        by_priority: by_priority(worker),
-        depth_searched: worker.searched(),
         percentiles: plan.percentiles.clone(),
     }
 }

@@ -9,10 +9,7 @@ pub mod request_source;
 pub(crate) mod shuffler;
 pub mod target;
 pub(crate) mod trace_format;
-pub(crate) mod trim_backlog;
 mod turn;
-pub(crate) mod verify_state;
-pub(crate) mod zones;
 
 /// Lists of requests that a job keeps while it runs have room for this number before its first I/O: more would take memory by a number that
 /// the user writes. Longer lists grow in the loop.

@@ -25,10 +25,6 @@ pub struct TaskTime {
     pub nanos: Nanos,
 }
 
-/// The name of the threads of jobs with engine `posixaio`, and of those of the C library that perform their I/O: the kernel gives a
-/// new thread the name of the one that starts it.
-pub const LIBRARY_THREADS: &str = "iotoll-posixaio";
-
 /// The owner of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -20,6 +20,8 @@ pub const RARE: f64 = 0.001;
 pub const SYSTEM_CALLS: &str = "syscalls";
 /// The subsystem of counters of the hardware: `hw:instructions`.
 pub const HARDWARE: &str = "hw";
+/// The event that a sheet or a comparison counts anyway, in undisturbed windows or rounds.
+pub const CONTEXT_SWITCHES: &str = "sched:sched_switch";
 /// Instead of the name of an event: all of its subsystem.
 pub const ALL: &str = "*";
 /// The group that is counted unless others are named.

@@ -16,7 +16,7 @@ mod when;
 pub mod work_counter;
 
 pub use boot_plan::{Begun, BootPlan};
-pub use command_rules::{CommandRules, DraftCommandRules, EndSignal, Slices};
+pub use command_rules::{CommandRules, DraftCommandRules, EndSignal, Slices, command_words};
 pub use conditions::{Around, Cache};
 pub use draft::{Draft, Origin, Workload};
 pub use metric::Metric;

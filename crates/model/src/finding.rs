@@ -5,9 +5,7 @@
 
 mod job;
 
-pub use job::{
-    CopiesApart, DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding,
-};
+pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;
@@ -228,8 +226,21 @@ pub struct PhaseFinding {
     pub cycles_per_byte_low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub cycles_per_byte_high: Option<f64>,
-    /// Context switches of the whole machine per I/O, net of the background.
+    /// Context switches of the whole machine per I/O, net of the background; `null` where they cannot be told from it
+    /// (`context_switches_reason`).
     pub context_switches_per_io: Option<f64>,
+    /// Lower end of its 95 % interval, also where it is below 0.
+    #[serde(default)]
+    pub context_switches_per_io_low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    #[serde(default)]
+    pub context_switches_per_io_high: Option<f64>,
+    /// Why `context_switches_per_io` is `null`.
+    #[serde(default)]
+    pub context_switches_reason: Option<String>,
+    /// Context switches of the load's own threads per I/O, by the kernel's count for each; `null` for a command.
+    #[serde(default)]
+    pub own_context_switches_per_io: Option<f64>,
     /// Number of busy CPUs, net of the background: 1.0 is one CPU all the time.
     pub busy_cpus: Option<f64>,
     /// Number of busy CPUs, including the background.

@@ -7,7 +7,7 @@ mod job;
 mod samples;
 
 use crate::finding::{PhaseFinding, RunFinding};
-pub use job::{Directions, FioDirection, FioJob, FioPriority, FioSync, Ordered, Spread};
+pub use job::{Directions, FioDirection, FioJob, FioSync, Ordered, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -87,8 +87,12 @@ pub struct Cost {
     pub cycles_per_io_high: Option<f64>,
     /// Basis of the interval, or why there is none.
     pub interval_from: String,
-    /// Context switches of the whole machine per I/O, net of the background.
+    /// Context switches of the whole machine per I/O, net of the background; `null` where they cannot be told from it.
     pub context_switches_per_io: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub context_switches_per_io_low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub context_switches_per_io_high: Option<f64>,
 }
 
 impl Cost {
@@ -101,6 +105,8 @@ impl Cost {
             cycles_per_io_high: phase.cycles_per_io_high,
             interval_from: phase.interval_from.clone(),
             context_switches_per_io: phase.context_switches_per_io,
+            context_switches_per_io_low: phase.context_switches_per_io_low,
+            context_switches_per_io_high: phase.context_switches_per_io_high,
         }
     }
 }

@@ -119,18 +119,30 @@ impl Limit {
     pub fn parse(text: &str, metrics: &[Quantity]) -> Result<Self, String> {
         let expected =
             |what: &str| format!("'{text}': expected a limit such as 'cycles_per_io > +3%' or 'iops < -5%'{what}");
-        let (place, sign) = text
-            .char_indices()
-            .find(|(_, c)| "<>".contains(*c))
-            .ok_or_else(|| expected(", or on a value 'iops < 100k'"))?;
+        let is_sign = |c: char| "<>=!".contains(c);
+        let place = text.find(is_sign).ok_or_else(|| expected(", or on a value 'iops < 100k'"))?;
         let (name, rest) = text.split_at(place);
-        let (name, rest) = (name.trim(), rest.trim_start_matches(sign).trim());
+        let (sign, rest) = rest.split_at(rest.find(|c| !is_sign(c)).unwrap_or(rest.len()));
+        let (name, rest) = (name.trim(), rest.trim());
+        let beyond = match sign {
+            ">" => Beyond::Above,
+            "<" => Beyond::Below,
+            _ => return Err(expected(&format!(": '{sign}' is none of > and <"))),
+        };
         let quantity = metrics.iter().find(|quantity| quantity.name == name).ok_or_else(|| {
             let names: Vec<String> = metrics.iter().map(|Quantity { name, unit }| format!("{name} ({unit})")).collect();
             format!("'{name}' is not a metric; expected one of {}", names.join(", "))
         })?;
         let bound = quantity.bound(rest).ok_or_else(|| expected(&format!(", or on a value {}", quantity.example())))?;
-        let beyond = if sign == '>' { Beyond::Above } else { Beyond::Below };
+        let never = match (&bound, beyond) {
+            (Bound::Value { amount, .. }, Beyond::Below) => *amount <= 0.0,
+            (Bound::Value { amount, unit }, Beyond::Above) => unit == FRACTION && *amount >= 1.0,
+            (Bound::Change(change), Beyond::Below) => *change <= -1.0,
+            (Bound::Change(_), Beyond::Above) => false,
+        };
+        if never {
+            return Err(expected(&format!("; {name} is never {sign} {rest}, so this one cannot fail")));
+        }
         Ok(Self { metric: name.to_owned(), beyond, bound })
     }
 
@@ -206,7 +218,8 @@ impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let sign = if self.beyond == Beyond::Above { '>' } else { '<' };
         write!(formatter, "{} {sign} ", self.metric)?;
-        let rounded = |number: f64| (number * 1e6).round() / 1e6;
+        // Ten digits, whatever the size.
+        let rounded = |number: f64| format!("{number:.9e}").parse().unwrap_or(number);
         match &self.bound {
             Bound::Change(change) => write!(formatter, "{:+}%", rounded(change * 100.0)),
             Bound::Value { amount, unit } if unit == FRACTION => write!(formatter, "{}%", rounded(amount * 100.0)),
@@ -315,6 +328,9 @@ mod tests {
             ("seconds > 20ms", 0.02, "seconds > 20ms"),
             ("loss_share > 1%", 0.01, "loss_share > 1%"),
             ("loss_share > 0.01", 0.01, "loss_share > 1%"),
+            ("iops > 0.0000001", 1e-7, "iops > 0.0000001"),
+            ("loss_share > 1e-7%", 1e-9, "loss_share > 0.0000001%"),
+            ("seconds > 0.0001 ns", 1e-13, "seconds > 0.0001ns"),
         ] {
             let Bound::Value { amount, .. } = limit(text).bound else { panic!("{text}") };
             assert!((amount - value).abs() <= 1e-12 * value, "{text}: {amount}");
@@ -341,6 +357,19 @@ mod tests {
         ];
         for wrong in wrong {
             assert!(Limit::parse(wrong, &METRICS).unwrap_err().contains("expected a limit"), "{wrong}");
+        }
+        for (wrong, why) in [
+            ("iops >> 30k", "'>>' is none of > and <"),
+            ("iops >= 30k", "'>=' is none of > and <"),
+            ("iops == 3", "'==' is none of > and <"),
+            ("iops <> 3", "'<>' is none of > and <"),
+            ("iops < 0", "iops is never < 0, so this one cannot fail"),
+            ("iops < -100%", "iops is never < -100%"),
+            ("loss_share > 100%", "loss_share is never > 100%"),
+            ("loss_share < 0%", "loss_share is never < 0%"),
+        ] {
+            let refusal = Limit::parse(wrong, &METRICS).unwrap_err();
+            assert!(refusal.contains(why) && refusal.lines().count() == 1, "{refusal}");
         }
         let unknown = Limit::parse("speed > 3%", &METRICS).unwrap_err();
         assert!(unknown.contains("'speed' is not a metric") && unknown.contains("latency_p99 (ns)"), "{unknown}");

@@ -13,14 +13,13 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, AccessZone, BlockSizes, CallPlan, Content, CpuPlan, DedupeMode, Depth, DeviceZones, Distribution, Duration,
-    ENGINES, Each, Ends, Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn,
-    HEADER_BYTES, IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, LatencyPlan, LogKind, LogName, LogPlan,
-    MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, MemoryPolicy, NetPlan, NetProtocol, Order, Pace, PathCopy, PathCrc,
-    PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern,
-    PatternPiece, Peer, Phase, Plan, Priority, PriorityPlan, PriorityShare, Queue, RangeSync, RateProcess, Rates,
-    RegionPlan, ReplayPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange, SizeShare, Sizes, Skipped,
-    StatCall, SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TrimBacklog, TxTaskCpus,
-    VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync, Zones,
+    Access, AccessZone, BlockSizes, CallPlan, Content, CpuPlan, DedupeMode, Depth, Distribution, Duration, ENGINES,
+    Each, Ends, Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn, HEADER_BYTES,
+    IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, LatencyPlan, LogKind, LogName, LogPlan, MOST_PAYLOAD,
+    MOST_SUBMITTERS, Making, Medium, MemoryPolicy, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull,
+    PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan, Queue,
+    RangeSync, RateProcess, Rates, RegionPlan, ReplayPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange,
+    SizeShare, Sizes, Skipped, SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TxTaskCpus,
+    VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -16,6 +16,7 @@ pub(crate) mod placement;
 pub(crate) mod probes;
 pub mod regimes;
 mod series;
+mod switches;
 mod symbols;
 pub(crate) mod windows;
 

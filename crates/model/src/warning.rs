@@ -67,8 +67,6 @@ pub enum Code {
     AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.
     TwoRegimes,
-    /// The cost of a phase is over all queue depths that a job tried, the job's own figures are of one.
-    DepthsMixed,
     /// I/Os that jobs counted are outside the time that rate and cost of the phase are of.
     IosOutside,
     /// All CPUs were busy, or the net cost is below the cost of the workload's own threads: the load squeezed other

@@ -202,6 +202,9 @@ fn points(finding: &BlastFinding) -> Block {
     ];
     columns.extend(probes.iter().map(|probe| Column::number(probe.trim_start_matches("softirqs.")).spare(1)));
     let mut table = Table::new(columns);
+    let told = |point: &PointFinding| {
+        point.context_switches_per_packet.filter(|switches| switches.low.is_some_and(|low| low > 0.0))
+    };
     let greatest = finding.points.iter().map(|point| point.delivered_per_second).fold(0.0, f64::max);
     let delivered = Scale::of(COUNT, greatest);
     let dearest = finding.points.iter().filter_map(|point| point.cycles_per_packet).map(|cycles| cycles.value);
@@ -226,7 +229,7 @@ fn points(finding: &BlastFinding) -> Block {
                     .map_or_else(|| MISSING.to_owned(), |one| unit(cycles.cell(one.value), cycles.unit)),
             ),
             ends(CYCLES, point.cycles_per_packet),
-            few(point.context_switches_per_packet),
+            few(told(point)),
         ];
         cells.extend(probes.iter().map(|probe| few(point.probes_per_packet.get(*probe).copied().flatten())));
         table.row(cells);
@@ -235,8 +238,10 @@ fn points(finding: &BlastFinding) -> Block {
         return Block::new("", Body::Notes);
     }
     let counters = if probes.is_empty() { "" } else { " and counters" };
+    let unknown =
+        if finding.points.iter().all(|point| told(point).is_some()) { "" } else { "; — where not different from 0" };
     let mut notes = vec![remark(format!(
-        "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet."
+        "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet{unknown}."
     ))];
     if finding.points.iter().any(|point| point.oversubscribed) {
         notes.push(remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
@@ -353,7 +358,7 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
     };
     let cycles = match &finding.meter {
         Some(meter) => format!("{}; meter {meter}{background}", machine::cycles(&finding.host, meter == "pmu")),
-        None => format!("{MISSING} no meter of the whole machine"),
+        None => format!("{MISSING} no meter of the whole machine read all slices"),
     };
     let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
     let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);

@@ -5,6 +5,9 @@ use crate::number::{MISSING, TOO_LARGE};
 use model::comparison::finding::{self, MetricFinding};
 use model::stored::UnpairedChange;
 
+/// In place of an interval from less than a thousandth to more than a thousandfold.
+const SAYS_NOTHING: &str = "says nothing";
+
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change {
@@ -39,19 +42,30 @@ impl Change {
         self.low.zip(self.high)
     }
 
+    fn says_nothing(self) -> bool {
+        self.ends().is_some_and(|(low, high)| low < 1.0 / 1000.0 - 1.0 && high > 1000.0 - 1.0)
+    }
+
     /// "+3.1 %".
     pub fn percent(self) -> String {
-        self.value.map_or_else(|| MISSING.to_owned(), |value| self.signed(value) + " %")
+        let said = self.value.filter(|_| !self.says_nothing());
+        said.map_or_else(|| MISSING.to_owned(), |value| self.signed(value) + " %")
     }
 
     /// "[2.6, 3.7]", in percent. Positive ends have no sign, to save space.
     pub fn interval(self) -> String {
+        if self.says_nothing() {
+            return SAYS_NOTHING.to_owned();
+        }
         let end = |end: f64| self.signed(end).replace('+', "");
         self.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| format!("[{}, {}]", end(low), end(high)))
     }
 
     /// "-0.9 to +0.5 %": only the interval.
     pub fn range(self) -> String {
+        if self.says_nothing() {
+            return SAYS_NOTHING.to_owned();
+        }
         let ends = self.ends().map(|(low, high)| format!("{} to {} %", self.signed(low), self.signed(high)));
         ends.unwrap_or_else(|| MISSING.to_owned())
     }
@@ -60,6 +74,7 @@ impl Change {
     pub fn whole(self) -> String {
         match (self.value, self.ends()) {
             (None, _) => MISSING.to_owned(),
+            _ if self.says_nothing() => format!("{MISSING} (the interval {SAYS_NOTHING})"),
             (Some(_), None) => format!("{} (no interval)", self.percent()),
             (Some(_), Some(_)) => format!("{} {}", self.percent(), self.interval()),
         }
@@ -80,7 +95,9 @@ impl Change {
 
     /// The value to draw.
     pub fn drawn(self) -> Raw {
-        self.value.map_or(Raw::None, |value| Raw::Interval(Interval { value, ends: self.ends() }))
+        self.value
+            .filter(|_| !self.says_nothing())
+            .map_or(Raw::None, |value| Raw::Interval(Interval { value, ends: self.ends() }))
     }
 
     fn finite(self) -> Self {
@@ -144,6 +161,16 @@ mod tests {
         assert_eq!(change(0.031, 0.026, 0.037).size(), "3.1 % [2.6, 3.7]");
         assert_eq!(change(-0.031, -0.037, -0.026).size(), "3.1 % [2.6, 3.7]");
         assert_eq!(change(-0.031, -0.065, 0.003).size(), "3.1 % [-0.3, 6.5]");
+    }
+
+    #[test]
+    fn an_interval_of_all_magnitudes_says_nothing() {
+        let all = change(49.96, -1.0, 3.6e133);
+        assert_eq!(all.whole(), format!("{MISSING} (the interval says nothing)"));
+        assert_eq!((all.percent(), all.interval(), all.drawn()), (MISSING.to_owned(), all.range(), Raw::None));
+        for wide in [change(49.96, -0.99, 3.6e133), change(49.96, -1.0, 600.0)] {
+            assert!(wide.whole().starts_with("+4996 % [-"), "{}", wide.whole());
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
 use crate::{limits, provenance, services};
 use model::ftq::FtqFinding;
-use model::ftq::finding::{Level, PeriodChanges};
+use model::ftq::finding::{Level, PeriodChanges, Periodic};
 
 /// Periods told in the answer; the others are in their table.
 const TOLD: usize = 3;
@@ -46,7 +46,7 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
     if finding.readings < 2 {
         return Vec::new();
     }
-    let period = |periodic: &model::ftq::finding::Periodic| Sentence {
+    let period = |periodic: &Periodic| Sentence {
         detail: Some(format!(
             "seen in {} of {} periods, false alarm {}",
             words::whole(periodic.seen),
@@ -65,6 +65,10 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
     if finding.periodic.is_empty() {
         sentences.push(Sentence::plain(none(finding)));
     }
+    sentences.extend(one_thread(finding).map(|of_thread| match of_thread {
+        Ok(periodic) => period(periodic),
+        Err(stall) => Sentence::plain(stall),
+    }));
     sentences.extend(finding.against.as_ref().and_then(changed).map(Sentence::plain));
     sentences.extend(late(finding).map(Sentence::plain));
     sentences
@@ -84,7 +88,17 @@ fn none(finding: &FtqFinding) -> String {
     let seconds = tied(&number::seconds(finding.seconds));
     let stall = finding.noise.longest_stall_seconds.map(|stall| tied(&number::seconds(stall)));
     let stall = stall.map(|stall| format!("; the longest stall is {stall}")).unwrap_or_default();
-    format!("No period was found in {seconds}{stall}")
+    let all = if finding.threads.is_empty() { "" } else { " of all threads together" };
+    format!("No period{all} was found in {seconds}{stall}")
+}
+
+/// The thread that stood still longest, by the period of its stalls or its longest standstill, if that is longer than any stall of the sum.
+fn one_thread(finding: &FtqFinding) -> Option<Result<&Periodic, String>> {
+    let worst = finding.threads.first()?;
+    let (length, at) = (number::seconds(worst.standstill_seconds), words::moment(worst.at_seconds));
+    let told = || format!("The longest standstill of one thread is {} at {}: {}", tied(&length), tied(&at), worst.name);
+    let is_longer = finding.noise.longest_stall_seconds.is_none_or(|of_all| worst.standstill_seconds > of_all);
+    is_longer.then(|| worst.periodic.first().ok_or_else(told))
 }
 
 /// "0.3 % of readings were late, the longest by 11 quanta"; nothing if none was.
@@ -119,6 +133,7 @@ fn sections(finding: &FtqFinding) -> Vec<Section> {
     sections.extend([
         Section::on_page("Quantum by quantum", vec![timeline]),
         Section::on_page("Periods", tables::periods(finding)),
+        Section::on_page("Threads", tables::threads(finding)),
         Section::on_page("The shape of the noise", vec![charts]),
         Section::on_page("Stalls that no period explains", tables::stalls(finding)).in_full(),
         Section::on_page("Noise", tables::noise(finding)).in_full(),

@@ -19,8 +19,10 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
     parts.extend(on(&placement.cpus).map(|cpus| format!("{own} {cpus}")));
     let related = related(finding, phase, &placement.peers);
     let peers = related.iter().take(PEERS).enumerate().filter_map(|(place, peer)| {
-        let beside = if place == 0 && !peer.server { "also " } else { "" };
-        let server = if peer.server { "server " } else { "" };
+        // Whom a command talks to is unknown, unless iotoll started it.
+        let is_server = peer.server && (phase.exits.is_empty() || is_service(finding, peer));
+        let beside = if place == 0 && !is_server { "also " } else { "" };
+        let server = if is_server { "server " } else { "" };
         Some(format!("{beside}{server}{} {}", peer.name, on(&peer.cpus)?))
     });
     parts.extend(peers);
@@ -36,23 +38,25 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
     Some(format!("{}{mode}{}", parts.join(", "), moved.unwrap_or_default()))
 }
 
+fn is_service(finding: &RunFinding, peer: &PeerPlacement) -> bool {
+    finding.services.iter().any(|service| peer.name.starts_with(&format!("'{}'", service.name)))
+}
+
 /// The other processes that may be part of the load: none of a job that uses files, otherwise its services, otherwise
-/// servers, otherwise those that were not busy anyway.
+/// servers of a job, otherwise those that were not busy anyway.
 fn related<'a>(finding: &RunFinding, phase: &PhaseFinding, peers: &'a [PeerPlacement]) -> Vec<&'a PeerPlacement> {
     let mut jobs = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name)).peekable();
     let planned = jobs.peek().is_some() && phase.exits.is_empty();
     if planned && jobs.all(|job| job.plan.as_ref().is_some_and(|plan| plan.uri.is_none())) {
         return Vec::new();
     }
-    let started = |peer: &&PeerPlacement| {
-        finding.services.iter().any(|service| peer.name.starts_with(&format!("'{}'", service.name)))
-    };
     let anyway = |peer: &PeerPlacement| {
         let least = BUSY / finding.host.cpus.max(1) as f64;
         finding.background.tasks.iter().any(|task| task.name == peer.name && task.busy_fraction >= least)
     };
-    let of: Vec<&PeerPlacement> = peers.iter().filter(started).collect();
-    let of = if of.is_empty() { peers.iter().filter(|peer| peer.server).collect() } else { of };
+    let of: Vec<&PeerPlacement> = peers.iter().filter(|peer| is_service(finding, peer)).collect();
+    let of =
+        if of.is_empty() && phase.exits.is_empty() { peers.iter().filter(|peer| peer.server).collect() } else { of };
     if of.is_empty() { peers.iter().filter(|peer| !anyway(peer)).collect() } else { of }
 }
 
@@ -111,6 +115,7 @@ mod tests {
     use super::*;
     use crate::cost::fixture;
     use model::finding::BackgroundTask;
+    use model::record::Exit;
 
     fn plain(text: Option<String>) -> String {
         text.unwrap_or_default().replace('\u{a0}', " ")
@@ -172,6 +177,12 @@ mod tests {
         assert_eq!(names(&finding, &peers), ["nbdkit"], "a server");
         finding.background.tasks = vec![BackgroundTask { name: "rustc".to_owned(), busy_fraction: 0.4 }];
         assert_eq!(names(&finding, &peers[..2]), ["containerd"], "not what ran anyway");
+        finding.phases[0].exits = vec![Exit::Status(0)];
+        assert_eq!(names(&finding, &peers), ["containerd", "nbdkit"], "a command may use any of them");
+        finding.phases[0].placement = Some(PlacementFinding { peers: peers.to_vec(), ..PlacementFinding::default() });
+        let told = plain(of_phase(&finding, &finding.phases[0]));
+        assert_eq!(told, "also containerd on CPU 0 (100 %), nbdkit on CPU 0 (100 %)");
+        finding.phases[0].exits.clear();
         finding.merged_jobs.iter_mut().for_each(|job| job.plan = Some(Box::default()));
         assert!(names(&finding, &peers).is_empty(), "a job that uses files has no server");
     }

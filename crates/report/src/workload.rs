@@ -7,7 +7,7 @@ use model::comparison::finding::CasePlan;
 use model::elided_list::elided_list;
 use model::experiment::Work;
 use model::finding::RunFinding;
-use model::plan::{JobPlan, Medium, options};
+use model::plan::{JobPlan, options};
 
 /// Options that are shown also if they are fio's default.
 const ALWAYS: [&str; 4] = ["ioengine", "rw", "bs", "iodepth"];
@@ -16,14 +16,9 @@ const MOST_JOBS: usize = 4;
 /// A longer text is not for a terminal, whose reader typed it.
 const SHORT: usize = 200;
 
-/// The options that are shown of a job in any case. An operation on a name has no size, and its direction no meaning.
-fn always(job: &JobPlan) -> &'static [&'static str] {
-    if job.engine.medium() == Medium::Names { &["ioengine"] } else { &ALWAYS }
-}
-
 /// What defines the work of a job, and what is not default: "ioengine=psync rw=randread bs=4k iodepth=1 filename=data".
 pub fn options(job: &JobPlan) -> String {
-    let words = options::shown(job, always(job)).into_iter().map(|(name, value)| format!("{name}={value}"));
+    let words = options::shown(job, &ALWAYS).into_iter().map(|(name, value)| format!("{name}={value}"));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -131,7 +126,7 @@ fn jobs_of<'a>(cases: impl Iterator<Item = &'a CasePlan>) -> Vec<Vec<&'a JobPlan
 /// The options of one job in all cases, each with its different values.
 fn options_of_all(jobs: &[&JobPlan]) -> Varied {
     let mut all: Varied = Vec::new();
-    for (name, value) in jobs.iter().flat_map(|job| options::shown(job, always(job))) {
+    for (name, value) in jobs.iter().flat_map(|job| options::shown(job, &ALWAYS)) {
         match all.iter_mut().find(|(other, _)| *other == name) {
             Some((_, values)) if values.contains(&value) => {}
             Some((_, values)) => values.push(value),

@@ -37,9 +37,6 @@ struct Event {
 
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
-/// IOCB_FLAG_IOPRIO: `priority` is valid.
-const FLAG_IOPRIO: u32 = 2;
-
 /// A native asynchronous I/O context that transfers slots to and from files.
 pub struct AioContext {
     context: libc::c_ulong,
@@ -78,13 +75,12 @@ impl AioContext {
         })
     }
 
-    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait). `priority` is its I/O priority, as
-    /// the kernel has it; 0 means that of the thread.
+    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
     /// When the slot is in flight or the transfer is larger than the slot.
     #[inline]
-    pub fn stage(&mut self, slot: u32, transfer: &Transfer, priority: u16) {
+    pub fn stage(&mut self, slot: u32, transfer: &Transfer) {
         let address = self.slots.lend(slot, transfer);
         let descriptor = self.slots.files[transfer.file as usize].as_raw_fd();
         self.blocks[slot as usize] = ControlBlock {
@@ -94,8 +90,6 @@ impl AioContext {
             buffer: address as u64,
             length: transfer.length.into(),
             offset: transfer.offset.cast_signed(),
-            priority: priority.cast_signed(),
-            flags: if priority == 0 { 0 } else { FLAG_IOPRIO },
             ..ControlBlock::default()
         };
         self.staged.push(&raw mut self.blocks[slot as usize] as u64);

@@ -141,7 +141,7 @@ mod tests {
         let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
         for slot in 0..4 {
             aio.slots.contents(slot, SLOT as u32).unwrap().fill(slot as u8 + 1);
-            aio.stage(slot, &transfer(Way::Write, slot.into()), 0);
+            aio.stage(slot, &transfer(Way::Write, slot.into()));
             assert!(aio.slots.contents(slot, SLOT as u32).is_none(), "a slot in flight belongs to the kernel");
         }
         let mut done = 0;
@@ -160,7 +160,7 @@ mod tests {
                     Err(error) => panic!("io_uring is not available here: {error}"),
                 };
             for slot in 0..4 {
-                ring.stage(slot, &transfer(Way::Read, slot.into()), 0).unwrap();
+                ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
             }
             ring.wait(4).unwrap();
             let mut done = 0;
@@ -168,7 +168,7 @@ mod tests {
                 assert_eq!(completion.result, SLOT as i32);
                 done += 1;
             });
-            assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, Some(1)));
+            assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, 1));
             for slot in 0..4u32 {
                 assert!(ring.slots.contents(slot, SLOT as u32).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
             }
@@ -176,25 +176,18 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// The kernel refuses a level without a class, so that an error shows that it got the priority.
     #[test]
-    fn a_priority_reaches_the_kernel() {
-        const LEVEL_WITHOUT_CLASS: u16 = 7;
-        const BEST_EFFORT: u16 = 2 << 13 | 3;
-        let (file, path) = scratch("priority");
-        let arena = || AlignedBuffer::zeroed(SLOT).unwrap();
-        for (priority, refused) in [(0, false), (BEST_EFFORT, false), (LEVEL_WITHOUT_CLASS, true)] {
-            let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 1).unwrap();
-            aio.stage(0, &transfer(Way::Read, 0), priority);
-            assert_eq!(aio.submit().is_err(), refused, "{priority}");
-            for mode in [Registration::Registered, Registration::PerIo] {
-                let files = vec![file.try_clone().unwrap()];
-                let mut ring = BlockRing::new(files, arena(), 1, mode, mode, Asking::default()).unwrap();
-                ring.stage(0, &transfer(Way::Read, 0), priority).unwrap();
-                ring.wait(1).unwrap();
-                ring.reap(1, |completion| assert_eq!(completion.result < 0, refused, "{priority}"));
-            }
+    fn a_ring_with_a_thread_of_the_kernel_waits_without_calls() {
+        let (file, path) = scratch("thread");
+        let (arena, mode) = (AlignedBuffer::zeroed(SLOT).unwrap(), Registration::Registered);
+        let asking = Asking { submission_thread: true, ..Asking::default() };
+        let mut ring = BlockRing::new(vec![file], arena, 1, mode, mode, asking).unwrap();
+        for _ in 0..64 {
+            ring.stage(0, &transfer(Way::Read, 3)).unwrap();
+            ring.wait(1).unwrap();
+            ring.reap(1, |completion| assert_eq!(completion.result, SLOT as i32));
         }
+        assert!(ring.in_flight() == 0 && ring.syscalls() < 8, "{}", ring.syscalls());
         std::fs::remove_file(path).unwrap();
     }
 
@@ -205,7 +198,7 @@ mod tests {
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let registered = Registration::Registered;
         let mut ring = BlockRing::new(vec![file], arena, 4, registered, registered, Asking::default()).unwrap();
-        (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0), 0).unwrap());
+        (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
         ring.submit().unwrap();
         drop(ring);
         std::fs::remove_file(path).unwrap();

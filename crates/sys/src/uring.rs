@@ -109,17 +109,16 @@ impl BlockRing {
         }
     }
 
-    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait). `priority` is its I/O priority, as
-    /// the kernel has it; 0 means that of the thread.
+    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
     /// When the slot is in flight or the transfer is larger than the slot.
     #[inline]
-    pub fn stage(&mut self, slot: u32, transfer: &Transfer, priority: u16) -> io::Result<()> {
+    pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
         // Before the entry is built, so that it is written once.
         let flags = if self.asking.force_async > 0 { self.async_flags() } else { squeue::Flags::empty() };
-        let entry = self.entry(slot, transfer, address, flags, priority).user_data(slot.into());
+        let entry = self.entry(slot, transfer, address, flags).user_data(slot.into());
         // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
         // and the files outlive the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -143,14 +142,7 @@ impl BlockRing {
     }
 
     #[inline]
-    fn entry(
-        &self,
-        slot: u32,
-        transfer: &Transfer,
-        address: *mut u8,
-        flags: squeue::Flags,
-        priority: u16,
-    ) -> squeue::Entry {
+    fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8, flags: squeue::Flags) -> squeue::Entry {
         // A registered file is identified by its index and a flag, in the descriptor field.
         let (file, flags) = match self.files {
             Registration::Registered => (types::Fd(transfer.file as RawFd), flags | squeue::Flags::FIXED_FILE),
@@ -159,21 +151,17 @@ impl BlockRing {
         let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
         let asked = self.asking.flags;
         match (self.buffers, transfer.way) {
-            (Registration::Registered, Way::Read) => opcode::ReadFixed::new(file, address, length, index)
-                .offset(offset)
-                .ioprio(priority)
-                .rw_flags(asked)
-                .build(),
-            (Registration::Registered, Way::Write) => opcode::WriteFixed::new(file, address, length, index)
-                .offset(offset)
-                .ioprio(priority)
-                .rw_flags(asked)
-                .build(),
+            (Registration::Registered, Way::Read) => {
+                opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
+            }
+            (Registration::Registered, Way::Write) => {
+                opcode::WriteFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
+            }
             (Registration::PerIo, Way::Read) => {
-                opcode::Read::new(file, address, length).offset(offset).ioprio(priority).rw_flags(asked).build()
+                opcode::Read::new(file, address, length).offset(offset).rw_flags(asked).build()
             }
             (Registration::PerIo, Way::Write) => {
-                opcode::Write::new(file, address, length).offset(offset).ioprio(priority).rw_flags(asked).build()
+                opcode::Write::new(file, address, length).offset(offset).rw_flags(asked).build()
             }
         }
         .flags(flags)
@@ -185,9 +173,17 @@ impl BlockRing {
     }
 
     /// Submits the staged transfers and waits until at least `least` completions can be reaped: one system call, or
-    /// none if nothing is staged and they are already available.
+    /// none if nothing is staged and they are already available. Where a kernel thread takes submissions, it spins for completions, as fio
+    /// does: a sleeping wait would be the call that the thread saves.
     pub fn wait(&mut self, least: u32) -> io::Result<()> {
         let least = least.min(self.slots.in_flight()) as usize;
+        if self.asking.submission_thread {
+            self.enter(0)?;
+            while self.ring.completion().len() < least {
+                std::hint::spin_loop();
+            }
+            return Ok(());
+        }
         let staged = !self.ring.submission().is_empty();
         // With deferred task work, the kernel may post a completion only during a system call.
         if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
@@ -198,7 +194,9 @@ impl BlockRing {
 
     fn enter(&mut self, least: usize) -> io::Result<()> {
         loop {
-            self.syscalls += 1;
+            // A kernel thread that takes submissions needs a call only when it sleeps.
+            let calls = !self.asking.submission_thread || self.ring.submission().need_wakeup();
+            self.syscalls += u64::from(calls);
             match self.ring.submit_and_wait(least) {
                 Ok(_) => {
                     // A kernel thread takes submissions in its own time.
@@ -233,9 +231,9 @@ impl BlockRing {
         }
     }
 
-    /// Submitting and waiting system calls so far; `None` if a kernel thread takes submissions, which makes most of them unnecessary.
-    pub fn syscalls(&self) -> Option<u64> {
-        (!self.asking.submission_thread).then_some(self.syscalls)
+    /// Submitting and waiting system calls so far.
+    pub fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 
     /// Transfers staged or in flight.

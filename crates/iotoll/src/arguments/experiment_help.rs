@@ -11,8 +11,8 @@ Experiment files (TOML): iotoll compare EXPERIMENT.toml, or iotoll run EXPERIMEN
              Shell commands, as the flags
   budget, margin, precision, slice, hang_timeout, target, cache, place, aa
              As the flags: budget = \"120s\", target = [\"iops\"], aa = true
-  slices, count, end_signal
-             How commands take turns, as the flags
+  slices, count, ios, bytes, end_signal
+             How commands take turns and are counted, as the flags: bytes = \"1g\"
   fail_on    List of limits, as --fail-on
   boots, hook
              Boots of each arm, and the command that boots the next one

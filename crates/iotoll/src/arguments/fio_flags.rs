@@ -40,10 +40,9 @@ pub struct FioFlags {
     /// Without effect: iotoll has no table of jobs of a given size
     #[arg(long, value_name = "N")]
     max_jobs: Option<String>,
-    /// Save and load the states of verifications (verify_state_save, verify_state_load) in this
-    /// folder [default: the working folder]
+    /// Without effect: iotoll saves and loads no states of verifications
     #[arg(long, value_name = "FOLDER")]
-    pub aux_path: Option<PathBuf>,
+    aux_path: Option<PathBuf>,
     /// Without effect: what fio warns about in a job, iotoll refuses or says in a caveat
     #[arg(long)]
     warnings_fatal: bool,

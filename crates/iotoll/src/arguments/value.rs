@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::meter::Selection;
 use model::events::Wanted;
-use model::experiment::{Axis, Cache, EndSignal, Metric, Rules, Setting, Slices};
+use model::experiment::{Axis, Cache, EndSignal, Metric, Rules, Setting, Slices, command_words};
 use model::limit::Limit;
 use model::placement::Place;
 use model::probe::Probe;
@@ -15,8 +15,16 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<String>);
 
-pub(super) fn words(text: &str) -> Result<Words, String> {
-    match shell_words::split(text) {
+fn words(text: &str) -> Result<Words, String> {
+    some(shell_words::split(text))
+}
+
+pub(super) fn command(text: &str) -> Result<Words, String> {
+    some(command_words(text))
+}
+
+fn some(split: Result<Vec<String>, shell_words::ParseError>) -> Result<Words, String> {
+    match split {
         Ok(words) if words.is_empty() => Err("it is empty".to_owned()),
         Ok(words) => Ok(Words(words)),
         Err(error) => Err(format!("{error}; quote it as for a shell")),

@@ -37,26 +37,6 @@ fn cached_reads_are_their_own_threads_work() {
     assert!(!accounts.iter().any(|account| account["name"].as_str().unwrap().starts_with("no task")), "{accounts:?}");
 }
 
-/// With large blocks, the copies of the C library's threads are nearly all that a job of engine posixaio uses.
-#[test]
-fn the_threads_of_the_c_library_are_the_jobs() {
-    let folder = Folder::new();
-    let run = |engine: &str| {
-        let words = format!(
-            "run --quiet --no-save --format json --ioengine={engine} --rw=read --bs=1m --size=8m --filename=x --time_based \
-             --invalidate=0 --runtime=2"
-        );
-        folder.iotoll(&words).run().json()
-    };
-    let own = |finding: &Value| number(&finding["jobs"][0]["thread_cycles_per_io"]);
-    let (psync, finding) = (run("psync"), run("posixaio --iodepth=4"));
-    let ratio = own(&finding) / own(&psync);
-    assert!((0.6..2.0).contains(&ratio), "{ratio}");
-    let Some(accounts) = accounts("the_threads_of_the_c_library_are_the_jobs", &finding) else { return };
-    let owned = |owner: &str| share(&accounts, |account| account["owner"] == owner && account["kind"] == "task");
-    assert!(owned("workload") > 0.7 && owned("iotoll") < 0.1, "{accounts:?}");
-}
-
 /// Datagrams over loopback are received in a softirq of the sender.
 #[test]
 fn packets_are_received_in_a_softirq() {

@@ -130,6 +130,28 @@ fn any_program_can_be_compared() {
     assert!(metrics["iops"]["change"].is_null() && metrics["iops"]["reason"].is_string(), "{}", metrics["iops"]);
 }
 
+/// Whole executions are counted as the user says, or not at all.
+#[test]
+fn the_work_of_whole_executions_is_what_the_user_says() {
+    let folder = Folder::new();
+    let compared = |flags: &str| {
+        let words = format!("compare --budget 2s --no-save --quiet --format json {flags} --baseline-cmd");
+        folder.iotoll(&words).word("sleep 0.05").word("--candidate-cmd").word("sleep 0.1").run()
+    };
+    let stated = compared("--bytes 1m --ios 16");
+    stated.done();
+    let metrics = &stated.json()["cells"][0]["metrics"];
+    let rate = number(&metrics["bytes_per_second"]["baseline"]);
+    assert!((1e6..2.2e7).contains(&rate), "{rate}");
+    assert!((number(&metrics["iops"]["baseline"]) * 65536.0 / rate - 1.0).abs() < 1e-6, "{metrics}");
+    let counted = compared("--slices off --count context_switches.none");
+    counted.refused(2, &["--count", "context_switches.none"]);
+    compared("--slices off --count task:both").refused(2, &["--count 'task:both'", "whole executions", "--bytes"]);
+    let machine = compared("--slices off --count vmstat.pgfault");
+    machine.done();
+    assert!(number(&machine.json()["cells"][0]["metrics"]["iops"]["baseline"]) > 0.0);
+}
+
 #[test]
 fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     let folder = Folder::new();

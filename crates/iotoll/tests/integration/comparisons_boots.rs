@@ -196,7 +196,8 @@ mod long {
         assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
         // No files were laid out there, and the meters and the stored record are those of the start.
         assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
-        assert_eq!(found["environment"]["meter"], "proc_stat");
+        // Ticks are too coarse for a slice, and another meter was not asked for.
+        assert!(found["environment"]["meter"].is_null(), "{}", found["environment"]["meter"]);
         assert_eq!(found["stored"]["from"], "one");
         assert!(folder.exists("kept/report.html"));
         let kept = folder.path("kept").canonicalize().unwrap();

@@ -1,7 +1,6 @@
 //! Jobs do what fio does with them, system call by system call, or say what they do instead.
 
 use super::iotoll::{Folder, PROGRAM, at_once, whole};
-use super::like_fio_zones::out_of_order;
 use super::machine::{has, skip};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,18 +20,13 @@ pub(super) enum Like {
     /// Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by
     /// up to a tenth.
     ByChance,
-    /// Chance decides the zones, each of which has this many KiB: as many calls, of the same lengths, and both keep to the order of
-    /// zones.
-    InZones(u64),
     /// The same calls, those that verify in another thread and order.
     Verifying,
-    /// The same calls; chance decides which thread makes them.
-    FioInAnyThread,
     /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
     Deliberately([usize; 3], [usize; 3], &'static str),
 }
 
-use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, FioInAnyThread, InZones, Seeking, Verifying};
+use Like::{ByChance, Deliberately, Fio, FioByNumber, FioInAnyOrder, Seeking, Verifying};
 
 /// A job file, its files in KiB, and the comparison.
 pub(super) type Case = (&'static str, &'static [(&'static str, usize)], Like);
@@ -116,16 +110,6 @@ const CASES: &[Case] = &[
         Deliberately([8, 8, 0], [8, 16, 0], "fio counts what it reads back as part of io_size"),
     ),
     ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
-    // Threads of the C library.
-    ("[a]\nioengine=posixaio\nrw=write\nsize=64k\niodepth=4\nend_fsync=1\nfilename=x", &[], FioInAnyThread),
-    ("[a]\nioengine=posixaio\nrw=randread\niodepth=8\nfilename=x:y", &[("x", 64), ("y", 32)], FioInAnyThread),
-    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\nfdatasync=3\nnumjobs=2", &[], FioInAnyThread),
-    ("[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nopenfiles=1\nnrfiles=2", &[], FioInAnyThread),
-    (
-        "[a]\nioengine=posixaio\nrw=write\nsize=32k\niodepth=4\nfsync=4\nfilename=x",
-        &[],
-        Deliberately([0, 8, 4], [0, 8, 1], "until the queue is full"),
-    ),
     // Sizes.
     ("[a]\nrw=read\nbssplit=8k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=read\nbssplit=3k/50:4k/50\nfilename=x", &[("x", 64)], Fio),
@@ -188,14 +172,6 @@ const CASES: &[Case] = &[
         Deliberately([64, 0, 0], [64, 0, 0], "a normal distribution around its centre"),
     ),
     // Zones and regions.
-    ("[a]\nrw=read\nzonemode=strided\nzonesize=8k\nzonerange=16k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\nzonemode=strided\nzonesize=8k\nzoneskip=12k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\nzonemode=strided\nzonesize=16k\nzonerange=8k\nzoneskip=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\nzonemode=strided\nzonesize=8k\nzoneskip=8k\nsize=32k\noffset=16k\nfilename=x", &[("x", 128)], Fio),
-    ("[a]\nrw=write\nzonemode=strided\nzonesize=8k\nzoneskip=8k\nsize=64k\nio_size=96k\nfilename=x", &[], Fio),
-    ("[a]\nrw=read\nzonemode=none\nzonerange=16k\nzoneskip=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=randread\nzonemode=strided\nzonesize=16k\nzoneskip=16k\nfilename=x", &[("x", 64)], FioInAnyOrder),
-    ("[a]\nrw=randread\nzonemode=strided\nzonesize=32k\nzonerange=16k\nfilename=x", &[("x", 64)], FioInAnyOrder),
     ("[a]\nrw=read\noffset=4k\noffset_increment=16k\nnumjobs=3\nsize=8k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=read\noffset_increment=25%\nnumjobs=3\nsize=8k\nfilename=x", &[("x", 64)], Fio),
     ("[a]\nrw=read\noffset_increment=30%\nnumjobs=2\nsize=10%\nfilename=x", &[("x", 90)], Fio),
@@ -423,15 +399,7 @@ fn wrong((job, files, like): &Case) -> Option<String> {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
             lengths(&fio) == lengths(&ours) && calls[0].abs_diff(calls[1]) * 10 <= calls[0]
         }
-        InZones(kib) => {
-            let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
-            let disorder = [&fio, &ours].map(|threads| out_of_order(threads, kib << 10)).into_iter().flatten().next();
-            if let Some(call) = disorder {
-                return Some(format!("{job}\nout of order: {call}\nfio: {fio:?}\nours: {ours:?}"));
-            }
-            calls[0] == calls[1] && lengths(&fio) == lengths(&ours)
-        }
-        Verifying | FioInAnyThread => {
+        Verifying => {
             let all = |threads: &[Vec<String>]| {
                 let mut calls = threads.concat();
                 calls.sort();

@@ -65,19 +65,6 @@ fn jobs_wait_for_each_other_and_end_others() {
 }
 
 #[test]
-fn a_flow_keeps_jobs_in_proportion() {
-    let folder = Folder::new();
-    let finding = folder.measured_job(
-        "[global]\nioengine=null\nsize=100g\nflow_id=7\n[light]\nflow=1\ntime_based\nruntime=1h\n\
-         [heavy]\nflow=8\nflow_sleep=50\nnumber_ios=8000\nexitall\n",
-    );
-    let (light, heavy) = (whole(&finding["jobs"][0]["ios"]), whole(&finding["jobs"][1]["ios"]));
-    assert_eq!(heavy, 8000);
-    // The heavy job is never ahead of its share. When it has ended, the light one stops after some more.
-    assert!(light >= 999, "{light}");
-}
-
-#[test]
 fn copies_are_reported_apart_or_together() {
     let folder = Folder::with_file("data", 1 << 20);
     let options = "run --name=c --filename=data --rw=randread --numjobs=3 --number_ios=50";

@@ -6,24 +6,7 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// All methods but null, which checks nothing.
-const METHODS: [&str; 16] = [
-    "md5",
-    "crc32c",
-    "crc32c-intel",
-    "crc64",
-    "crc32",
-    "crc16",
-    "crc7",
-    "sha1",
-    "sha512",
-    "sha3-224",
-    "sha3-256",
-    "sha3-384",
-    "sha3-512",
-    "xxhash",
-    "meta",
-    "pattern",
-];
+const METHODS: [&str; 8] = ["md5", "crc32c", "crc32c-intel", "crc32", "sha1", "xxhash", "meta", "pattern"];
 
 /// Other headers than one in front of each block of noise.
 const PLACES: [&str; 3] =
@@ -47,7 +30,7 @@ fn jobs() -> Vec<String> {
         "pattern" => with("pattern", "verify_pattern=0xdeadface-1\n"),
         method => with(method, ""),
     });
-    let placed = ["md5", "sha512"].iter().flat_map(|method| PLACES.iter().map(|place| with(method, place)));
+    let placed = ["md5", "sha1"].iter().flat_map(|method| PLACES.iter().map(|place| with(method, place)));
     let pattern = with("pattern", "verify_pattern=0x12%o\"ab\"\n");
     plain.chain(placed).chain([pattern]).collect()
 }

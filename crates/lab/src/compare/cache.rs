@@ -195,7 +195,7 @@ fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> Cache
     let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
     let copies: Vec<JobCopy> = plans
         .zip(targets)
-        .map(|(plan, targets)| JobCopy { plan, number: 0, targets: targets.clone(), replay: None, resume: None })
+        .map(|(plan, targets)| JobCopy { plan, number: 0, targets: targets.clone(), replay: None })
         .collect();
     CachedFiles::of(&copies)
 }

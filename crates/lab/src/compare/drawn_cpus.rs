@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::workload::shuffler::Shuffler;
-use model::plan::{EngineKind, JobPlan, Medium};
+use model::plan::{JobPlan, Medium};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use sys::schedule::{allowed_cpus, allowed_cpus_of, pin_to};
@@ -33,12 +33,9 @@ fn busy_thread(before: &ThreadTimes, after: &ThreadTimes, time: Duration) -> Opt
     (noticeable.next().is_none() && used > time.mul_f64(BUSY)).then_some(thread)
 }
 
-/// Whether iotoll chooses the CPUs of a job's threads: nobody else does, and all that works for it is on them, not on those of a server or
-/// in threads that its own start and that would be on the same CPU.
+/// Whether iotoll chooses the CPUs of a job's threads: nobody else does, and all that works for it is on them, not on those of a server.
 pub(super) fn may_be_placed(job: &JobPlan) -> bool {
-    let has_others =
-        job.engine.medium() == Medium::Remote || matches!(job.engine, EngineKind::Posixaio | EngineKind::Net);
-    job.cpus_allowed.is_empty() && job.thread.nodes.is_empty() && !has_others
+    job.cpus_allowed.is_empty() && job.thread.nodes.is_empty() && job.engine.medium() != Medium::Remote
 }
 
 /// CPUs to draw from, each first once before any comes first again.

@@ -1,7 +1,7 @@
 //! Rounds of executions: runs each command once, from start to end.
 
 use super::{Measured, RoundRunner};
-use crate::cost::{CommandPlan, Count, Executed, Isolation, Printed, execute};
+use crate::cost::{CommandPlan, Count, Counter, Executed, Isolation, Printed, execute};
 use crate::error::{Error, Result};
 use crate::network_namespace;
 use crate::shell::short;
@@ -39,8 +39,19 @@ impl RoundRunner<'_> {
         }
     }
 
+    /// How the I/Os of whole executions are counted.
+    fn count_of_executions(&self) -> Result<Count> {
+        let rules = &self.experiment.commands;
+        if rules.states_work() {
+            return Ok(Count::Stated { ios: rules.ios, bytes: rules.bytes });
+        }
+        let Some(name) = &rules.count else { return Ok(Count::Program) };
+        let counter = name.parse::<Counter>().and_then(|counter| counter.read().map(|_| counter));
+        counter.map(Count::Kernel).map_err(|why| Error::Refused(format!("--count {why}")))
+    }
+
     fn execution(&mut self, case: usize) -> Result<SliceRecord> {
-        let plan = self.command_plan(case);
+        let plan = CommandPlan { count: self.count_of_executions()?, ..self.command_plan(case) };
         let name = self.name(case);
         let Executed { execution, failure, elsewhere } =
             execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {}).map_err(|error| match error {

@@ -74,6 +74,9 @@ impl RoundRunner<'_> {
             Slices::Of(seconds) => Some(Duration::from_secs_f64(seconds)),
             Slices::Auto => None,
         };
+        if rules.states_work() {
+            return self.executions(asked, "--ios and --bytes are of whole executions");
+        }
         // A boot measures one arm, which has nobody to take turns with.
         let all_commands = self.experiment.cases.iter().all(|case| matches!(case.work, Work::Command(_)));
         if arms.len() < 2 || self.experiment.boots.is_some() || !all_commands {

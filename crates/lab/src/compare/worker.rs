@@ -94,7 +94,7 @@ struct WorkerThread {
 impl WorkerThread {
     fn serve(self) -> Result<Histogram> {
         let (plan, number, targets) = self.copy;
-        let copy = JobCopy { plan: &plan, number, targets, replay: None, resume: None };
+        let copy = JobCopy { plan: &plan, number, targets, replay: None };
         let control = Arc::new(Control::shared(self.words.clone()));
         let mut worker = build_worker(&copy, Arc::default(), control, self.clock)?;
         let signals = Signals::of(&self.words);
@@ -135,7 +135,7 @@ impl WorkerThread {
 
 fn report(plan: &JobPlan, worker: &Worker, clock: Hertz) -> Report {
     let end_ticks = ticks();
-    let thread_nanos = worker.all_nanos().since(worker.thread_begin).0;
+    let thread_nanos = Nanos(sys::clock::own_thread_nanos()).since(worker.thread_begin).0;
     let kinds = &worker.ledger.kinds;
     Report {
         ios: kinds.iter().map(|kind| kind.latency.total()).sum(),

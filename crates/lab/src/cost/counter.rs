@@ -34,8 +34,8 @@ impl FromStr for Counter {
             Some(("block", name)) => Ok(Self::Block(name.to_owned())),
             Some(("net", name)) => Ok(Self::Net(name.to_owned())),
             _ if text == work_counter::AUTO || work_counter::find(text).is_some() => Err(format!(
-                "'{text}': counts what processes do that take turns, as in iotoll compare; give block:DEVICE, net:INTERFACE or a probe, \
-                 or --ios or --bytes"
+                "'{text}': counts commands that take turns (iotoll compare, --slices); for whole executions give block:DEVICE, \
+                 net:INTERFACE or a probe, or --ios or --bytes"
             )),
             _ => Self::of_probe(text),
         }

@@ -1,6 +1,6 @@
 //! One execution of a command: starts it, watches it to its end, parses its output.
 
-use super::output_parser::{OutputParser, ProgramReport, output_parser, started};
+use super::output_parser::{CLOCK_SLACK, OutputParser, ProgramReport, output_parser, started};
 use super::running::Running;
 use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
@@ -21,9 +21,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use sys::process::How;
-
-/// Tolerance for a program's clock: its resolution, and the time between its last I/O and its report.
-const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 
 /// What an execution needs besides its plan.
 pub(crate) struct Surroundings<'a> {
@@ -97,6 +94,8 @@ pub(crate) fn execute(
         Some(line) => format!("{failure}: {line}"),
         None => failure,
     });
+    let notes = report.notes.drain(..).map(|note| Warning::new(Code::Unknown, note));
+    notes.for_each(|note| add_once(surroundings.warnings, note));
     let io_interval = io_interval(program, &report, &stretch, unix_less_monotonic).unwrap_or_else(|warning| {
         add_once(surroundings.warnings, warning);
         None
@@ -187,10 +186,11 @@ fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch, flushes: O
         Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
         Count::Kernel(counter) => counter.job(stretch, flushes).into_iter().collect(),
     };
-    // A job without a duration worked all the time.
+    // A job without a duration that can be worked all the time.
     if let [first, .., last] = stretch.snapshots.as_slice() {
         let wall = last.at_nanos.since(first.at_nanos);
-        jobs.iter_mut().filter(|job| job.wall_nanos == Nanos(0)).for_each(|job| job.wall_nanos = wall);
+        let possible = Nanos(1)..=wall + CLOCK_SLACK;
+        jobs.iter_mut().filter(|job| !possible.contains(&job.wall_nanos)).for_each(|job| job.wall_nanos = wall);
     }
     jobs
 }

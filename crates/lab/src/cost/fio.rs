@@ -4,7 +4,7 @@ mod groups;
 
 use super::Printed;
 use super::lives::Life;
-use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
+use super::output_parser::{CapturedOutput, OutputParser, ProgramReport, impossible};
 use crate::error::{Error, Result};
 use model::record::{Direction, IoInterval, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -70,10 +70,10 @@ fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, Strin
     // Jobs of one group run together, groups (after a stonewall) one after the other.
     let mut group_millis: BTreeMap<u64, u64> = BTreeMap::new();
     for job in jobs {
-        let millis = wall_millis(job);
+        let millis = wall_millis(&value, job);
         let group = group_millis.entry(unsigned(job, "groupid")).or_default();
         *group = millis.max(*group);
-        report.jobs.push(record(job, millis));
+        report.jobs.push(record(job, millis, &mut report.notes));
     }
     let runtime: u64 = group_millis.values().sum();
     let end = unsigned(&value, "timestamp_ms").saturating_mul(1_000_000);
@@ -106,19 +106,22 @@ const DIRECTIONS: [&str; 4] = ["read", "write", "trim", MIXED];
 const MIXED: &str = "mixed";
 
 /// Duration of a job. In a reported group, `job_runtime` is the sum over its members, which run at the same time; the
-/// run times of the directions are those of the longest member.
-fn wall_millis(job: &Value) -> u64 {
+/// run times of the directions are those of the longest member. Directions share that time, unless all reads read back what was
+/// written before.
+fn wall_millis(report: &Value, job: &Value) -> u64 {
     let of_direction = |name| job.get(name).map_or(0, |part| unsigned(part, "runtime"));
-    match DIRECTIONS.into_iter().map(of_direction).max() {
-        Some(millis) if millis > 0 => millis,
-        _ => unsigned(job, "job_runtime"),
-    }
+    let millis = match groups::reads_only_back(report, job) {
+        true => of_direction("read").saturating_add(of_direction("write")).max(of_direction(MIXED)),
+        false => DIRECTIONS.into_iter().map(of_direction).max().unwrap_or(0),
+    };
+    if millis > 0 { millis } else { unsigned(job, "job_runtime") }
 }
 
-fn record(job: &Value, millis: u64) -> JobRecord {
+fn record(job: &Value, millis: u64, notes: &mut Vec<String>) -> JobRecord {
     let fraction = (number(job, "usr_cpu") + number(job, "sys_cpu")) / 100.0;
     let options = job.get("job options");
     let error = unsigned(job, "error");
+    let mut direction = |name| direction(job, name, Nanos::from_millis(millis), notes);
     JobRecord {
         name: job.get("jobname").and_then(Value::as_str).unwrap_or("fio").to_owned(),
         // Its copies share one name.
@@ -127,10 +130,10 @@ fn record(job: &Value, millis: u64) -> JobRecord {
         engine: format!("fio {}", options.and_then(|options| options.get("ioengine")?.as_str()).unwrap_or(""))
             .trim()
             .into(),
-        read: direction(job, "read"),
-        write: direction(job, "write"),
-        trim: direction(job, "trim"),
-        mixed: job.get("read").is_none().then(|| Box::new(direction(job, MIXED))).filter(|_| job.get(MIXED).is_some()),
+        read: direction("read"),
+        write: direction("write"),
+        trim: direction("trim"),
+        mixed: (job.get("read").is_none() && job.get(MIXED).is_some()).then(|| Box::new(direction(MIXED))),
         errors: unsigned(job, "total_err"),
         error: (error > 0).then(|| format!("fio reports error {error}")),
         wall_nanos: Nanos::from_millis(millis),
@@ -140,18 +143,49 @@ fn record(job: &Value, millis: u64) -> JobRecord {
     }
 }
 
-fn direction(job: &Value, name: &str) -> Direction {
+fn direction(job: &Value, name: &str, wall: Nanos, notes: &mut Vec<String>) -> Direction {
     let Some(part) = job.get(name) else { return Direction::default() };
     let ios = unsigned(part, "total_ios");
-    let clat = part.get("clat_ns").filter(|_| ios > 0);
-    let latency = clat.map_or(Latency::None, |clat| Latency::Reported {
-        mean_nanos: number(clat, "mean"),
-        max_nanos: Nanos(unsigned(clat, "max")),
-        percentiles: clat.get("percentile").and_then(Value::as_object).map_or_else(Vec::new, |table| {
-            table.iter().filter_map(|(p, value)| Some((p.parse().ok()?, Nanos(value.as_u64()?)))).collect()
-        }),
-    });
+    let latency = if ios > 0 { latency(part, ios, wall, most_in_flight(job, wall), notes) } else { Latency::None };
     Direction { ios, bytes: Bytes(unsigned(part, "io_bytes")), short: unsigned(part, "short_ios"), latency }
+}
+
+/// The completion latency, or the total latency if only that has percentiles or can be. The notes tell of a latency that is not the first.
+fn latency(part: &Value, ios: u64, wall: Nanos, in_flight: Option<f64>, notes: &mut Vec<String>) -> Latency {
+    let read = |name: &str| {
+        let found = part.get(name).filter(|found| found.get("N").is_none_or(|count| count.as_u64() != Some(0)));
+        let found = found.ok_or("was not measured")?;
+        let table = found.get("percentile").and_then(Value::as_object);
+        let row = |(percent, value): (&String, &Value)| Some((percent.parse().ok()?, Nanos(value.as_u64()?)));
+        let percentiles = table.into_iter().flatten().filter_map(row).collect();
+        let (mean_nanos, max_nanos) = (number(found, "mean"), Nanos(unsigned(found, "max")));
+        let latency = Latency::Reported { mean_nanos, max_nanos, percentiles };
+        impossible(&latency, ios, wall, in_flight).map_or(Ok((latency, table.is_some())), Err)
+    };
+    let (latency, note) = match (read("clat_ns"), read("lat_ns")) {
+        (Ok((completion, true)), _) | (Ok((completion, false)), Ok((_, false)) | Err(_)) => return completion,
+        (completion, Ok((total, _))) => {
+            let why = completion.err().unwrap_or("has no percentiles");
+            (total, format!("fio's clat_ns {why}; its lat_ns, which contains the submission, is shown"))
+        }
+        (Err(why), Err(of_total)) => (Latency::None, format!("no latency: fio's clat_ns {why}, its lat_ns {of_total}")),
+    };
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+    latency
+}
+
+/// The most I/Os of a job that were in flight at a time, from the distribution that fio reports: of powers of two, each up to the next.
+/// `None` where the last one, which has no end, was reached.
+fn most_in_flight(job: &Value, wall: Nanos) -> Option<f64> {
+    let levels = job.get("iodepth_level")?.as_object()?;
+    let reached =
+        levels.iter().filter(|(_, percent)| percent.as_f64() > Some(0.0)).map(|(level, _)| level.parse::<u32>());
+    let deepest = reached.collect::<std::result::Result<Vec<_>, _>>().ok()?.into_iter().max()?;
+    // The members of a reported group, which run at the same time.
+    let members = Nanos::from_millis(unsigned(job, "job_runtime")).as_f64() / wall.as_f64().max(1.0);
+    Some(2.0 * f64::from(deepest) * members.ceil().max(1.0))
 }
 
 fn unsigned(value: &Value, key: &str) -> u64 {
@@ -228,6 +262,63 @@ mod tests {
         assert_eq!(report.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
         assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2000));
         assert_eq!(report.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
+    }
+
+    /// The latency of a report of 2505 reads in 2.004 s at depth 4 to 7, and what is said of it.
+    fn told(latencies: &str) -> (Latency, Vec<String>) {
+        let text = format!(
+            "{{\n \"jobs\": [{{\"job_runtime\": 2004, \"iodepth_level\": {{\"1\": 0.1, \"4\": 99.9, \"8\": 0.0, \">=64\": 0.0}},\
+             \"read\": {{\"total_ios\": 2505, \"runtime\": 2004, {latencies}}}}}]}}\n"
+        );
+        let mut report = parse(&text, &[]).unwrap();
+        (report.jobs.remove(0).read.latency, report.notes)
+    }
+
+    #[test]
+    fn a_latency_that_cannot_be_is_replaced_or_left_out_with_a_reason() {
+        let table = |value: u64| format!("\"percentile\": {{\"50.000000\": {value}}}");
+        let latency = |name: &str, count: u64, mean: f64, max: u64, more: &str| {
+            format!("\"{name}\": {{\"N\": {count}, \"mean\": {mean}, \"max\": {max}{more}}}")
+        };
+        let right = latency("lat_ns", 2505, 3.2e6, 16_060_991, "");
+        let with_table = |name: &str| latency(name, 2505, 3.1e6, 16_060_000, &format!(", {}", table(400_000)));
+        let unmeasured = |name: &str| latency(name, 0, 0.0, 0, "");
+        // sqthread_poll=1: the mean is within the run, and needs a thousand I/Os in flight.
+        let many = latency("clat_ns", 2505, 814e6, 2_000_000_000, &format!(", {}", table(408_944_640)));
+        let long = latency("clat_ns", 2505, 5e3, 1_330_000_000_000, "");
+        let long_percentile = latency("clat_ns", 2505, 5e3, 6_000, &format!(", {}", table(9_000_000_000)));
+        for (completion, total, mean, said) in [
+            (many, right.clone(), 3.2e6, "would take more I/Os in flight than there were; its lat_ns"),
+            (long, right.clone(), 3.2e6, "is longer than the run; its lat_ns"),
+            (long_percentile, right.clone(), 3.2e6, "is longer than the run; its lat_ns"),
+            // disable_clat=1; lat_percentiles=1 with clat_percentiles=0; the usual report.
+            (unmeasured("clat_ns"), right.clone(), 3.2e6, "was not measured; its lat_ns"),
+            (latency("clat_ns", 2505, 3.0e6, 16_000_000, ""), with_table("lat_ns"), 3.1e6, "has no percentiles"),
+            (with_table("clat_ns"), right, 3.1e6, ""),
+        ] {
+            let (latency, notes) = told(&format!("{completion}, {total}"));
+            let Latency::Reported { mean_nanos, .. } = latency else { panic!("{said}: {latency:?}") };
+            assert_eq!(mean_nanos, mean, "{said}");
+            assert_eq!(notes.len(), usize::from(!said.is_empty()), "{notes:?}");
+            assert!(notes.concat().contains(said), "{notes:?}");
+        }
+        // gtod_reduce=1.
+        let (latency, notes) = told(&format!("{}, {}", unmeasured("clat_ns"), unmeasured("lat_ns")));
+        assert!(matches!(latency, Latency::None), "{latency:?}");
+        assert_eq!(notes, ["no latency: fio's clat_ns was not measured, its lat_ns was not measured"]);
+    }
+
+    #[test]
+    fn reading_back_follows_the_writing_and_other_reads_do_not() {
+        let wall = |options: &str| {
+            let text = format!(
+                "{{\n \"jobs\": [{{\"job options\": {{{options}}}, \"read\": {{\"runtime\": 79}}, \"write\": {{\"runtime\": 71}}}}]}}\n"
+            );
+            parse(&text, &[]).unwrap().jobs[0].wall_nanos
+        };
+        assert_eq!(wall("\"rw\": \"write\", \"verify\": \"crc32c\""), Nanos::from_millis(150));
+        assert_eq!(wall("\"rw\": \"randrw\", \"verify\": \"crc32c\""), Nanos::from_millis(79));
+        assert_eq!(wall("\"rw\": \"randrw\""), Nanos::from_millis(79));
     }
 
     #[test]

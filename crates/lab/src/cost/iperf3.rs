@@ -10,7 +10,7 @@ use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency, Lost};
 use model::unit::{Bytes, Nanos};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::process::Stdio;
 
 /// iperf3, and its standard output.
@@ -111,15 +111,14 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
         match (error, Traffic::of(test)) {
             (None, Err(why)) => return Err(why),
             (None, Ok(traffic)) => traffic.add_to(&mut report, group),
-            // With --json it exits with status 0 even then. If a signal ended it or its peer, it still reports what it did until then,
-            // but the two sides have not told each other what they counted.
-            (Some(error), traffic) if error.contains("terminated") || error.starts_with("interrupt") => {
+            // With --json it exits with status 0 even then. It still reports what it did until then, but the two sides have not told each
+            // other what they counted.
+            (Some(error), traffic) => {
                 if let Ok(traffic) = traffic {
                     traffic.untold().add_to(&mut report, group);
                 }
                 report.failure = Some(error.to_owned());
             }
-            (Some(error), _) => report.failure = Some(error.to_owned()),
         }
     }
     Ok(report)
@@ -147,6 +146,9 @@ struct Sum {
 impl Traffic {
     fn of(test: &Value) -> std::result::Result<Self, String> {
         let end = test.get("end").ok_or("its JSON has no end")?;
+        // Of a test that its peer left there are only the intervals.
+        let so_far = of_intervals(test);
+        let end = if end.as_object().is_some_and(Map::is_empty) { &so_far } else { end };
         let start = test.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
         let number = |name: &str| start.get(name).and_then(Value::as_u64);
         let protocol = start.get("protocol").and_then(Value::as_str).unwrap_or("TCP").to_owned();
@@ -202,6 +204,21 @@ impl Traffic {
             ));
         }
     }
+}
+
+/// The sums over all intervals of a test, as its end has them.
+fn of_intervals(test: &Value) -> Value {
+    let intervals = || test.get("intervals").and_then(Value::as_array).into_iter().flatten();
+    let all = |name: &str| {
+        let sums = || intervals().filter_map(|interval| interval.get(name));
+        let total = |key: &str| sums().filter_map(|sum| whole(sum, key)).reduce(u64::saturating_add);
+        json!({
+            "bytes": total("bytes"), "packets": total("packets"), "lost_packets": total("lost_packets"),
+            "seconds": sums().map(seconds).sum::<f64>()
+        })
+    };
+    let second = format!("sum{SECOND}");
+    json!({"sum": all("sum"), &second: all(&second)})
 }
 
 /// The sums of one direction: this side's own, and that of both sides.

@@ -5,11 +5,15 @@ use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
 use crate::starters::{LookedThrough, look_through};
-use model::record::{IoInterval, JobGroup, JobRecord};
+use model::record::{IoInterval, JobGroup, JobRecord, Latency};
+use model::unit::Nanos;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::Stdio;
+
+/// Tolerance for a program's clock: its resolution, and the time between its last I/O and its report.
+pub(super) const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 
 /// Parses a program's I/O from its output.
 pub(crate) trait OutputParser {
@@ -38,10 +42,27 @@ pub(crate) struct ProgramReport {
     pub unclear: Option<String>,
     /// Why its counts leave out work that the machine paid for.
     pub uncounted: Option<String>,
+    /// Which of its figures are replaced or left out because they cannot be, and why.
+    pub notes: Vec<String>,
     /// The part of the output that is text for the user.
     pub text: String,
     /// Why it failed, from a program that fails with exit status 0.
     pub failure: Option<String>,
+}
+
+/// Why a latency that a program reports of `ios` I/Os cannot be theirs, which it did within `wall`, at most `in_flight` of them at a time.
+pub(super) fn impossible(latency: &Latency, ios: u64, wall: Nanos, in_flight: Option<f64>) -> Option<&'static str> {
+    /// A wrong clock is wrong by more. An I/O may begin before the time that counts, and times have a resolution.
+    const WIDE: f64 = 2.0;
+    let Latency::Reported { mean_nanos, max_nanos, percentiles } = latency else { return None };
+    let longest = percentiles.iter().map(|(_, value)| *value).fold(*max_nanos, Nanos::max).as_f64().max(*mean_nanos);
+    let time = WIDE * wall.as_f64() + CLOCK_SLACK.as_f64();
+    if longest > time {
+        return Some("is longer than the run");
+    }
+    // Little's law: the sum of all latencies is the time by the number in flight.
+    let fits = in_flight.is_none_or(|most| mean_nanos * ios as f64 <= time * most);
+    (!fits).then_some("would take more I/Os in flight than there were")
 }
 
 struct Row {

@@ -60,12 +60,6 @@ impl<E: Perform> Perform for Carrying<'_, E> {
 }
 
 impl<E: Queue> Queue for Carrying<'_, E> {
-    const PRIORITIZED: bool = E::PRIORITIZED;
-
-    fn set_priority(&mut self, slot: u32, priority: u16) {
-        self.engine.set_priority(slot, priority);
-    }
-
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         let Self { engine, payload, checks, .. } = self;

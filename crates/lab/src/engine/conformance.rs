@@ -9,8 +9,8 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, FilePlan, FileSize, JobPlan, Medium, NetPlan,
-    Order, Peer, Size, Target, Verify, VerifyMethod,
+    Access, BlockSizes, CallPlan, CpuPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target,
+    Verify, VerifyMethod,
 };
 use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
@@ -30,22 +30,11 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     let name = format!("{engine:?}");
     let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
     let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
-    let mut net = NetPlan::default();
-    if engine == EngineKind::Net {
-        (net.host, net.port) = (Some("127.0.0.1".to_owned()), other_end());
-    }
-    let mut files = FilePlan::default();
-    if engine.medium() == Medium::Names {
-        // One operation for each file.
-        files.count = Some(BLOCKS as u32);
-    }
     JobPlan {
-        files,
         cpu: CpuPlan { chunk: Nanos(1000), ..CpuPlan::default() },
         name,
         uri,
         rr_peer,
-        net,
         engine,
         access,
         order: Order::Random,
@@ -99,20 +88,6 @@ fn echo(directory: &Path) -> Peer {
     peer
 }
 
-/// The port of a server that takes all that comes and sends all the time; it runs as long as the tests.
-fn other_end() -> u16 {
-    use std::io::{Read, Write};
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let (mut sending, _) = listener.accept().unwrap();
-        let mut receiving = sending.try_clone().unwrap();
-        std::thread::spawn(move || while receiving.read(&mut [0; 1 << 16]).is_ok_and(|count| count > 0) {});
-        while sending.write_all(&[7; 1 << 16]).is_ok() {}
-    });
-    port
-}
-
 fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let created = Created::default();
     let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
@@ -124,7 +99,7 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
     open(&Setup { plan, targets: &targets, copy: 0, clock })?(&mut worker)?;
     let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
-    let moves = plan.engine.medium() != Medium::Names && plan.engine != EngineKind::Cpuio;
+    let moves = plan.engine != EngineKind::Cpuio;
     let bytes = if moves { counted * BLOCK } else { 0 };
     assert_eq!(live.read(), (counted, bytes), "{}: live and final counts agree", plan.name);
     Ok(worker)
@@ -144,26 +119,13 @@ fn each_engine(mut check: impl FnMut(EngineKind, &Path)) {
 fn every_engine_does_exactly_the_requested_ios() {
     each_engine(|engine, directory| {
         for (access, kinds) in [(Access::Read, [64, 0, 0]), (Access::Write, [0, 64, 0]), (Access::Trim, [0, 0, 64])] {
-            let only_writes = engine.medium() == Medium::Files && !moves_data(engine);
-            if access != Access::Write && only_writes || access == Access::Trim && engine == EngineKind::Net {
-                continue;
-            }
-            if engine.medium() == Medium::Names {
-                if access == Access::Trim {
-                    continue;
-                }
-                // A pass uses some of them up.
-                std::fs::remove_dir_all(directory).unwrap();
-                std::fs::create_dir(directory).unwrap();
-            }
             let worker = run(&job(engine, directory, access)).unwrap();
             let counts = worker.ledger.kinds.each_ref().map(|kind| kind.latency.total());
             assert_eq!(counts, kinds, "{engine:?} {access:?}");
             assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
-            // A mapping is accessed without calls, and the C library does not tell its own.
-            let untold = matches!(engine, EngineKind::Mmap | EngineKind::Posixaio);
-            let calls = engine.medium() == Medium::Files && access != Access::Trim && !untold;
-            let makes_calls = matches!(engine.medium(), Medium::Remote | Medium::Names) || calls;
+            // A mapping is accessed without calls.
+            let calls = engine.medium() == Medium::Files && access != Access::Trim && engine != EngineKind::Mmap;
+            let makes_calls = engine.medium() == Medium::Remote || calls;
             assert!(!makes_calls || worker.syscalls.unwrap() > 0, "{engine:?} counts its system calls");
         }
     });
@@ -179,65 +141,15 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
         CallPlan { nowait: true, ..CallPlan::default() },
     ];
     for calls in ways {
-        for engine in [EngineKind::IoUring, EngineKind::Pvsync2] {
-            let directory = tempfile::tempdir_in(".").unwrap();
-            run(&job(engine, directory.path(), Access::Write)).unwrap();
-            let plan = JobPlan { calls, invalidate: Some(false), ..job(engine, directory.path(), Access::Read) };
-            let worker = run(&plan).unwrap();
-            assert_eq!(worker.ledger.kinds[0].latency.total(), BLOCKS, "{engine:?} {calls:?}");
-            let counts_calls = engine != EngineKind::IoUring || !calls.submission_thread;
-            assert_eq!(worker.syscalls.is_some(), counts_calls, "{engine:?} {calls:?}");
-        }
-    }
-}
-
-#[test]
-fn threads_of_a_job_do_exactly_its_ios() {
-    each_engine(|engine, directory| {
-        let shares = matches!(engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
-        if !shares && !matches!(engine.medium(), Medium::Files | Medium::Names) || engine == EngineKind::Posixaio {
-            return;
-        }
-        let mut plan = job(engine, directory, Access::Write);
-        plan.calls.offloaded = true;
-        plan.calls.serialized = true;
-        let worker = run(&plan).unwrap();
-        assert_eq!(worker.ledger.kinds[1].latency.total(), BLOCKS, "{engine:?}");
-        assert!(worker.all_nanos() > worker.thread_begin);
-        if moves_data(engine) {
-            let bytes = std::fs::read(directory.join(format!("{}.0.0", plan.name))).unwrap();
-            assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
-        }
-    });
-}
-
-#[test]
-fn an_error_of_a_thread_ends_the_job_with_its_reason() {
-    let directory = tempfile::tempdir_in(".").unwrap();
-    let mut plan = job(EngineKind::Psync, directory.path(), Access::Read);
-    plan.calls.offloaded = true;
-    let created = Created::default();
-    let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
-    std::fs::File::options().write(true).open(&targets[0].path).unwrap().set_len(BLOCK).unwrap();
-    let source = RequestSource::new(&plan, &[targets[0].span], 0).unwrap();
-    let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-    let error =
-        open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap()(&mut worker).unwrap_err();
-    assert!(error.to_string().contains("the file ends before"), "{error}");
-}
-
-#[test]
-fn overlapping_ios_wait_for_each_other_in_every_queue() {
-    for engine in [EngineKind::Null, EngineKind::Libaio, EngineKind::Posixaio, EngineKind::IoUring] {
         let directory = tempfile::tempdir_in(".").unwrap();
-        let mut plan = job(engine, directory.path(), Access::ReadWrite);
-        (plan.calls.serialized, plan.no_random_map, plan.duration.number_ios) = (true, true, Some(500));
-        (plan.target.size, plan.duration.loops) = (Some(Size::Bytes(Bytes(4 * BLOCK))), 1000);
-        plan.duration.time_based = false;
-        plan.duration.io_size = Some(Size::Bytes(Bytes(500 * BLOCK)));
+        run(&job(EngineKind::IoUring, directory.path(), Access::Write)).unwrap();
+        let plan =
+            JobPlan { calls, invalidate: Some(false), ..job(EngineKind::IoUring, directory.path(), Access::Read) };
         let worker = run(&plan).unwrap();
-        let ios: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
-        assert!(ios >= 500, "{engine:?}: {ios}");
+        assert_eq!(worker.ledger.kinds[0].latency.total(), BLOCKS, "{calls:?}");
+        // The kernel's thread sleeps after a second without work.
+        let made = worker.syscalls.unwrap();
+        assert!(if calls.submission_thread { made < 8 } else { made > 0 }, "{calls:?}: {made}");
     }
 }
 
@@ -274,11 +186,6 @@ fn every_engine_syncs_when_asked() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Write);
         (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
-        if engine.medium() == Medium::Names || engine == EngineKind::Net {
-            // There is no data, or no place where it stays.
-            assert_eq!(run(&plan).unwrap().ledger.syncs, 0, "{engine:?}");
-            return;
-        }
         // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().ledger.syncs, 3 + 1, "{engine:?}");
     });
@@ -294,16 +201,11 @@ fn every_engine_works_with_o_direct() {
     });
 }
 
-/// Engines that move data by calls: others do not find that a file ends.
-fn moves_data(engine: EngineKind) -> bool {
-    engine.medium() == Medium::Files && !matches!(engine, EngineKind::Falloc | EngineKind::Ftruncate)
-}
-
 #[test]
 fn a_file_truncated_during_the_run_is_one_clear_error() {
     each_engine(|engine, directory| {
         // The kernel ends a process that accesses a mapping behind the end of its file.
-        if !moves_data(engine) || engine == EngineKind::Mmap {
+        if engine.medium() != Medium::Files || engine == EngineKind::Mmap {
             return;
         }
         let plan = job(engine, directory, Access::Read);
@@ -322,40 +224,9 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
 }
 
 #[test]
-fn operations_on_names_leave_what_they_say() {
-    each_engine(|engine, directory| {
-        if engine.medium() != Medium::Names {
-            return;
-        }
-        let mut plan = job(engine, directory, Access::Read);
-        plan.files.each = Some(FileSize { least: Bytes(512), most: Bytes(512) });
-        run(&plan).unwrap();
-        let left = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
-        let left: Vec<_> = left.collect();
-        let removes = matches!(engine, EngineKind::Filedelete | EngineKind::Dirdelete);
-        assert_eq!(left.len() as u64, if removes { 0 } else { BLOCKS }, "{engine:?}");
-        assert!(left.iter().all(|one| one.is_dir() == engine.is_about_folders()), "{engine:?}");
-        let bytes: u64 = left.iter().filter(|one| one.is_file()).map(|one| one.len()).sum();
-        assert_eq!(bytes, if engine == EngineKind::Filestat { 512 * BLOCKS } else { 0 }, "{engine:?}");
-        // What is there is neither made nor removed.
-        if engine.makes_names() {
-            let again = run(&plan).err().unwrap().to_string();
-            assert!(again.contains("is there already"), "{again}");
-        }
-        if removes {
-            plan.target.files = vec!["theirs".to_owned()];
-            let theirs = directory.join("theirs");
-            std::fs::write(&theirs, "x").unwrap();
-            let kept = run(&plan).err().unwrap().to_string();
-            assert!(kept.contains("is not iotoll's") && theirs.exists(), "{kept}");
-        }
-    });
-}
-
-#[test]
 fn written_data_is_in_the_file() {
     each_engine(|engine, directory| {
-        if !moves_data(engine) {
+        if engine.medium() != Medium::Files {
             return;
         }
         let plan = job(engine, directory, Access::Write);
@@ -370,8 +241,7 @@ fn written_data_is_in_the_file() {
 #[test]
 fn every_engine_reads_back_what_it_wrote() {
     each_engine(|engine, directory| {
-        let idle = matches!(engine.medium(), Medium::Nothing | Medium::Names);
-        if idle || engine.medium() == Medium::Files && !moves_data(engine) {
+        if engine.medium() == Medium::Nothing {
             return;
         }
         let verify = Verify { method: Some(VerifyMethod::Crc32c), interval: Some(Bytes(512)), ..Verify::default() };
@@ -380,7 +250,7 @@ fn every_engine_reads_back_what_it_wrote() {
             let created = Created::default();
             let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
             created.keep();
-            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None, resume: None };
+            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None };
             let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
             let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
             engine(&mut worker).map(|()| worker.verified())
@@ -401,11 +271,7 @@ fn every_engine_reads_back_what_it_wrote() {
 #[test]
 fn a_ramp_leaves_no_trace_in_the_results() {
     each_engine(|engine, directory| {
-        if engine.uses_up_names() || engine.makes_names() {
-            return;
-        }
-        let access = if engine.medium() == Medium::Files && !moves_data(engine) { Access::Write } else { Access::Read };
-        let mut plan = job(engine, directory, access);
+        let mut plan = job(engine, directory, Access::Read);
         plan.duration.time_based = true;
         plan.duration.ramp = model::unit::Nanos::from_millis(50);
         plan.duration.runtime = model::unit::Nanos::from_millis(50);
@@ -425,9 +291,8 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
-        // An exchange sends and receives, a block comes in pieces, a random place needs an lseek.
-        let two = [EngineKind::Rr, EngineKind::Net, EngineKind::Sync, EngineKind::Vsync, EngineKind::Splice];
-        let calls = if two.contains(&engine) { 2 } else { 1 };
+        // An exchange sends and receives, a random place needs an lseek.
+        let calls = if matches!(engine, EngineKind::Rr | EngineKind::Sync) { 2 } else { 1 };
         assert!(syscalls <= calls * (counted + 8), "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
 }
@@ -437,7 +302,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
 fn every_engine_opens_and_closes_files_in_the_loop() {
     each_engine(|engine, directory| {
         // Mappings are made before the first I/O.
-        if !moves_data(engine) || engine == EngineKind::Mmap {
+        if engine.medium() != Medium::Files || engine == EngineKind::Mmap {
             return;
         }
         let mut plan = job(engine, directory, Access::Write);
@@ -460,7 +325,7 @@ fn every_engine_opens_and_closes_files_in_the_loop() {
 fn files_are_removed_between_passes_and_made_again() {
     each_engine(|engine, directory| {
         // Mappings are made before the first I/O.
-        if !moves_data(engine) || engine == EngineKind::Mmap {
+        if engine.medium() != Medium::Files || engine == EngineKind::Mmap {
             return;
         }
         let mut plan = job(engine, directory, Access::Write);

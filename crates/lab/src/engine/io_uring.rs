@@ -1,11 +1,9 @@
 //! io_uring: one ring per job, with registered buffers, files and ring descriptor unless the job disables them.
 
 use super::files_in_loop::opens_in_loop;
-use super::libaio::{priority_of, transfer};
-use super::priorities;
+use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
 use super::trims::Trims;
-use super::vectored::DONTCACHE;
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
@@ -18,12 +16,13 @@ use sys::uring::{Asking, BlockRing, Registration};
 /// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
 const MOST_BUFFERS: u32 = 16_384;
 
-struct Uring<const PRIORITIZED: bool> {
+/// RWF_DONTCACHE of linux/fs.h (6.14).
+const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+
+struct Uring {
     ring: BlockRing,
     trims: Trims,
     trimmed: Vec<(u32, i32)>,
-    /// Per slot, the priority of its request.
-    priorities: Vec<u16>,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -40,17 +39,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
-    if plan.priorities.is_in_force() {
-        priorities::allowed(plan)?;
-        return with_ring::<true>(setup, ring);
-    }
-    with_ring::<false>(setup, ring)
-}
-
-fn with_ring<const PRIORITIZED: bool>(setup: &Setup, ring: BlockRing) -> Result<OpenEngine> {
-    let depth = setup.plan.depth.in_flight as usize;
-    let (trimmed, priorities) = (Vec::with_capacity(depth), vec![0; depth]);
-    let mut engine = Uring::<PRIORITIZED> { ring, trims: Trims::of(setup)?, trimmed, priorities };
+    let mut engine = Uring { ring, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
@@ -81,17 +70,11 @@ fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
     }
 }
 
-impl<const PRIORITIZED: bool> Queue for Uring<PRIORITIZED> {
-    const PRIORITIZED: bool = PRIORITIZED;
-
-    fn set_priority(&mut self, slot: u32, priority: u16) {
-        self.priorities.get_mut(slot as usize).into_iter().for_each(|place| *place = priority);
-    }
-
+impl Queue for Uring {
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         match transfer(request) {
-            Some(transfer) => self.ring.stage(slot, &transfer, priority_of::<PRIORITIZED>(&self.priorities, slot)),
+            Some(transfer) => self.ring.stage(slot, &transfer),
             None => {
                 let file = self.ring.files().get(request.file as usize);
                 let result = file.map_or(-9, |file| self.trims.perform(file, request));
@@ -137,6 +120,6 @@ impl<const PRIORITIZED: bool> Queue for Uring<PRIORITIZED> {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.ring.syscalls()? + self.trims.calls())
+        Some(self.ring.syscalls() + self.trims.calls())
     }
 }

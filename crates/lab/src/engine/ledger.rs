@@ -3,7 +3,6 @@
 use super::traits::Stages;
 use crate::workload::request_source::Kind;
 use model::histogram::Histogram;
-use model::plan::Priority;
 use model::record::StageLatencies;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -26,8 +25,6 @@ pub struct Ledger {
     pub stamp_error_max: u64,
     /// Number of I/Os in this sum.
     pub stamp_error_count: u64,
-    /// Of requests with priorities: of each direction, that of the thread first.
-    pub by_priority: Vec<PriorityLedger>,
     /// Only of engines that measure them.
     pub stages: Option<Box<StageLatencies>>,
 }
@@ -43,17 +40,6 @@ pub struct KindLedger {
     pub latency: Histogram,
 }
 
-/// Latencies of the requests of a direction that have one priority.
-#[derive(Clone, Debug)]
-pub struct PriorityLedger {
-    /// Reads or writes.
-    pub kind: Kind,
-    /// The priority.
-    pub priority: Priority,
-    /// As [`KindLedger::latency`].
-    pub latency: Histogram,
-}
-
 impl Ledger {
     /// An empty ledger that counts from `begin_ticks`.
     pub fn new(begin_ticks: u64) -> Self {
@@ -66,7 +52,6 @@ impl Ledger {
             stamp_error_sum: 0,
             stamp_error_max: 0,
             stamp_error_count: 0,
-            by_priority: Vec::new(),
             stages: None,
         }
     }
@@ -77,7 +62,6 @@ impl Ledger {
             kind.latency.clear();
             (kind.bytes, kind.short) = (0, 0);
         }
-        self.by_priority.iter_mut().for_each(|ledger| ledger.latency.clear());
         (self.syncs, self.errors) = (0, 0);
         (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
         (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);

@@ -1,6 +1,5 @@
 //! The kernel's native asynchronous I/O.
 
-use super::priorities;
 use super::traits::{Queue, Stages, Sync};
 use super::trims::Trims;
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
@@ -11,12 +10,10 @@ use std::io;
 use sys::aio::AioContext;
 use sys::ring_slots::{Transfer, Way};
 
-struct Libaio<const PRIORITIZED: bool> {
+struct Libaio {
     context: AioContext,
     trims: Trims,
     trimmed: Vec<(u32, i32)>,
-    /// Per slot, the priority of its request.
-    priorities: Vec<u16>,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
@@ -31,24 +28,8 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         )),
         _ => Error::job(&plan.name, "setting up libaio", error),
     })?;
-    if plan.priorities.is_in_force() {
-        priorities::allowed(plan)?;
-        return with_context::<true>(setup, context);
-    }
-    with_context::<false>(setup, context)
-}
-
-fn with_context<const PRIORITIZED: bool>(setup: &Setup, context: AioContext) -> Result<OpenEngine> {
-    let depth = setup.plan.depth.in_flight as usize;
-    let (trimmed, priorities) = (Vec::with_capacity(depth), vec![0; depth]);
-    let mut engine = Libaio::<PRIORITIZED> { context, trims: Trims::of(setup)?, trimmed, priorities };
+    let mut engine = Libaio { context, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
-}
-
-/// The priority of the request of a slot; 0 means that of the thread.
-#[inline(always)]
-pub(super) fn priority_of<const PRIORITIZED: bool>(priorities: &[u16], slot: u32) -> u16 {
-    if PRIORITIZED { priorities.get(slot as usize).copied().unwrap_or(0) } else { 0 }
 }
 
 /// A request in the form of the rings; `None` for a trim, which they do not support.
@@ -61,19 +42,11 @@ pub(super) fn transfer(request: &Request) -> Option<Transfer> {
     Some(Transfer { way, file: request.file, offset: request.offset, length: request.length })
 }
 
-impl<const PRIORITIZED: bool> Queue for Libaio<PRIORITIZED> {
-    const PRIORITIZED: bool = PRIORITIZED;
-
-    fn set_priority(&mut self, slot: u32, priority: u16) {
-        self.priorities.get_mut(slot as usize).into_iter().for_each(|place| *place = priority);
-    }
-
+impl Queue for Libaio {
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         match transfer(request) {
-            Some(transfer) => {
-                self.context.stage(slot, &transfer, priority_of::<PRIORITIZED>(&self.priorities, slot));
-            }
+            Some(transfer) => self.context.stage(slot, &transfer),
             None => {
                 let file = self.context.files().get(request.file as usize);
                 let result = file.map_or(-9, |file| self.trims.perform(file, request));

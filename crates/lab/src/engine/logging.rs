@@ -23,15 +23,13 @@ struct Slot {
     request: Request,
     issued: u64,
     handed: u64,
-    /// 0 means that of the thread.
-    priority: u16,
 }
 
 impl<'a, E> Logging<'a, E> {
     /// `depth`: I/Os in flight.
     pub fn new(engine: &'a mut E, log: &'a mut IoLog, depth: u32) -> Self {
         let request = Request { kind: Kind::Read, file: 0, offset: 0, length: 0 };
-        let slots = vec![Slot { request, issued: 0, handed: 0, priority: 0 }; depth as usize];
+        let slots = vec![Slot { request, issued: 0, handed: 0 }; depth as usize];
         let list = || Vec::with_capacity(depth as usize);
         Self { engine, log, slots, staged: list(), done: Vec::with_capacity(depth as usize) }
     }
@@ -53,7 +51,7 @@ impl<'a, E> Logging<'a, E> {
 fn entry(request: &Request, moved: i32, [issued, handed, done]: [u64; 3]) -> Entry {
     // Lengths above 2 GiB are negative.
     let Request { kind, offset, .. } = *request;
-    Entry { kind, offset, length: moved.cast_unsigned(), priority: 0, issued, handed, done }
+    Entry { kind, offset, length: moved.cast_unsigned(), issued, handed, done }
 }
 
 /// A trace has no syncs of ranges, because fio cannot read them.
@@ -106,15 +104,6 @@ impl<E: Perform> Perform for Logging<'_, E> {
 }
 
 impl<E: Queue> Queue for Logging<'_, E> {
-    const PRIORITIZED: bool = E::PRIORITIZED;
-
-    fn set_priority(&mut self, slot: u32, priority: u16) {
-        if let Some(entry) = self.slots.get_mut(slot as usize) {
-            entry.priority = priority;
-        }
-        self.engine.set_priority(slot, priority);
-    }
-
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         let issued = ticks();
@@ -145,9 +134,9 @@ impl<E: Queue> Queue for Logging<'_, E> {
         engine.reap(most, |slot, result, stages| done.push((slot, result, stages)));
         for (slot, result, stages) in done.drain(..) {
             if is_success(result)
-                && let Some(Slot { request, issued, handed, priority }) = slots.get(slot as usize)
+                && let Some(Slot { request, issued, handed }) = slots.get(slot as usize)
             {
-                log.note(&Entry { priority: *priority, ..entry(request, result, [*issued, *handed, now]) });
+                log.note(&entry(request, result, [*issued, *handed, now]));
             }
             each(slot, result, stages);
         }

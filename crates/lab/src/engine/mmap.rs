@@ -44,7 +44,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         files.push((file, mapping.map_err(failed)?));
     }
     let mut engine =
-        Mapped { files, buffer: noisy_slots(plan, 1)?, through: plan.direct, calls: 0, trims: Trims::of(setup)? };
+        Mapped { files, buffer: noisy_slots(plan, 1)?, through: plan.direct, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 

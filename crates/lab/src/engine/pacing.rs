@@ -1,24 +1,16 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
 mod backlog;
-mod depth_search;
-mod flow;
 mod rates;
 mod replaying;
 mod thinking;
-mod zoned;
 
 pub(super) use backlog::{Backlog, Step};
-pub(super) use depth_search::{DepthSearch, Search};
-pub(crate) use flow::{FlowShare, Flows};
 pub(super) use replaying::{Due, Replaying};
 pub(super) use thinking::Pause;
-pub(super) use zoned::{InZone, Zoned};
 
 use super::traits::Sync;
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::trim_backlog::TrimBacklog;
-use crate::workload::verify_state::Resume;
 use model::plan::{JobPlan, RangeSync};
 use model::unit::Hertz;
 use rates::{Least, Rates};
@@ -32,14 +24,6 @@ pub(super) struct Pacing {
     pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
-    /// What is trimmed while the job writes.
-    pub trims: Option<Box<TrimBacklog>>,
-    /// Where the job stops because another one had written no more.
-    pub resume: Option<Box<Resume>>,
-    /// The zones of the job's files, if it has any.
-    pub zones: Option<Box<Zoned>>,
-    /// `None` if the queue depth stays.
-    pub search: Option<DepthSearch>,
     /// The longest latencies that do not end the job, in ticks.
     pub most: [u64; 3],
     /// Whether there are any.
@@ -48,9 +32,6 @@ pub(super) struct Pacing {
     /// `None` if the job does not end for being slow.
     least: Option<Least>,
     thinking: Thinking,
-    /// `None` if the job takes no part in a flow.
-    flow: Option<FlowShare>,
-    clock: Hertz,
     /// What a pause delays is due later.
     ignores_thinking: bool,
     sync_every: [(u32, What); 3],
@@ -112,17 +93,11 @@ impl Pacing {
             held: None,
             replaying: None,
             backlog: Backlog::new(plan),
-            trims: TrimBacklog::new(plan).map(Box::new),
-            resume: None,
-            zones: None,
-            search: DepthSearch::new(plan, clock),
             most,
             has_most: most.iter().any(|most| *most < u64::MAX),
             rates: Rates::new(plan, clock),
             least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
-            flow: None,
-            clock,
             ignores_thinking: plan.pace.ignores_thinking,
             sync_every: [
                 (plan.fsync_every, What::All),
@@ -150,10 +125,7 @@ impl Pacing {
         self.thinking.is_in_force()
             || self.rates.is_in_force()
             || self.least.is_some()
-            || self.flow.is_some()
             || self.backlog.is_some()
-            || self.trims.is_some()
-            || self.search.is_some()
             || self.has_most
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
@@ -184,9 +156,6 @@ impl Pacing {
     /// The ramp is over; as in fio, syncs are counted from here on.
     pub fn count_anew(&mut self) {
         (self.writes, self.synced_at) = (0, None);
-        if let Some(zones) = &mut self.zones {
-            zones.resets = 0;
-        }
     }
 
     /// The pause between I/Os, if one runs.
@@ -197,21 +166,6 @@ impl Pacing {
             self.rates.delay(self.thinking.length());
         }
         Some(pause)
-    }
-
-    /// Takes part in a flow.
-    pub fn join(&mut self, flow: FlowShare) {
-        self.flow = Some(flow);
-    }
-
-    /// Leaves it again.
-    pub fn leave(&mut self) {
-        self.flow = None;
-    }
-
-    /// Until when other jobs of the flow have to catch up.
-    pub fn flow_wait(&self, now: u64) -> Option<u64> {
-        Some(now.saturating_add(self.flow.as_ref()?.wait(self.clock)?))
     }
 
     /// When the next request of each direction is due.
@@ -307,9 +261,6 @@ impl Pacing {
             if let Some(backlog) = &mut self.backlog {
                 backlog.note_written(request);
             }
-            if let Some(trims) = &mut self.trims {
-                trims.note_written(request);
-            }
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
                 dirty.begin = dirty.begin.min(request.offset);
                 dirty.end = dirty.end.max(request.offset.saturating_add(request.length.into()));
@@ -320,9 +271,6 @@ impl Pacing {
         self.thinking.note_issued();
         if let Some(least) = &mut self.least {
             least.note_issued(request);
-        }
-        if let Some(flow) = &mut self.flow {
-            flow.note_issued();
         }
     }
 }

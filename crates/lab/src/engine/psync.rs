@@ -18,7 +18,7 @@ struct Psync {
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let (files, buffer) = (open_files(setup)?, noisy_slots(setup.plan, 1)?);
-    let mut engine = Psync { files, buffer, calls: 0, trims: Trims::of(setup)? };
+    let mut engine = Psync { files, buffer, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 

@@ -21,7 +21,7 @@ struct Positioned {
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let files = open_files(setup)?.into_iter().map(|file| (file, Some(0))).collect();
-    let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0, trims: Trims::of(setup)? };
+    let mut engine = Positioned { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0, trims: Trims::of(setup) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 

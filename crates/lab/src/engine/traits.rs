@@ -24,10 +24,6 @@ pub trait Perform {
 
 /// An engine that has several requests in flight, each in a slot.
 pub trait Queue {
-    /// Whether the loop sets the priority of each request. A constant, so that other loops do not contain it.
-    const PRIORITIZED: bool = false;
-    /// Sets the I/O priority of the next request of a slot, as the kernel has it; 0 means that of the thread.
-    fn set_priority(&mut self, _slot: u32, _priority: u16) {}
     /// Adds a request to the next batch.
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()>;
     /// Submits the batch.

@@ -7,18 +7,14 @@
 mod injection;
 mod interludes;
 mod limited;
-mod offloaded;
 mod outcome;
-mod prioritized;
 mod step;
 mod wrapped;
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
 use super::ledger::{Ledger, LiveCounters};
-use super::offload::Feed;
-use super::pacing::{FlowShare, Pacing};
-use super::priorities::Priorities;
+use super::pacing::Pacing;
 use super::traits::{Perform, Queue};
 use crate::error::Result;
 use crate::io_log::IoLog;
@@ -26,15 +22,14 @@ use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::ThreadUsage;
-use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan, Medium};
+use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
-use offloaded::Helpers;
 pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
 use step::Next;
 use sys::burner::Burner;
-use sys::clock::{ThreadClock, ticks};
+use sys::clock::{own_thread_nanos, ticks};
 
 /// One copy of a job, ready to run.
 pub struct Worker {
@@ -68,10 +63,6 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     pacing: Pacing,
-    /// I/Os that were done before this run.
-    done_before: u64,
-    /// Priorities of single requests.
-    priorities: Option<Box<Priorities>>,
     /// Files that the loop opens.
     files: Option<Box<FilesInLoop>>,
     /// A pass began, and the loop has not opened its files again.
@@ -92,17 +83,6 @@ pub struct Worker {
     errors: Errors,
     /// An I/O that moved nothing succeeded.
     moves_nothing: bool,
-    /// I/Os in flight that overlap wait for each other.
-    serialized: bool,
-    /// The other end of its stream may end the job, and has.
-    ends_with_stream: bool,
-    stream_ended: bool,
-    /// Datagrams that were sent to it and did not come.
-    pub lost: Option<u64>,
-    /// Where its requests come from, if it performs those of a job.
-    feed: Option<Box<Feed>>,
-    /// The threads that perform its I/Os, if it does not itself.
-    helpers: Option<Helpers>,
     /// Writes that failed, and the first error, if they did not end the job.
     failed_writes: Vec<(u32, u64)>,
     pub first_error: Option<String>,
@@ -118,8 +98,8 @@ pub struct Worker {
     syscalls_before: Option<u64>,
 }
 
-/// What to do when the engine is ready, with the threads that perform its I/Os.
-type AtStart = Box<dyn FnOnce(&[(u32, ThreadClock)]) + Send>;
+/// What to do when the engine is ready.
+type AtStart = Box<dyn FnOnce() + Send>;
 
 /// One I/O in flight.
 #[derive(Clone, Copy)]
@@ -133,8 +113,6 @@ enum Staged {
     Issue(Request),
     /// Look for the next step.
     Again,
-    /// No more until an I/O in flight is done.
-    Full,
     /// The same; everything staged so far is submitted.
     Submitted,
     /// This has to wait until nothing is in flight.
@@ -185,8 +163,6 @@ impl Worker {
             burnt_ticks: None,
             paced: pacing.is_in_force(),
             pacing,
-            done_before: 0,
-            priorities: None,
             files: None,
             pass_began: false,
             fills: plan.files.making.fill,
@@ -196,13 +172,7 @@ impl Worker {
             drawn: 0,
             complete: false,
             errors: plan.errors.clone(),
-            moves_nothing: plan.engine.medium() == Medium::Names || plan.engine == EngineKind::Cpuio,
-            serialized: plan.calls.serialized,
-            ends_with_stream: false,
-            stream_ended: false,
-            lost: None,
-            feed: None,
-            helpers: None,
+            moves_nothing: plan.engine == EngineKind::Cpuio,
             failed_writes: Vec::new(),
             first_error: None,
             thread_begin: Nanos(0),
@@ -221,20 +191,8 @@ impl Worker {
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
     }
 
-    /// Takes part in a flow.
-    pub(crate) fn join(&mut self, flow: FlowShare) {
-        self.pacing.join(flow);
-        self.paced = true;
-    }
-
-    /// Leaves its flow: the other jobs no longer wait for it.
-    pub fn leave(&mut self) {
-        self.pacing.leave();
-        self.leave_zones();
-    }
-
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
-    pub fn at_start(&mut self, action: impl FnOnce(&[(u32, ThreadClock)]) + Send + 'static) {
+    pub fn at_start(&mut self, action: impl FnOnce() + Send + 'static) {
         self.at_start = Some(Box::new(action));
     }
 
@@ -242,7 +200,7 @@ impl Worker {
     fn begin(&mut self) -> u64 {
         self.calibrate();
         if let Some(action) = self.at_start.take() {
-            action(self.clocks_of_helpers());
+            action();
         }
         self.control.pause(self.start_delay);
         let now = ticks();
@@ -251,7 +209,6 @@ impl Worker {
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.pacing.begin(now);
-        self.begin_search(now);
         self.inject_due = now.saturating_add(self.inject_every);
         now
     }
@@ -266,7 +223,7 @@ impl Worker {
         if self.reads_usage {
             self.usage_begin = thread_usage::own();
         }
-        self.thread_begin = self.all_nanos();
+        self.thread_begin = Nanos(own_thread_nanos());
     }
 
     fn deadline(&self, begin: u64) -> u64 {
@@ -307,7 +264,7 @@ impl Worker {
                         continue;
                     }
                     // An engine that performs each I/O at once has none in flight here.
-                    Next::Settle | Next::Full => continue,
+                    Next::Settle => continue,
                     Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
@@ -360,10 +317,9 @@ impl Worker {
                 let request = if self.issues_at_once(stamp) {
                     self.draw()
                 } else {
-                    match self.next_staged(engine, stamp, &free)? {
+                    match self.next_staged(engine, stamp)? {
                         Staged::Issue(request) => request,
                         Staged::Again => continue,
-                        Staged::Full => break,
                         Staged::Submitted => {
                             staged = 0;
                             stamp = ticks();
@@ -376,9 +332,6 @@ impl Worker {
                     }
                 };
                 free.pop();
-                if E::PRIORITIZED {
-                    engine.set_priority(slot, self.priority_of(slot, &request));
-                }
                 self.inject();
                 engine.stage(slot, &request).map_err(|error| self.hand_over_failed(error))?;
                 if let Some(entry) = table.get_mut(slot as usize) {
@@ -420,7 +373,7 @@ impl Worker {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
                 }
-                Some(Next::Issue(_) | Next::Count | Next::Settle | Next::Full) | None => continue,
+                Some(Next::Issue(_) | Next::Count | Next::Settle) | None => continue,
             }
             stamp = ticks();
             looked = stamp;
@@ -430,8 +383,7 @@ impl Worker {
     /// The next step of a queue that is being filled, if it is not simply a request. A function of its own, so that the loop of the common case
     /// stays small: it keeps its values in registers.
     #[inline(never)]
-    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64, free: &[u32]) -> Result<Staged> {
-        self.note_free(free);
+    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
         Ok(match self.next(stamp) {
             Next::Issue(request) => Staged::Issue(request),
             Next::Count => {
@@ -445,7 +397,6 @@ impl Worker {
                 self.open_file(file, |place, file| engine.replace(place, file))?;
                 Staged::Submitted
             }
-            Next::Full => Staged::Full,
             other => Staged::Interlude(other),
         })
     }
@@ -474,9 +425,6 @@ impl Worker {
             }
             match self.count(&entry.request, result, latency) {
                 Ok(moved) => {
-                    if E::PRIORITIZED {
-                        self.count_priority(slot, entry.request.kind, latency);
-                    }
                     let error = latency.min(since_look);
                     late += error;
                     latest = error.max(latest);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::pinned;
-use crate::probe::WorkerTask;
+use crate::probe::{MOST_THREADS, WorkerTask, threads_of};
 use model::plan::Access;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -48,7 +48,12 @@ impl Watched {
 
 impl Subject for Watched {
     fn words(&self) -> String {
-        format!("process {} ({})", self.process, self.name)
+        let threads = match threads_of(self.process).len() {
+            0 | 1 => String::new(),
+            threads if threads > MOST_THREADS => format!(", its {threads} threads together, {MOST_THREADS} also alone"),
+            threads => format!(", its {threads} threads together"),
+        };
+        format!("process {} ({}){threads}", self.process, self.name)
     }
 
     fn task(&self) -> WorkerTask {

@@ -168,7 +168,7 @@ fn in_words(job: &JobPlan) -> String {
     };
     let of = if job.access == Access::Read { "of" } else { "to" };
     let place = match job.engine.medium() {
-        Medium::Files | Medium::Names => match job.target.files.as_slice() {
+        Medium::Files => match job.target.files.as_slice() {
             [] if job.file_count() > 1 => format!(" {of} {} files of job '{}'", job.file_count(), job.name),
             [] => format!(" {of} a file of job '{}'", job.name),
             [file] => format!(" {of} {file}"),

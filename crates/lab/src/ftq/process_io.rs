@@ -6,7 +6,9 @@
 
 use super::amount::{Amount, Counted};
 use crate::error::{Error, Result};
+use crate::probe::{MOST_THREADS, threads_of};
 use model::plan::Access;
+use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -112,6 +114,31 @@ fn children_of(process: u32) -> Vec<u32> {
     lists.flat_map(words).collect()
 }
 
+/// A counter for each thread of a process that has several, of the bytes of its system calls in these directions. It counts a thread's own
+/// calls only, so no child.
+pub(super) fn of_threads(process: u32, access: Access) -> Vec<Probe> {
+    let rows: &'static [&'static str] = match access {
+        Access::Read => &["rchar:"],
+        Access::Write => &["wchar:"],
+        _ => &["rchar:", "wchar:"],
+    };
+    let probe = |thread: u32| {
+        let folder = format!("/proc/{process}/task/{thread}");
+        let name = fs::read_to_string(format!("{folder}/comm")).ok()?;
+        let descriptor = Descriptor {
+            name: format!("thread.{thread}"),
+            meaning: format!("thread {thread} ({})", name.trim()),
+            unit: "bytes".to_owned(),
+            kind: Kind::Counter,
+            scope: Scope::Thread,
+        };
+        let place = Place::File { path: format!("{folder}/io"), field: Field::Rows(rows) };
+        Some(Probe { descriptor, place, factor: 1.0 })
+    };
+    let threads = threads_of(process);
+    if threads.len() < 2 { Vec::new() } else { threads.into_iter().take(MOST_THREADS).filter_map(probe).collect() }
+}
+
 /// The amount of a process by its system calls in these directions, and the finder of its children.
 ///
 /// # Errors
@@ -158,6 +185,31 @@ mod tests {
         // Other tests run in this process.
         assert!(after - before >= 100_000, "{before} {after}");
         assert!(both.amount.read().unwrap() >= before_both + 100_000);
+    }
+
+    #[test]
+    fn each_thread_of_a_process_has_its_own_bytes() {
+        let ((orders, ordered), (did, done)) = (channel::<()>(), channel());
+        let writer = std::thread::spawn(move || {
+            did.send(sys::schedule::thread_id()).unwrap();
+            ordered.recv().unwrap();
+            tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
+            did.send(0).unwrap();
+            let _ = ordered.recv();
+        });
+        let name = format!("thread.{}", done.recv().unwrap());
+        // Threads of other tests end meanwhile.
+        let mut probes = of_threads(std::process::id(), Access::Write);
+        probes.retain(|probe| probe.descriptor.name == name);
+        let mut set = crate::probe::ProbeSet::open(&probes).unwrap();
+        let mut read = || set.read().unwrap().values[0];
+        let before = read().unwrap();
+        orders.send(()).unwrap();
+        done.recv().unwrap();
+        assert_eq!(read().unwrap() - before, 100_000.0);
+        drop(orders);
+        writer.join().unwrap();
+        assert_eq!(read(), None, "it has ended");
     }
 
     #[test]

@@ -285,7 +285,7 @@ const NULL_BLK_PROOF: &[Counter] = &[
     Counter { name: "block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo },
 ];
 
-pub static STACKS: [Stack; 12] = [
+pub static STACKS: [Stack; 11] = [
     Stack {
         name: "tmpfs",
         about: "files in memory: system call, VFS and page cache",
@@ -337,15 +337,6 @@ pub static STACKS: [Stack; 12] = [
         name: "null_blk",
         about: "a block device that completes at once: the block layer alone",
         modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1")],
-        boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
-        target: Target::Device("/dev/nullb0"),
-        proof: &[NULL_BLK_PROOF],
-        ..Stack::PLAIN
-    },
-    Stack {
-        name: "null_blk-zoned",
-        about: "the same with zones of 16 MiB, of which 8 may be open: for jobs with zonemode=zbd",
-        modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1 zoned=1 zone_size=16 zone_max_open=8")],
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
         target: Target::Device("/dev/nullb0"),
         proof: &[NULL_BLK_PROOF],

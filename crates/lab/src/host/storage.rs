@@ -2,10 +2,14 @@
 //!
 //! A file that does not exist yet is where its nearest existing folder is. What the kernel does not say stays unknown.
 
+use crate::starters::{LookedThrough, look_through};
 use crate::sysroot::Sysroot;
 use model::experiment::{Experiment, Work};
+use model::plan::parse::{self, DeviceWrites, Settings, UnknownOptions};
 use model::plan::{JobPlan, Medium, Phase, Plan};
 use model::storage::Storage;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -64,7 +68,7 @@ fn names_of_phase(phase: &Phase) -> Vec<String> {
 
 /// The files of a job, or the folder in which it makes its own.
 fn names_of_job(job: &JobPlan) -> Vec<String> {
-    if !matches!(job.engine.medium(), Medium::Files | Medium::Names) {
+    if job.engine.medium() != Medium::Files {
         return Vec::new();
     }
     let folder = job.target.directory.as_deref();
@@ -82,8 +86,10 @@ fn names_of_job(job: &JobPlan) -> Vec<String> {
 }
 
 /// Words of a command that are paths, or options whose value is one: `if=/dev/sda`, `--filename=data`. The program itself is not
-/// what it reads and writes.
+/// what it reads and writes, and a job file of fio stands for the files of its jobs.
 fn names_of_command(words: &[String]) -> Vec<String> {
+    let LookedThrough { words, before, .. } = look_through(words);
+    let is_fio = words.get(before).is_some_and(|program| Path::new(program).file_name() == Some("fio".as_ref()));
     let named = |word: &String| {
         let value = word.split_once('=').map(|(_, value)| value);
         let is_file = |text: &&str| {
@@ -92,7 +98,30 @@ fn names_of_command(words: &[String]) -> Vec<String> {
         };
         [Some(word.as_str()), value].into_iter().flatten().find(is_file).map(str::to_owned)
     };
-    words.iter().skip(1).filter_map(named).collect()
+    let mut found = Vec::new();
+    for (word, name) in words.iter().skip(before + 1).filter_map(|word| Some((word, named(word)?))) {
+        match is_fio && *word == name && Path::new(word).is_file() {
+            true => found.extend(names_of_job_file(word)),
+            false => found.push(name),
+        }
+    }
+    found
+}
+
+/// The files of the jobs of a job file; none if it cannot be read as fio reads it.
+fn names_of_job_file(name: &str) -> Vec<String> {
+    /// Longer files are none that a person wrote.
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    let read = File::open(name).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    let settings = Settings {
+        environment: &|name| std::env::var(name).ok(),
+        unknown_options: UnknownOptions::Ignore,
+        device_writes: DeviceWrites::Allow,
+        ..Settings::default()
+    };
+    let plan = read.ok().and_then(|_| parse::job_file(name, &text, &settings).ok());
+    plan.iter().flat_map(|plan| plan.phases.iter().flat_map(names_of_phase)).collect()
 }
 
 /// What holds `files`, in the order in which they are named. The kernel's files are below `root`.
@@ -312,6 +341,16 @@ mod tests {
         assert!(names_of_job(&job).is_empty());
         let words = ["/bin/dd", "if=/proc/self/status", "of=/no/such/file", "/tmp", "bs=4k"].map(str::to_owned);
         assert_eq!(names_of_command(&words), ["/proc/self/status", "/tmp"]);
+        // The files of a job file's jobs, whatever options only fio knows.
+        let folder = tempfile::tempdir().unwrap();
+        let of_job_file = |text: &str| {
+            let path = folder.path().join("job.fio").display().to_string();
+            std::fs::write(&path, text).unwrap();
+            names_of_command(&["nice", "/usr/bin/fio", &path, "--filename=/dev"].map(str::to_owned))
+        };
+        let text = "[global]\nsize=1m\nsqthread_poll=1\nno_such_option=1\n[a]\nfilename=/srv/a\n[b]\nstonewall\ndirectory=/mnt\n";
+        assert_eq!(of_job_file(text), ["/srv/a", "/mnt", "/dev"]);
+        assert_eq!(of_job_file("no job"), ["/dev"]);
     }
 
     #[test]

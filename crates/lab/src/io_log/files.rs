@@ -88,15 +88,7 @@ mod tests {
             log.count_from(0);
             for done in 0..ios {
                 let kind = crate::workload::request_source::Kind::Write;
-                log.note(&super::super::Entry {
-                    kind,
-                    offset: 0,
-                    length: 512,
-                    priority: 0,
-                    issued: 0,
-                    handed: 0,
-                    done,
-                });
+                log.note(&super::super::Entry { kind, offset: 0, length: 512, issued: 0, handed: 0, done });
             }
             log.finish(ios);
             log

@@ -130,8 +130,7 @@ mod tests {
     fn a_window_has_only_its_own_ios() {
         let mut bins = Bins::new(1, Hertz(1e9), Vec::with_capacity(64));
         bins.begin(0);
-        let entry =
-            |kind, handed, done| Entry { kind, offset: 0, length: 4096, priority: 0, issued: handed, handed, done };
+        let entry = |kind, handed, done| Entry { kind, offset: 0, length: 4096, issued: handed, handed, done };
         for entry in [entry(Kind::Read, 0, 50), entry(Kind::Read, 50, 100), entry(Kind::Write, 0, 1_000_001)] {
             assert!(bins.note(&entry));
         }

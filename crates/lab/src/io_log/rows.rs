@@ -27,7 +27,9 @@ pub(super) fn write(
         let Some(trace) = &log.trace else { return Ok(()) };
         return trace.write(files, log.clock, log.end, out);
     }
-    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority: plan.thread_priority().number() };
+    let priority =
+        plan.thread.io_priority.map_or(0, |(class, level)| u16::from(class) << CLASS_SHIFT | u16::from(level));
+    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority };
     match kind {
         LogKind::Histogram => rows.of_bins(out),
         _ if plan.logs.window > 0 => rows.of_windows(out),
@@ -41,7 +43,6 @@ struct Rows<'a> {
     logs: &'a LogPlan,
     kind: LogKind,
     epoch_ms: u64,
-    /// Of requests without one of their own.
     priority: u16,
 }
 
@@ -54,12 +55,11 @@ const REAL_TIME: u16 = 1;
 struct OfIo {
     length: u32,
     offset: u64,
-    priority: u16,
 }
 
 impl OfIo {
     fn of(entry: &Entry) -> Self {
-        Self { length: entry.length, offset: entry.offset, priority: entry.priority }
+        Self { length: entry.length, offset: entry.offset }
     }
 }
 
@@ -74,14 +74,14 @@ impl Rows<'_> {
     }
 
     fn row(&self, out: &mut impl Write, time: u64, value: u64, kind: Kind, of_io: OfIo) -> io::Result<()> {
-        let OfIo { length, offset, .. } = of_io;
+        let OfIo { length, offset } = of_io;
         let direction = kind as usize;
         write!(out, "{time}, {value}, {direction}, {length}, ")?;
         if self.logs.offset {
             write!(out, "{offset}, ")?;
         }
         // Class and level in one number, or whether the class is real time.
-        let priority = if of_io.priority == 0 { self.priority } else { of_io.priority };
+        let priority = self.priority;
         if self.logs.priority {
             writeln!(out, "0x{priority:04x}")
         } else {
@@ -207,7 +207,7 @@ mod tests {
         log.count_from(ticks(0));
         for (kind, times) in ios {
             let [issued, handed, done] = times.map(ticks);
-            log.note(&Entry { kind: *kind, offset: 8192, length: 4096, priority: 0, issued, handed, done });
+            log.note(&Entry { kind: *kind, offset: 8192, length: 4096, issued, handed, done });
         }
         log.finish(ticks(end));
         let mut text = Vec::new();
@@ -271,7 +271,7 @@ mod tests {
         let logs = LogPlan { latency: Some(LogName::Job), ..LogPlan::default() };
         let plan = JobPlan { logs, ..JobPlan::default() };
         let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
-        log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, priority: 0, issued: 1, handed: 1, done: 2 });
+        log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, issued: 1, handed: 1, done: 2 });
         let mut text = Vec::new();
         write(&log, &plan, LogKind::Submission, 0, &[], &mut text).unwrap();
         assert_eq!(text, b"");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn entry(kind: Kind, issued: u64, done: u64) -> Entry {
-        Entry { kind, offset: 0, length: 512, priority: 0, issued, handed: issued + 1, done }
+        Entry { kind, offset: 0, length: 512, issued, handed: issued + 1, done }
     }
 
     #[test]

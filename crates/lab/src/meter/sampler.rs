@@ -11,7 +11,6 @@ mod processes;
 use super::account_windows::Relations;
 use super::tasks::{OwnedTask, Owners};
 use super::{Cpus, Opened};
-use crate::engine::posixaio::ended_beside;
 use crate::names::{KernelFunctions, UNKNOWN};
 use kernel_code::KernelCode;
 use listings::Listings;
@@ -184,7 +183,6 @@ fn named(naming: &Naming<'_>, collected: &mut Collected, listings: &mut Listings
             let _ = begins.send(thread_id());
             let profile = naming.profile(collected, listings);
             drop(ends);
-            ended_beside();
             profile
         });
         if let Ok(thread) = begun.recv() {
@@ -339,9 +337,18 @@ impl Naming<'_> {
         let mut code: BTreeMap<u32, Code> = BTreeMap::new();
         let samples: Vec<(Sampled, u64)> = collected.samples.drain().collect();
         for (sampled, count) in samples {
-            let kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
+            let mut kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
             let Some((kind, name, owner)) = self.account(&sampled, &kernel, &mut collected.processes) else { continue };
-            let program = sampled.program.iter().map(|place| collected.processes.function(sampled.process, *place));
+            let interrupted = kind == AccountKind::Softirq;
+            if interrupted {
+                begin_at_softirq(&mut kernel);
+            }
+            // Whom a softirq interrupts did not call it.
+            let program = sampled
+                .program
+                .iter()
+                .filter(|_| !interrupted)
+                .map(|place| collected.processes.function(sampled.process, *place));
             let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
                 let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
                 let place = *places.entry(function.clone()).or_insert(next);
@@ -366,7 +373,7 @@ impl Naming<'_> {
             }
             functions.extend(inner_first.map(|(place, _)| place));
             functions.reverse();
-            let stack = Stack { kind, name, owner, functions, whole: sampled.whole, samples: 0 };
+            let stack = Stack { kind, name, owner, functions, whole: interrupted || sampled.whole, samples: 0 };
             *stacks.entry(stack).or_default() += count;
         }
         profile.stacks = stacks.into_iter().map(|(stack, samples)| Stack { samples, ..stack }).collect();
@@ -411,7 +418,7 @@ impl Naming<'_> {
         kernel: &[(Function, u64)],
         processes: &mut Processes,
     ) -> Option<(AccountKind, String, Option<TaskOwner>)> {
-        let within = kernel.iter().position(|(function, _)| is_softirq_loop(&function.name));
+        let within = softirq_loop(kernel);
         let handler = within.and_then(|place| kernel.get(place.checked_sub(1)?));
         if let Some(vector) = handler.and_then(|(function, _)| softirq(&function.name)) {
             return Some((AccountKind::Softirq, vector.to_owned(), None));
@@ -436,6 +443,18 @@ impl Naming<'_> {
 /// The function that runs pending softirqs (kernel/softirq.c), under its present and its earlier name.
 fn is_softirq_loop(name: &str) -> bool {
     matches!(name, "handle_softirqs" | "__do_softirq")
+}
+
+/// Where it is among functions of the kernel, the innermost first.
+fn softirq_loop(kernel: &[(Function, u64)]) -> Option<usize> {
+    kernel.iter().position(|(function, _)| is_softirq_loop(&function.name))
+}
+
+/// Leaves out what was interrupted: the outermost function is then the softirq's handler.
+fn begin_at_softirq(kernel: &mut Vec<(Function, u64)>) {
+    if let Some(within) = softirq_loop(kernel) {
+        kernel.truncate(within);
+    }
 }
 
 /// The vector of a softirq's handler, by the name in the tracepoints.

@@ -5,7 +5,6 @@
 //! clock.
 
 use crate::proc_files::{Stat, descends, numbered};
-use model::account::LIBRARY_THREADS;
 use model::record::{TaskOwner, TaskTime, TaskTimes};
 use model::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,8 +18,6 @@ use sys::clock::{monotonic_nanos, process_nanos};
 pub struct Owners {
     /// Ids of the workload's threads in this process.
     pub workers: BTreeSet<u32>,
-    /// Threads of this process that end are the workload's too: those of the C library for engine `posixaio`.
-    pub ended: bool,
     /// Ids of threads in this process that serve it: a receiver of packets.
     pub servers: BTreeSet<u32>,
     /// A measured command, whose descendants are the workload too.
@@ -50,10 +47,7 @@ impl Owners {
         }
         if task.process == us {
             // The kernel's workers of our io_uring engines are threads of this process.
-            // Those of the C library for engine posixaio are ours too, whichever job they work for.
-            let helps = task.name.starts_with("iou-") || task.name == LIBRARY_THREADS;
-            let ended = self.ended && task.thread == ENDED;
-            let worker = helps || ended || self.workers.contains(&task.thread);
+            let worker = task.name.starts_with("iou-") || self.workers.contains(&task.thread);
             let serves = self.servers.contains(&task.thread);
             return match (serves, worker) {
                 (true, _) => TaskOwner::Peer,
@@ -232,19 +226,6 @@ mod tests {
         fs::remove_dir_all(directory.path().join("7/task/8")).unwrap();
         let times = scan(2600, Some(&earlier)).since(&earlier, &Owners::default());
         assert_eq!(times.tasks.iter().map(|task| task.nanos.0).collect::<Vec<_>>(), [100]);
-    }
-
-    #[test]
-    fn threads_of_the_c_library_are_the_workloads_while_they_live_and_when_they_ended() {
-        let owner = |thread, name, ended| {
-            let owners = Owners { ended, ..Owners::default() };
-            let task = OwnedTask { process: 7, thread, kernel: false, name };
-            owners.of(&task, 7, &BTreeSet::new(), |_| None)
-        };
-        assert_eq!(owner(9, LIBRARY_THREADS, false), TaskOwner::Workload);
-        assert_eq!(owner(ENDED, "iotoll", true), TaskOwner::Workload);
-        assert_eq!(owner(ENDED, "iotoll", false), TaskOwner::Iotoll);
-        assert_eq!(owner(9, "iotoll", true), TaskOwner::Iotoll);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::replay::Replay;
 use super::target::Target;
-use super::verify_state::VerifyState;
 use model::plan::JobPlan;
 use std::sync::Arc;
 
@@ -15,6 +14,4 @@ pub struct JobCopy<'a> {
     pub targets: Vec<Target>,
     /// The trace that it replays, if it does.
     pub(crate) replay: Option<Arc<Replay>>,
-    /// What it reads was written so far, if it has loaded that (`verify_state_load`).
-    pub(crate) resume: Option<Arc<VerifyState>>,
 }

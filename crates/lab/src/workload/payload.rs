@@ -9,7 +9,6 @@ mod repeated;
 
 use super::job_copy::JobCopy;
 use super::request_source::{Kind, Request, seed as job_seed};
-use super::verify_state::VerifyState;
 use crate::error::Result;
 use filler::Filler;
 use marks::{Marks, WRONG, Write};
@@ -25,9 +24,6 @@ use sys::clock::ticks;
 
 /// Blocks that are written to files for the user, at most; one that is wrong is rarely alone.
 const MOST_DUMPS: u64 = 16;
-
-/// Stands for the number of a write where a block was trimmed after it.
-pub const TRIMMED: u64 = u64::MAX;
 
 /// The payload of one copy of a job.
 pub struct Payload {
@@ -47,8 +43,6 @@ pub struct Payload {
     due: Arc<AtomicU64>,
     /// Numbers of writes that were not read back yet, in order.
     numbers: VecDeque<u64>,
-    /// The last writes, as many as may be in flight, if they are saved.
-    recent: Option<VecDeque<(u32, u64)>>,
     names: Vec<String>,
     /// Other copies of the job may write the same blocks, so that a block need not be this one's.
     shared: bool,
@@ -145,8 +139,6 @@ impl Payload {
             written: 0,
             due: Arc::default(),
             numbers: VecDeque::with_capacity(backlog),
-            recent: (verify.state && checked && plan.access.writes())
-                .then(|| VecDeque::with_capacity(plan.depth.in_flight.max(1) as usize)),
             names: names.collect(),
             shared: plan.copies > 1 && (plan.uri.is_some() || !plan.target.files.is_empty()),
             goes_on: (plan.errors.goes_on.after_checks() || ignored) && !verify.fatal,
@@ -164,12 +156,6 @@ impl Payload {
         self.shared |= shared;
         self.checks = if plan.verify.method == Some(VerifyMethod::Null) { Checks::None } else { Checks::All };
         self
-    }
-
-    /// What is saved of the writes: their number, and the last ones.
-    pub fn state(&self) -> Option<VerifyState> {
-        let recent = self.recent.as_ref()?;
-        Some(VerifyState { writes: self.written, recent: recent.iter().copied().collect() })
     }
 
     /// The numbers of the writes that are read back next.
@@ -222,12 +208,6 @@ impl Payload {
         if self.checks == Checks::Due {
             self.numbers.push_back(number);
         }
-        if let Some(recent) = &mut self.recent {
-            if recent.len() == recent.capacity() {
-                recent.pop_front();
-            }
-            recent.push_back((request.file, request.offset));
-        }
     }
 
     /// The seed of a marked block.
@@ -247,9 +227,7 @@ impl Payload {
         let due = self.due.load(Relaxed);
         if due > 0 {
             self.due.store(due - 1, Relaxed);
-            return Some(Expected {
-                number: self.numbers.pop_front().filter(|number| !self.shared || *number == TRIMMED),
-            });
+            return Some(Expected { number: self.numbers.pop_front().filter(|_| !self.shared) });
         }
         (self.checks == Checks::All).then_some(Expected { number: None })
     }
@@ -260,10 +238,6 @@ impl Payload {
         self.verified.bytes += Bytes(u64::from(moved.unsigned_abs()));
         let whole = memory.len() == moved.unsigned_abs() as usize;
         let wrong = match (&self.bare, self.marks) {
-            _ if expected.number == Some(TRIMMED) => {
-                let place = memory.iter().position(|byte| *byte != 0);
-                place.map(|place| (0, format!("was trimmed, and its byte {place} is not 0")))
-            }
             _ if !whole => Some((0, format!("only {moved} bytes of {} were read", memory.len()))),
             (Some(pattern), _) => {
                 let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
@@ -287,10 +261,7 @@ impl Payload {
                         }
                     }
                 }
-                match known {
-                    Some((seed, _)) if first.is_none() && marks.is_partial() => self.differing(request, seed, memory),
-                    _ => first,
-                }
+                first
             }
             (None, None) => None,
         };
@@ -298,18 +269,6 @@ impl Payload {
             None => moved,
             Some((begin, what)) => self.note_wrong(request, expected, memory, begin, &what, moved),
         }
-    }
-
-    /// Compares a block with what was written, where its checksum leaves out a part.
-    fn differing(&mut self, request: &Request, seed: u64, memory: &[u8]) -> Option<(usize, String)> {
-        let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
-        match &self.fill {
-            Fill::Pattern(pattern) => pattern.fill(expected, request.offset),
-            Fill::Once | Fill::Noise | Fill::Scramble => self.filler.fill(seed, expected),
-        }
-        let at = self.marks.and_then(|marks| marks.difference(memory, expected))?;
-        let byte = |bytes: &[u8]| bytes.get(at).copied().unwrap_or_default();
-        Some((at, format!("is {:#04x}, expected {:#04x}", byte(memory), byte(expected))))
     }
 
     #[cold]
@@ -380,11 +339,6 @@ fn scramble(memory: &mut [u8], offset: u64, seed: u64) {
             second.copy_from_slice(&seed.to_le_bytes());
         }
     }
-}
-
-/// The checksum of a file with what a job has written.
-pub(super) fn digest_of_state(bytes: &[u8]) -> u32 {
-    digest::crc32c(bytes)
 }
 
 /// Fills the buffers of a job once, before its first I/O: with noise, zeros, or its pattern in each slot.

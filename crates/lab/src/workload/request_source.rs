@@ -5,7 +5,6 @@ mod free_map;
 mod sizes;
 mod skew;
 mod varied;
-mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -309,26 +308,6 @@ impl RequestSource {
         let least = open.flat_map(|(file, _)| kinds().map(move |kind| self.left(file, kind))).min().unwrap_or(0);
         let files = (self.cursors.len() - self.closed) as u64;
         by_bytes.min(least.saturating_mul(files))
-    }
-
-    /// The request that was drawn last is another one; in sequential order, the next one of its file is at this place of its region.
-    pub fn moved(&mut self, drawn: &Request, issued: &Request, next: u64) {
-        self.issued = self.issued.saturating_sub(drawn.length.into()).saturating_add(issued.length.into());
-        if let Some(varied) = &mut self.varied {
-            varied.moved(issued.file as usize, issued.kind, issued.offset, next);
-        }
-    }
-
-    /// The request that was drawn last is not issued, and none of its file follows in this pass.
-    pub fn finish_file(&mut self, drawn: &Request) {
-        self.issued = self.issued.saturating_sub(drawn.length.into());
-        self.wraps = false;
-        let Some(done) = self.done.get_mut(drawn.file as usize).filter(|done| !**done) else { return };
-        *done = true;
-        self.closed += 1;
-        if let Some(turn) = &mut self.turn {
-            turn.finish();
-        }
     }
 
     #[inline(always)]

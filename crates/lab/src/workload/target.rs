@@ -3,7 +3,6 @@
 mod created;
 mod device;
 mod layout;
-mod named;
 mod names;
 mod opening;
 mod region;
@@ -12,8 +11,7 @@ use crate::error::{Error, Result};
 use crate::guardian::UndoGuard;
 use crate::guardian::file_identity::Identity;
 use crate::guardian::undo::Made;
-use crate::workload::zones;
-use model::plan::{Access, JobPlan, Medium, Size};
+use model::plan::{Access, JobPlan, Size};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -72,10 +70,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
         names::refuse_files_of_the_kernel(plan, &path)?;
         created.make_folders(&path)?;
         let share = Share { copy, number, count };
-        targets.push(match plan.engine.medium() {
-            Medium::Names => named::prepare_name(plan, path, share, created, progress)?,
-            _ => prepare_one(plan, path, share, created, progress)?,
-        });
+        targets.push(prepare_one(plan, path, share, created, progress)?);
     }
     Ok(targets)
 }
@@ -173,9 +168,6 @@ fn prepare_one(
             make(plan, &path, (exists, length, if empty { length } else { end }), created, progress)?;
         }
     }
-    if plan.requests.zones.device.on {
-        zones::fit(plan, &path, &mut span)?;
-    }
     if to_be_made && !making.on_open {
         created.will_be_made_by_job(&path)?;
     }
@@ -223,7 +215,7 @@ fn writes(plan: &JobPlan) -> bool {
 
 /// Whether it reads data.
 fn reads(plan: &JobPlan) -> bool {
-    matches!(plan.access, Access::Read | Access::ReadWrite) && plan.engine.medium() != Medium::Names
+    matches!(plan.access, Access::Read | Access::ReadWrite)
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ pub(crate) fn label(owner: TaskOwner, name: &str) -> String {
     match (owner, name.split_once('/')) {
         (TaskOwner::Kernel, Some((pool, _))) => pool.to_owned(),
         (TaskOwner::Iotoll, _) => "iotoll's own meters".to_owned(),
-        // The kernel's name of a worker for requests of io_uring that would block.
+        // The kernel's name of the thread that takes submissions (sqthread_poll), and of a worker for requests that would block.
+        (TaskOwner::Workload, _) if name.starts_with("iou-sqp") => {
+            "io_uring's polling thread for it (iou-sqp)".to_owned()
+        }
         (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
         (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
         (TaskOwner::Other, _) => format!("{name}{OTHER_PROCESS}"),
@@ -96,5 +99,16 @@ pub(crate) fn in_words((kind, _, name): &AccountKey) -> String {
         AccountKind::Irq => format!("interrupt {name}"),
         AccountKind::IdleEntry => "idle entry and exit".to_owned(),
         AccountKind::Idle => "idle".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_for_io_uring_are_called_what_they_do() {
+        assert_eq!(label(TaskOwner::Workload, "iou-sqp-31057"), "io_uring's polling thread for it (iou-sqp)");
+        assert_eq!(label(TaskOwner::Workload, "iou-wrk-31057"), "io_uring's workers for it (iou-wrk)");
     }
 }

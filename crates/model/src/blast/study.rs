@@ -13,7 +13,7 @@ use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
 use crate::scaling::{ScalabilityFinding, scalability_of};
-use crate::slice::rounds::{Choice, MeasuredSlices};
+use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{
@@ -82,8 +82,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
     let mut costs = explain(&explaining, &host, &sums).into_iter();
-    let Counted { rounds: counted_rounds, reason: events_reason, events } =
-        count(header, &host, points.len(), &explaining);
+    let Counted { rounds: counted_rounds, reason: events_reason, events } = count(header, &host, &sums, &explaining);
     let mut events = events.into_iter();
     let found = points.iter().enumerate().map(|(place, point)| {
         let (explained, accounts) = costs.next().unwrap_or_default();
@@ -117,7 +116,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
         host,
     };
-    caveats(record, &sums, &mut finding);
+    caveats(record, &rounds, &sums, &mut finding);
     finding
 }
 
@@ -191,15 +190,16 @@ struct Counted {
 }
 
 /// How often each event happens for a packet of each point, and its change against the first.
-fn count(header: &Header, host: &Host, points: usize, rounds: &[RoundRecord]) -> Counted {
+fn count(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> Counted {
     let Some(events) = &header.events else { return Counted::default() };
+    let points = sums.cases();
     let counted = CountedEvents::of(points, host, None, events, rounds);
     let Some(rounds) = counted.rounds() else {
         let reason =
             events.refusal().unwrap_or("too few rounds counted them; use a longer --duration, or more --rounds");
         return Counted { reason: Some(reason.to_owned()), ..Counted::default() };
     };
-    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(0, point)).collect();
+    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(sums, 0, point)).collect();
     let confidence = confidence_of_each(parts.iter().skip(1).map(EventParts::count).sum());
     let of = |(point, parts): (usize, &EventParts)| parts.of_packets(confidence, point == 0);
     Counted { rounds, reason: None, events: parts.iter().enumerate().map(of).collect() }
@@ -271,7 +271,7 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
     plan.ways().into_iter().map(law).collect()
 }
 
-fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
+fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding: &mut BlastFinding) {
     let limits = record.rounds.iter().flat_map(|round| round.slices.limits());
     finding.warnings.extend(group_limit::caveats(limits, "slices"));
     let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
@@ -309,9 +309,7 @@ fn caveats(record: &BlastRecord, sums: &Rounds, finding: &mut BlastFinding) {
         add(Code::RemoteReceiver, message.to_owned());
     }
     if finding.meter.is_none() {
-        let reasons = record.header.meters.iter().find_map(|meter| meter.status.reason());
-        let reason = reasons.map_or_else(String::new, |reason| format!(": {reason}"));
-        add(Code::MeterUnavailable, format!("no meter of the whole machine could be read{reason}"));
+        add(Code::MeterUnavailable, why_unmetered(rounds, &record.header.host).to_owned());
     } else if let Some(busy) = (0..sums.cases()).find_map(|point| sums.never_idle(point)) {
         let message = format!(
             "the machine was {:.0} % busy without packets, so their cost cannot be told from that of others; end other programs",

@@ -17,6 +17,12 @@ pub struct CommandRules {
     /// Name of the counter of their I/Os; `None` means that the rehearsal chooses one.
     #[serde(default)]
     pub count: Option<String>,
+    /// I/Os of each whole execution of every command, as the user states; `None` if they are counted.
+    #[serde(default)]
+    pub ios: Option<u64>,
+    /// Bytes likewise.
+    #[serde(default)]
+    pub bytes: Option<u64>,
     /// The signal that ends a sliced command at the end of a round.
     #[serde(default)]
     pub end_signal: EndSignal,
@@ -119,6 +125,10 @@ pub struct DraftCommandRules {
     pub slices: Option<Slices>,
     /// A counter's name, or `auto`.
     pub count: Option<String>,
+    /// See [`CommandRules::ios`].
+    pub ios: Option<u64>,
+    /// See [`CommandRules::bytes`].
+    pub bytes: Option<u64>,
     /// See [`CommandRules::end_signal`].
     pub end_signal: Option<EndSignal>,
 }
@@ -129,6 +139,8 @@ impl DraftCommandRules {
         Self {
             slices: self.slices.or(others.slices),
             count: self.count.or(others.count),
+            ios: self.ios.or(others.ios),
+            bytes: self.bytes.or(others.bytes),
             end_signal: self.end_signal.or(others.end_signal),
         }
     }
@@ -138,12 +150,19 @@ impl DraftCommandRules {
         CommandRules {
             slices: self.slices.unwrap_or_default(),
             count: self.count.filter(|name| name != work_counter::AUTO),
+            ios: self.ios,
+            bytes: self.bytes,
             end_signal: self.end_signal.unwrap_or_default(),
         }
     }
 }
 
 impl CommandRules {
+    /// Whether the user states what a whole execution does.
+    pub fn states_work(&self) -> bool {
+        self.ios.is_some() || self.bytes.is_some()
+    }
+
     /// Why an experiment on commands cannot be sliced, before anything is started; `None` if it can.
     pub fn hindrance(arms: &[ArmPlan], prepared: bool) -> Option<String> {
         if let Some(arm) = arms.iter().find(|arm| arm.setup.is_some() || arm.cleanup.is_some()) {
@@ -159,9 +178,32 @@ impl CommandRules {
     }
 }
 
+/// The words of a command line. A shell runs it if its operators stand between the words, as in `yes | head -c 1g`.
+///
+/// # Errors
+/// When a quote is not closed.
+pub fn command_words(text: &str) -> Result<Vec<String>, shell_words::ParseError> {
+    let words = shell_words::split(text)?;
+    // 2>&1, too.
+    let begins =
+        |word: &String| word.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['|', '&', ';', '<', '>']);
+    let needs_shell = words.iter().any(|word| begins(word) || word.ends_with(';'));
+    Ok(if needs_shell { ["sh", "-c", text].map(str::to_owned).to_vec() } else { words })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_runs_a_line_with_its_operators() {
+        for line in ["yes | head -c 1g", "a 2>&1", "a; b", "a && b >f", "grep '|' f"] {
+            assert_eq!(command_words(line).unwrap(), ["sh", "-c", line]);
+        }
+        assert_eq!(command_words("curl 'a b' http://h/?a=1&b=2").unwrap(), ["curl", "a b", "http://h/?a=1&b=2"]);
+        assert_eq!(command_words("sh -c 'a | b' 3").unwrap(), ["sh", "-c", "a | b", "3"]);
+        assert!(command_words("a 'b").is_err());
+    }
 
     #[test]
     fn slices_are_auto_off_or_a_length() {
@@ -186,8 +228,11 @@ mod tests {
     #[test]
     fn flags_come_before_the_file_and_auto_is_no_counter() {
         let flags = DraftCommandRules { count: Some("auto".to_owned()), ..DraftCommandRules::default() };
-        let file =
-            DraftCommandRules { slices: Some(Slices::Off), count: Some("io_uring".to_owned()), end_signal: None };
+        let file = DraftCommandRules {
+            slices: Some(Slices::Off),
+            count: Some("io_uring".to_owned()),
+            ..DraftCommandRules::default()
+        };
         let rules = flags.or(file).resolve();
         assert_eq!(rules, CommandRules { slices: Slices::Off, ..CommandRules::default() });
     }

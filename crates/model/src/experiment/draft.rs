@@ -193,7 +193,8 @@ impl Draft {
             return wrong(format!("{slice} only works with jobs; for commands, {slices} is the length of a slice"));
         }
         if self.commands != DraftCommandRules::default() && !commands {
-            let all = says("--slices, --count and --end-signal", "slices, count and end_signal");
+            let all =
+                says("--slices, --count, --ios, --bytes and --end-signal", "slices, count, ios, bytes and end_signal");
             return wrong(format!("{all} only work with commands; jobs have {}", says("--slice", "slice")));
         }
         // At least two rounds are measured, each with one slice per case and one of the idle machine.

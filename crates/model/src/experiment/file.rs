@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{
     ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices,
-    When, work_counter,
+    When, command_words, work_counter,
 };
 use crate::experiment_kind::ExperimentKind;
 use crate::placement::Place;
@@ -33,6 +33,8 @@ struct File {
     slice: Option<String>,
     slices: Option<String>,
     count: Option<String>,
+    ios: Option<String>,
+    bytes: Option<String>,
     end_signal: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
@@ -142,6 +144,8 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         commands: DraftCommandRules {
             slices: read("slices", file.slices, Slices::parse)?,
             count: read("count", file.count, work_counter::parse)?,
+            ios: read("ios", file.ios, value::integer)?,
+            bytes: read("bytes", file.bytes, value::integer)?,
             end_signal: read("end_signal", file.end_signal, EndSignal::parse)?,
         },
         services: file.service.into_iter().map(service).collect::<Result<_, _>>()?,
@@ -180,7 +184,7 @@ fn service(service: Service) -> Result<ServicePlan, String> {
 fn words(what: &str, command: Command) -> Result<Vec<String>, String> {
     let words = match command {
         Command::Words(words) => words,
-        Command::Text(text) => shell_words::split(&text).map_err(|error| format!("{what} = {text:?}: {error}"))?,
+        Command::Text(text) => command_words(&text).map_err(|error| format!("{what} = {text:?}: {error}"))?,
     };
     if words.is_empty() { Err(format!("{what}: is empty")) } else { Ok(words) }
 }

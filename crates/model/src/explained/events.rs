@@ -4,8 +4,9 @@
 //! slices without a load, and of the counts of a worker's slice that ends as soon as it begins.
 
 use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
-use crate::events::{Events, RARE};
-use crate::experiment::WorkCounter;
+use crate::events::{CONTEXT_SWITCHES, Events, RARE};
+use crate::experiment::{Metric, WorkCounter};
+use crate::measured::Rounds;
 use crate::record::{EventCounts, Execution, Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceReading, SliceRecord};
@@ -154,9 +155,16 @@ impl CountedEvents {
         self.0.iter().map(|set| set.rounds.len()).min()
     }
 
-    /// The events of two cases that are not rare.
-    pub fn parts(&self, baseline: usize, candidate: usize) -> EventParts {
-        EventParts(self.0.iter().flat_map(|set| set.parts(baseline, candidate)).collect())
+    /// The events of two cases that are not rare. Context switches are those of the undisturbed rounds, if they are known there, so that a
+    /// comparison has one figure of them.
+    pub fn parts(&self, sums: &Rounds, baseline: usize, candidate: usize) -> EventParts {
+        let mut rows: Vec<Row> = self.0.iter().flat_map(|set| set.parts(baseline, candidate)).collect();
+        let switches = sums.paired(Metric::ContextSwitchesPerIo, baseline, candidate);
+        if let Some((row, rounds)) = rows.iter_mut().find(|row| row.name == CONTEXT_SWITCHES).zip(switches) {
+            row.rounds = rounds;
+        }
+        rows.retain(Row::is_tested);
+        EventParts(rows)
     }
 }
 
@@ -183,7 +191,7 @@ impl OfSet {
                 .map(|(one, other)| PairedRound { baseline: pair(one, name), candidate: pair(other, name) })
                 .collect(),
         };
-        self.names.iter().map(row).filter(Row::is_tested).collect()
+        self.names.iter().map(row).collect()
     }
 }
 

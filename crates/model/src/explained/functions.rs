@@ -12,16 +12,16 @@ use crate::profile::{Profile, Stack, module_of};
 use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceRecord};
-use crate::stats::{Estimate, Pair, PairedRound, difference};
+use crate::stats::{Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions with a smaller part of the cost of both arms are one row: they are noise, and each of them would widen the intervals of the
-/// others.
+/// Functions with a smaller part of the cost of both arms, or a cost of both whose interval includes 0, are one row: they are noise, and each
+/// of them would widen the intervals of the others.
 const LEAST_SHARE: f64 = 0.01;
 /// What these are called.
-const SMALL: &str = "functions below 1 %";
+const SMALL: &str = "functions below 1 %, or below what the samples can tell";
 
 /// A function in both arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,16 @@ impl Functions {
         let names: BTreeSet<&Name> =
             rounds.iter().flat_map(|(one, other)| [*one, *other]).flat_map(|case| case.functions.keys()).collect();
         let of = |name: &Name, case: &OfCase| case.functions.get(name).copied().unwrap_or(0.0);
-        let (large, small): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| sum(&|case| of(name, case)) >= least);
+        let is_told = |name: &Name| {
+            let both = rounds.iter().map(|(one, other)| Pair {
+                numerator: of(name, one) + of(name, other),
+                denominator: one.ios + other.ios,
+            });
+            let cost = ratio_of_sums(&both.collect::<Vec<_>>(), Neighbours::Alike);
+            cost.and_then(|cost| cost.estimate().low).is_some_and(|low| low > 0.0)
+        };
+        let (large, small): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| sum(&|case| of(name, case)) >= least && is_told(name));
         let mut rows: Vec<Row> =
             large.into_iter().map(|name| (Some(name.clone()), paired(&|case| of(name, case)))).collect();
         if !small.is_empty() {
@@ -243,6 +252,17 @@ mod tests {
         let stacks = functions.stacks(0, 1);
         assert_eq!(stacks[0].calls, "load;read");
         assert!((stacks[0].candidate - stacks[0].baseline - 0.0595).abs() < 0.001);
+    }
+
+    /// Three samples in one of twelve rounds are 1 % of all and tell nothing.
+    #[test]
+    fn a_function_that_samples_do_not_tell_from_0_is_no_row() {
+        let rounds: Vec<[[u64; 2]; 2]> =
+            (0..12).map(|round| [[if round == 5 { 30 } else { 0 }, 100 + round % 3], [0, 100 + round % 2]]).collect();
+        let parts = functions(&rounds).parts(0, 1);
+        let names: Vec<Option<&str>> =
+            parts.0.iter().map(|(name, _)| name.as_ref().map(|(function, _)| function.as_str())).collect();
+        assert_eq!(names, [Some("copy"), None]);
     }
 
     #[test]

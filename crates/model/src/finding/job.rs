@@ -2,7 +2,7 @@
 
 use crate::injected::Injected;
 use crate::latency_bins::LatencyBins;
-use crate::plan::{JobPlan, Priority};
+use crate::plan::JobPlan;
 use crate::record::Verified;
 use crate::thread_usage::ThreadUsage;
 use serde::{Deserialize, Serialize};
@@ -53,10 +53,6 @@ pub struct JobFinding {
     /// not among its I/Os, and their cost is not measured.
     #[serde(default)]
     pub verified: Option<Verified>,
-    /// Zones that were reset before a write, or when a pass began (`zonemode=zbd`); `null` if the job has no zones. Trims, which reset
-    /// zones too, are I/Os.
-    #[serde(default)]
-    pub zone_resets: Option<u64>,
     /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
     pub thread_cycles_per_io: Option<f64>,
     /// I/Os per system call; counts system calls that submit, wait for, or do I/O.
@@ -76,9 +72,6 @@ pub struct JobFinding {
     /// What the kernel counts for the job's threads; `null` for a foreign command.
     #[serde(default)]
     pub usage: Option<ThreadUsage>,
-    /// The queue depth that `latency_target` found; `null` if the job does not look for one.
-    #[serde(default)]
-    pub depth_search: Option<DepthFinding>,
     /// The job's options, all resolved; `null` for jobs of a foreign command.
     #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
@@ -118,35 +111,6 @@ pub struct DirectionFinding {
     pub lost: Option<u64>,
     /// Latency of this direction, in nanoseconds.
     pub latency_ns: LatencyFinding,
-    /// The same by I/O priority, if requests have priorities of their own (`cmdprio_percentage`, `cmdprio_bssplit`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_priority: Vec<PriorityFinding>,
-}
-
-/// The I/Os of a direction that had one priority.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PriorityFinding {
-    /// The priority.
-    pub priority: Priority,
-    /// I/Os completed.
-    pub ios: u64,
-    /// Their latency, in nanoseconds.
-    pub latency_ns: LatencyFinding,
-}
-
-/// What a search for a queue depth found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DepthFinding {
-    /// The depth: the lowest of the copies.
-    pub depth: u32,
-    /// The highest of the copies.
-    pub highest: u32,
-    /// Whether the search was over, in each copy. Otherwise the results are of all depths that were tried.
-    pub found: bool,
-    /// Percentage of I/Os within the target, in the last window at that depth; `null` if there was none.
-    pub percent_within: Option<f64>,
 }
 
 /// The stages of an I/O to a remote server.

@@ -2,7 +2,7 @@
 
 use super::samples::Samples;
 use super::{Bins, Cost, whole};
-use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, PhaseFinding, PriorityFinding};
+use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, PhaseFinding};
 use crate::plan::options;
 use crate::thread_usage::ThreadUsage;
 use serde::ser::SerializeMap;
@@ -98,9 +98,6 @@ pub struct FioDirection {
     pub slat_ns: Spread,
     pub clat_ns: Spread,
     pub lat_ns: Spread,
-    /// By I/O priority, where I/Os had several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub prios: Vec<FioPriority>,
     /// KiB per second, over samples.
     pub bw_min: u64,
     pub bw_max: u64,
@@ -114,22 +111,6 @@ pub struct FioDirection {
     pub iops_mean: f64,
     pub iops_stddev: f64,
     pub iops_samples: u64,
-}
-
-/// I/Os of one priority.
-#[derive(Clone, Debug, Serialize)]
-pub struct FioPriority {
-    pub prioclass: u8,
-    pub prio: u8,
-    /// If it is not 0, as in later versions of fio.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub priohint: u16,
-    pub clat_ns: Spread,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u16) -> bool {
-    *number == 0
 }
 
 /// fsync and fdatasync calls.
@@ -177,7 +158,6 @@ impl FioJob {
             shares.collect::<Vec<_>>()
         };
         let mut in_millis = percent(&MILLIS, 1_000_000, 1_000_000);
-        let searching = job.plan.as_ref().map(|plan| &plan.latency).filter(|latency| latency.has_target());
         in_millis.push((">=2000".to_owned(), job.latency_ns.bins.share(2_000_000_000, u64::MAX)));
         Self {
             jobname: job.name.clone(),
@@ -206,13 +186,10 @@ impl FioJob {
             latency_ns: Ordered(percent(&NANOS, 1, 0)),
             latency_us: Ordered(percent(&NANOS, 1000, 1000)),
             latency_ms: Ordered(in_millis),
-            latency_depth: job
-                .depth_search
-                .as_ref()
-                .map_or_else(|| job.plan.as_ref().map_or(0, |plan| plan.depth.in_flight), |search| search.depth),
-            latency_target: searching.map_or(0, |latency| latency.target.0),
-            latency_percentile: searching.map_or(100.0, |latency| latency.percentile),
-            latency_window: searching.map_or(0, |latency| latency.window.0 / 1000),
+            latency_depth: job.plan.as_ref().map_or(0, |plan| plan.depth.in_flight),
+            latency_target: 0,
+            latency_percentile: 100.0,
+            latency_window: 0,
         }
     }
 }
@@ -251,7 +228,6 @@ impl FioDirection {
             slat_ns: Spread::default(),
             clat_ns: completion,
             lat_ns: latency,
-            prios: prios(&found.by_priority, &asked, bins),
             bw_min: whole(bytes.min / 1024.0),
             bw_max: whole(bytes.max / 1024.0),
             bw_agg: if bytes.count > 0 { 100.0 } else { 0.0 },
@@ -265,19 +241,6 @@ impl FioDirection {
             iops_samples: ios.count,
         }
     }
-}
-
-/// As in fio, one priority alone is not shown.
-fn prios(found: &[PriorityFinding], asked: &[f64], bins: Bins) -> Vec<FioPriority> {
-    let shown = found.iter().filter(|_| found.len() > 1);
-    shown
-        .map(|part| FioPriority {
-            prioclass: part.priority.class,
-            prio: part.priority.level,
-            priohint: part.priority.hint,
-            clat_ns: Spread::of(&part.latency_ns, asked, bins),
-        })
-        .collect()
 }
 
 impl Spread {

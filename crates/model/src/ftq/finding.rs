@@ -63,6 +63,10 @@ pub struct FtqFinding {
     pub stalls: Vec<Stall>,
     /// Stalls in all.
     pub stall_count: u64,
+    /// What each thread of a process did that had several when the recording began, the longest standstill first, without those that did
+    /// nothing; empty for other workers. All other figures are of the sum.
+    #[serde(default)]
+    pub threads: Vec<ThreadFinding>,
     /// The probes.
     pub probes: Vec<ProbeFinding>,
     /// Servers that iotoll started for it.
@@ -191,6 +195,24 @@ pub struct Stall {
     pub sentence: String,
 }
 
+/// One thread of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadFinding {
+    /// Its number and name: "thread 4711 (io-7)".
+    pub name: String,
+    /// Bytes that it did.
+    pub amount: f64,
+    /// Length of its part of the recording: until it ended.
+    pub seconds: f64,
+    /// When its longest standstill began, since the recording began.
+    pub at_seconds: f64,
+    /// The longest time in which it did nothing.
+    pub standstill_seconds: f64,
+    /// Periods of its stalls, longest stall first; searched in the 4 threads with the longest standstills.
+    pub periodic: Vec<Periodic>,
+}
+
 /// A probe over the whole recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -203,7 +225,8 @@ pub struct ProbeFinding {
     pub unit: String,
     /// Increase per second (counter), or mean level (gauge); `null` if it was never read.
     pub mean: Option<f64>,
-    /// Least rate of a reading, or level.
+    /// Least rate of a reading, or level. Of a counter of time, the least increase between two readings: the kernel adds a wait when it
+    /// ends, which may be longer than a quantum.
     pub least: Option<f64>,
     /// Greatest.
     pub greatest: Option<f64>,

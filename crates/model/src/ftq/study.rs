@@ -15,6 +15,7 @@ mod pictures;
 mod probes;
 mod profile;
 mod stalls;
+mod threads;
 mod words;
 
 pub(crate) use limits::quantities;
@@ -54,8 +55,9 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
         periods.iter().zip(of_periods).map(|(period, labels)| told(period, labels, &grid, subject)).collect();
     finding.stalls =
         single.iter().zip(of_stalls).map(|(stall, labels)| told_once(stall, labels, &grid, subject)).collect();
-    let probes = record.header.probes.iter().enumerate();
+    let probes = record.probes().iter().enumerate();
     finding.probes = probes.map(|(number, probe)| probes::summary(&series, number, probe)).collect();
+    finding.threads = threads::threads(record, &series);
     finding.pictures = pictures::pictures(record, &series, &grid, &periods);
     caveats::add(record, (&series, &grid), &periods, unknown.zip(grain), &mut finding);
     if let Some(stored) = stored {
@@ -103,6 +105,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         periodic: Vec::new(),
         stalls: Vec::new(),
         stall_count: 0,
+        threads: Vec::new(),
         probes: Vec::new(),
         services: header.services.clone(),
         against: None,
@@ -127,7 +130,7 @@ fn labelled(
     periods: &[Period],
     stalls: &[&Stalled],
 ) -> (Vec<Vec<Label>>, Vec<Vec<Label>>) {
-    let probes = &record.header.probes;
+    let probes = record.probes();
     let (tests, seed) = (labels::tests(probes), record.header.plan.seed);
     let windows: Vec<Windows> = periods.iter().map(|period| windows(period, grid)).collect();
     let mut of_periods: Vec<Vec<Found>> = periods.iter().map(|_| Vec::new()).collect();

@@ -3,7 +3,7 @@
 use super::plan::{
     GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Point, Published, REPLICATES, SIZE,
 };
-use crate::plan::{DeviceWrites, JobPlan, Medium, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
+use crate::plan::{DeviceWrites, JobPlan, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
 
 /// Bounds of the warm-up: all caches of the kernel are warm after the first, and a pass over a large file takes too long.
 const FEWEST_WARM_UP: u64 = 64;
@@ -262,11 +262,6 @@ impl Draft {
         let plan = parsed(job, &overrides, outside)?;
         if let Some(why) = plan.only_for_run() {
             return Err(why);
-        }
-        let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
-        if let Some(job) = jobs().find(|job| job.engine.medium() == Medium::Names) {
-            let (name, engine) = (&job.name, job.engine.name());
-            return Err(format!("job '{name}': ioengine={engine} is not set up in guests; measure it by iotoll run"));
         }
         let [phase] = plan.phases.as_slice() else {
             return Err(format!(

@@ -18,8 +18,6 @@ pub(crate) struct Draft {
     pub replaced: bool,
     /// `filename` was given again and added to the files.
     pub more_files: bool,
-    /// Options whose values count zones (`size=8z`), until the size of a zone is known.
-    pub in_zones: BTreeMap<&'static str, u64>,
     origins: BTreeMap<&'static str, Origin>,
 }
 

@@ -9,11 +9,9 @@ mod errors;
 mod files;
 mod latency;
 mod logs;
-mod net;
 mod pace;
 mod path_plan;
 mod peer;
-mod priorities;
 mod region;
 mod replay;
 mod requests;
@@ -27,7 +25,7 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use access::{Access, Order, PATTERNS};
-pub use calls::{CallPlan, StatCall};
+pub use calls::CallPlan;
 pub use content::{Content, DedupeMode, LONGEST_PATTERN, Pattern, PatternPiece};
 pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
@@ -35,23 +33,20 @@ pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
 pub use latency::LatencyPlan;
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
-pub use net::{NetPlan, NetProtocol};
 pub use pace::{Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
-pub use priorities::{Priority, PriorityPlan, PriorityShare};
 pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
-    AccessZone, DeviceZones, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
-    Zones,
+    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
-pub use verify::{HEADER_BYTES, TrimBacklog, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
+pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -69,33 +64,10 @@ impl Plan {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| {
             let name = &job.name;
-            if job.engine.makes_names() || job.engine.uses_up_names() {
-                let engine = job.engine.name();
-                return Some(format!(
-                    "job '{name}': ioengine={engine} can be measured once: a second pass over its files finds them made or removed; \
-                     measure it by iotoll run"
-                ));
-            }
-            if job.engine == EngineKind::Net {
-                return Some(format!(
-                    "job '{name}': ioengine=net has another end, which does not take turns; measure it by iotoll run"
-                ));
-            }
-            if job.calls.offloaded {
-                return Some(format!(
-                    "job '{name}': io_submit_mode=offload starts threads that do not take turns; measure it by iotoll run"
-                ));
-            }
             if let Some(scheduler) = &job.files.scheduler {
                 return Some(format!(
                     "job '{name}': ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
                      file:/sys/block/DEVICE/queue/scheduler={scheduler}"
-                ));
-            }
-            if job.latency.has_target() {
-                return Some(format!(
-                    "job '{name}': latency_target changes the queue depth while the job runs, so its slices would not be alike; measure it by \
-                     iotoll run, then compare at the depth that it finds"
                 ));
             }
             let turns = job.together.first_option().map(|option| {
@@ -196,9 +168,6 @@ pub struct JobPlan {
     /// Limits of its latencies.
     #[serde(default, skip_serializing_if = "LatencyPlan::is_default")]
     pub latency: LatencyPlan,
-    /// Priorities of single requests.
-    #[serde(default, skip_serializing_if = "PriorityPlan::is_default")]
-    pub priorities: PriorityPlan,
     /// What it writes.
     #[serde(default, skip_serializing_if = "Content::is_default")]
     pub content: Content,
@@ -244,9 +213,6 @@ pub struct JobPlan {
     /// How engine `cpuio` uses a CPU.
     #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
     pub cpu: CpuPlan,
-    /// What engine `net` sends to or receives from.
-    #[serde(default, skip_serializing_if = "NetPlan::is_default")]
-    pub net: NetPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
     pub mem_copy: PathCopy,
@@ -320,7 +286,6 @@ impl Default for JobPlan {
             rates: Rates::default(),
             pace: Pace::default(),
             latency: LatencyPlan::default(),
-            priorities: PriorityPlan::default(),
             content: Content::default(),
             verify: Verify::default(),
             replay: ReplayPlan::default(),
@@ -338,7 +303,6 @@ impl Default for JobPlan {
             spin_cycles: 0,
             work_steps: 0,
             cpu: CpuPlan::default(),
-            net: NetPlan::default(),
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
             rr_peer: None,

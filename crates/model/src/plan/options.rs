@@ -108,12 +108,7 @@ pub(crate) enum Value {
 impl JobOption {
     /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
-        draft.in_zones.remove(self.name);
         let outcome = match (text, &self.set) {
-            (Some(text), _) if self.counts_zones() && value::zones(text).is_some() => {
-                draft.in_zones.extend(value::zones(text).map(|zones| (self.name, zones)));
-                Ok(())
-            }
             (text, Value::Name(_, set)) => set(draft, text.unwrap_or_default()),
             (Some(""), _) => Err(Wrong::new("its value is empty")),
             (Some(text), value) => value.apply(draft, text),
@@ -124,11 +119,6 @@ impl JobOption {
             (None, _) => Err(Wrong::new("it needs a value")),
         };
         outcome.map_err(|wrong| Wrong { reason: format!("{}; {}", wrong.reason, self.expectation()), ..wrong })
-    }
-
-    /// Whether its value may be a number of zones.
-    fn counts_zones(&self) -> bool {
-        matches!(self.set, Value::Size(..)) || self.name == "zoneskip"
     }
 
     /// How fio 3.33 reads a valid value otherwise.
@@ -277,7 +267,7 @@ pub fn is_switch(name: &str) -> bool {
 pub(crate) fn unknown(name: &str) -> Wrong {
     if let Some(group) = fio_names::refused(name) {
         let harmless = if group.effect == Effect::None { " (no I/O depends on it)" } else { "" };
-        let wrong = Wrong::new(format!("known to fio, not supported yet{harmless}; {}", group.why));
+        let wrong = Wrong::new(format!("known to fio, not supported{harmless}; {}", group.why));
         // No guess: the name is spelled as it should be.
         return Wrong { unsupported: Some(group.effect), ..wrong };
     }
@@ -303,7 +293,8 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
         "exec" => "; iotoll cost -- COMMAND measures a program",
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
-        "netsplice" => "; net comes nearest",
+        "pvsync" | "pvsync2" | "vsync" => "; ioengine=psync comes nearest",
+        "net" | "netsplice" => "; engines nbd and rr, and iotoll blast, use networks",
         "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
         _ => "",
     };

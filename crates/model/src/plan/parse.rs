@@ -223,8 +223,7 @@ impl<'a> Reader<'a> {
         if self.errors.is_empty() && self.plan.phases.is_empty() && !self.settings.without_jobs {
             self.errors.extend(self.no_job);
         }
-        let mut plan = self.plan;
-        plan.phases.iter_mut().for_each(check::begin_together);
+        let plan = self.plan;
         match Refused::of(self.errors) {
             Some(refused) => Err(refused),
             None => Ok(plan),

@@ -111,11 +111,6 @@ pub fn size(text: &str, bytes: &RangeInclusive<u64>, percent: &RangeInclusive<u8
     }
 }
 
-/// A number of zones, as in `8z`.
-pub fn zones(text: &str) -> Option<u64> {
-    text.strip_suffix(['z', 'Z'])?.parse().ok()
-}
-
 /// The unit of a time without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {

@@ -17,6 +17,8 @@ pub enum Field {
     },
     /// The sum of all numbers in the row that begins with this word: one number for each CPU.
     RowSum(String),
+    /// The sum of the first numbers of the rows that begin with these words.
+    Rows(&'static [&'static str]),
     /// The number after this label, in the row that begins with this word.
     Labelled {
         /// The row's first word.
@@ -55,6 +57,7 @@ impl Field {
                 columns.peek()?;
                 columns.sum()
             }
+            Self::Rows(keys) => keys.iter().map(|key| number(row(text, key)?.next()?)).sum(),
             Self::Labelled { key, label } => number(row(text, key)?.find_map(|word| word.strip_prefix(label))?),
             Self::Word(place) => number(text.split_ascii_whitespace().nth(*place)?),
             Self::Pattern(pattern) => number(pattern.captures(text)?.get(1)?.as_str()),
@@ -68,7 +71,7 @@ impl Field {
     pub fn reach(&self, text: &str) -> Option<usize> {
         let key = match self {
             Self::Row { key, .. } | Self::RowSum(key) | Self::Labelled { key, .. } => key,
-            Self::Word(_) | Self::Pattern(_) => return None,
+            Self::Rows(_) | Self::Word(_) | Self::Pattern(_) => return None,
         };
         let mut end = 0;
         text.split_inclusive('\n').find_map(|line| {

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SymbolFinding {
-    /// Name of the function; in brackets what has none.
+    /// Name of the function; in brackets what has none. The last row may be all those with fewer than 4 samples, or whose interval
+    /// includes 0, with their number.
     pub symbol: String,
-    /// The file of the program, the module of the kernel, or `kernel`.
+    /// The file of the program, the module of the kernel, or `kernel`; empty for several functions together.
     pub module: String,
-    /// The account, as in `accounts`.
+    /// The account, as in `accounts`; empty for several functions together.
     pub account: String,
     /// Cycles per I/O of the function itself, without those that it calls: its part of the account's samples, times the account.
     pub cycles_per_io: Estimate,
@@ -67,7 +68,7 @@ pub struct LineFinding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileFinding {
-    /// Samples of CPUs that were not idle.
+    /// Samples that the functions are of: those of the load's accounts.
     pub samples: u64,
     /// Records that the kernel could not keep.
     pub lost: u64,

@@ -3,7 +3,6 @@
 use super::is_first;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-use crate::plan::Priority;
 use crate::thread_usage::ThreadUsage;
 use crate::unit::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -45,9 +44,6 @@ pub struct JobRecord {
     /// Blocks that were checked; `None` if the job does not verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// Zones that were reset before a write, or when a pass began; `None` if the job has no zones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zone_resets: Option<u64>,
     /// I/Os that failed.
     pub errors: u64,
     /// The first error, in words.
@@ -69,38 +65,8 @@ pub struct JobRecord {
     /// Busy work added to each I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injected_ns: Option<Injected>,
-    /// Latencies by priority, if requests have priorities of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_priority: Vec<PriorityRecord>,
-    /// Where the search for a queue depth ended, if the job made one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub depth_searched: Option<DepthSearched>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
-}
-
-/// The reads or the writes of a job that had one priority.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PriorityRecord {
-    /// Whether they are writes.
-    pub writes: bool,
-    /// The priority.
-    pub priority: Priority,
-    /// Latency from submission to completion, in ticks.
-    pub latency: Histogram,
-}
-
-/// Where a search for a queue depth ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DepthSearched {
-    /// The depth.
-    pub depth: u32,
-    /// Whether the search was over.
-    pub found: bool,
-    /// I/Os of the last window at this depth.
-    pub ios: u64,
-    /// Of those, the ones that took longer than the target.
-    pub late: u64,
 }
 
 /// Blocks that were read and compared with what was written. Those that a job reads back when it has written everything are neither

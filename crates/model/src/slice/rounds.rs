@@ -142,11 +142,25 @@ impl MeasuredSlices {
 
 /// The first meter that read every slice of these rounds, and is fine enough for them.
 fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> {
-    let reads = |meter: &Meter| {
-        let reads = |slice| is_fine_enough(*meter, slice) && cycles(slice, *meter, context).is_some();
-        rounds.iter().flat_map(|round| &round.slices).all(reads)
-    };
-    Meter::by_trust().find(reads)
+    Meter::by_trust().find(|meter| slices(rounds).all(|slice| reads(*meter, slice, context)))
+}
+
+/// Why none did.
+pub(crate) fn why_unmetered(rounds: &[RoundRecord], host: &Host) -> &'static str {
+    let context = Context::of(host);
+    let some = slices(rounds).any(|slice| Meter::by_trust().any(|meter| reads(meter, slice, &context)));
+    match some {
+        true => "no meter of the whole machine read all slices: a CPU came or went, or a reading failed; measure again",
+        false => "no meter of the whole machine is available; see `iotoll doctor`",
+    }
+}
+
+fn slices(rounds: &[RoundRecord]) -> impl Iterator<Item = &SliceRecord> {
+    rounds.iter().flat_map(|round| &round.slices)
+}
+
+fn reads(meter: Meter, slice: &SliceRecord, context: &Context) -> bool {
+    is_fine_enough(meter, slice) && cycles(slice, meter, context).is_some()
 }
 
 /// Whether a slice of a case has a thousand steps of the meter's reading: 10 s for the ticks of /proc/stat.

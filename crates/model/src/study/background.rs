@@ -3,6 +3,7 @@
 use super::Context;
 use super::accounts;
 use super::caveats::NEVER_IDLE;
+use super::switches;
 use super::windows::{Window, grouped, windows};
 use crate::account::named::ByAccount;
 use crate::finding::{Background, BackgroundTask};
@@ -30,7 +31,8 @@ pub(super) struct BackgroundRates {
     accounts: Option<ByAccount>,
     /// Of all accounts that serve a load too, together.
     shared: Option<Rate>,
-    switches_per_second: Option<f64>,
+    /// Context switches of the whole machine per second.
+    switches: Option<Rate>,
 }
 
 impl BackgroundRates {
@@ -54,7 +56,7 @@ impl BackgroundRates {
             task_nanos_per_second: nanos,
             accounts: accounts::rates(stretches),
             shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, context))),
-            switches_per_second: switches_per_second(stretches),
+            switches: rate(stretches.iter().map(|stretch| switches::windows(stretch, None))),
         }
     }
 
@@ -90,8 +92,9 @@ impl BackgroundRates {
         self.shared.map_or_else(Rate::default, |shared| Rate { cycles_per_capacity_second: 0.0, ..shared })
     }
 
-    pub(super) fn switches_per_second(&self) -> Option<f64> {
-        self.switches_per_second
+    /// Context switches of the whole machine per second.
+    pub(super) fn switches(&self) -> Option<Rate> {
+        self.switches
     }
 
     pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
@@ -122,7 +125,7 @@ impl BackgroundRates {
             busy_fraction_before: part(0),
             busy_fraction_after: part(1),
             seconds: stretches.iter().filter_map(length_seconds).sum(),
-            context_switches_per_second: self.switches_per_second,
+            context_switches_per_second: self.switches.map(|rate| rate.cycles_per_capacity_second),
             tasks,
         }
     }
@@ -160,15 +163,4 @@ pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<R
         standard_error: within.max(apart),
         degrees_of_freedom: whole.error.map_or(1.0, |error| error.degrees_of_freedom),
     })
-}
-
-fn switches_per_second(stretches: &[Stretch]) -> Option<f64> {
-    let (mut switches, mut seconds) = (0.0, 0.0);
-    for stretch in stretches {
-        let first = settled(stretch)?.system?;
-        let last = stretch.snapshots.last()?.system?;
-        switches += last.context_switches.saturating_sub(first.context_switches) as f64;
-        seconds += last.at_nanos.since(first.at_nanos).seconds();
-    }
-    (seconds > 0.0).then(|| switches / seconds)
 }

@@ -59,7 +59,6 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     agreement(finding, &mut found);
     for job in &finding.merged_jobs {
         few_samples(job, &mut found);
-        found.extend(depths_mixed(job));
         found.extend(packets_lost(job));
         found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
         found.extend(flushes_apart(job));
@@ -94,24 +93,13 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
     let said = finding.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
-    if !said && finding.phases.iter().any(|phase| phase.ios.is_none()) {
+    if !said && finding.phases.iter().any(|phase| phase.ios.is_none() && phase.bytes.is_none()) {
         let message = match finding.merged_jobs.is_empty() {
             true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
             false => "no I/O was counted, so there is no cost per I/O; check the source of the count",
         };
         found.push(Warning::new(Code::WorkUnknown, message));
     }
-}
-
-/// A search for a queue depth leaves the job with figures of the depth that it found, the phase with those of all.
-fn depths_mixed(job: &JobFinding) -> Option<Warning> {
-    let search = job.depth_search.as_ref().filter(|search| search.found)?;
-    let (name, depth) = (&job.name, search.depth);
-    let message = format!(
-        "{name}: rate and cost of its phase are over all queue depths that latency_target tried, its own figures are of the depth that it \
-         found; run it with iodepth={depth} and without latency_target for the cost at that depth"
-    );
-    Some(Warning::new(Code::DepthsMixed, message))
 }
 
 /// The cost of a packet that was sent is not that of one that arrived.
@@ -471,7 +459,9 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
 fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
     let latency = &job.latency_ns;
     let missing = if latency.p50.is_none() { "p50" } else { "p99" };
-    if job.ios > 0 && latency.mean.is_some() && latency.p99.is_none() {
+    // A foreign program may report no percentiles of many I/Os.
+    let is_own = latency.bucket_error_fraction.is_some();
+    if job.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
         let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }

@@ -7,7 +7,6 @@ use crate::events::Events;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Stretch};
 use crate::stats::Estimate;
 use crate::study::background::Rate;
-use crate::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counting slows a load by less than this: what a count adds is measured at the costliest event.
@@ -128,15 +127,8 @@ pub(crate) fn counts_in(
     ended.flat_map(|(_, after)| &after.events).filter(inside)
 }
 
-/// One event as a window, whose capacity is its length.
+/// One event as a window.
 fn window(counts: &EventCounts, name: &str) -> Option<Window> {
-    let measured = counts.end_nanos.since(counts.begin_nanos);
-    (measured > Nanos(0)).then(|| Window {
-        begin: counts.begin_nanos,
-        end: counts.end_nanos,
-        measured,
-        cycles: counts.counts.get(name).map_or(0.0, |count| *count as f64),
-        capacity_seconds: measured.seconds(),
-        done: counts.done,
-    })
+    let count = counts.counts.get(name).map_or(0.0, |count| *count as f64);
+    Window::of_counter(counts.begin_nanos, counts.end_nanos, count, counts.done)
 }

@@ -1,15 +1,11 @@
 //! The results of each job: rates, latencies, I/Os per system call.
 
-use crate::finding::{
-    CopiesApart, DepthFinding, DirectionFinding, JobFinding, LatencyFinding, PriorityFinding, StagesFinding,
-};
+use crate::finding::{CopiesApart, DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
 use crate::latency_bins::LatencyBins;
-use crate::plan::{JobPlan, Priority};
-use crate::record::{
-    DepthSearched, Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError, Verified,
-};
+use crate::plan::JobPlan;
+use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError, Verified};
 use crate::thread_usage::ThreadUsage;
 use crate::unit::{Hertz, Nanos, Ticks};
 use std::collections::HashMap;
@@ -105,11 +101,9 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
             short: sum(|part| part.short),
             lost: Some(0),
             latency_ns: latency(&parts, &first.percentiles, None, clock),
-            by_priority: Vec::new(),
         }
     };
     let direction = |of: fn(&JobRecord) -> &Direction| of_parts(jobs.iter().map(|job| of(job)).collect());
-    let prioritized = |writes: bool| by_priority(jobs, writes, &first.percentiles, clock);
     let mixed: Vec<&Direction> = jobs.iter().filter_map(|job| job.mixed.as_deref()).collect();
     let everything: Vec<&Direction> = jobs.iter().flat_map(|job| job.directions()).collect();
     JobFinding {
@@ -127,21 +121,12 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         wall_seconds: seconds,
         iops: per_second(ios),
         bytes_per_second: per_second(bytes),
-        read: DirectionFinding {
-            lost: lost(|lost| lost.read),
-            by_priority: prioritized(false),
-            ..direction(|job| &job.read)
-        },
-        write: DirectionFinding {
-            lost: lost(|lost| lost.write),
-            by_priority: prioritized(true),
-            ..direction(|job| &job.write)
-        },
+        read: DirectionFinding { lost: lost(|lost| lost.read), ..direction(|job| &job.read) },
+        write: DirectionFinding { lost: lost(|lost| lost.write), ..direction(|job| &job.write) },
         trim: direction(|job| &job.trim),
         mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
         flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
-        zone_resets: jobs.iter().filter_map(|job| job.zone_resets).reduce(u64::saturating_add),
         verified: jobs.iter().filter_map(|job| job.verified).reduce(Verified::and),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
@@ -151,39 +136,8 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         cycles_per_io: None,
         phase: 0,
         usage: usage.flatten(),
-        depth_search: depth_search(jobs),
         plan: None,
     }
-}
-
-/// The priorities of the reads or writes of all jobs together.
-fn by_priority(jobs: &[&JobRecord], writes: bool, asked: &[f64], clock: Hertz) -> Vec<PriorityFinding> {
-    let mut merged: Vec<(Priority, Histogram)> = Vec::new();
-    for part in jobs.iter().flat_map(|job| &job.by_priority).filter(|part| part.writes == writes) {
-        match merged.iter_mut().find(|(priority, _)| *priority == part.priority) {
-            Some((_, latency)) => latency.merge(&part.latency),
-            None => merged.push((part.priority, part.latency.clone())),
-        }
-    }
-    let found = merged.into_iter().map(|(priority, latency)| PriorityFinding {
-        priority,
-        ios: latency.total(),
-        latency_ns: of_ticks(&latency, asked, None, clock),
-    });
-    found.collect()
-}
-
-/// The depths of all jobs together.
-fn depth_search(jobs: &[&JobRecord]) -> Option<DepthFinding> {
-    let searched = || jobs.iter().filter_map(|job| job.depth_searched);
-    let sum = |of: fn(DepthSearched) -> u64| searched().map(of).fold(0, u64::saturating_add);
-    let (ios, late) = (sum(|search| search.ios), sum(|search| search.late));
-    Some(DepthFinding {
-        depth: searched().map(|search| search.depth).min()?,
-        highest: searched().map(|search| search.depth).max()?,
-        found: searched().all(|search| search.found),
-        percent_within: (ios > 0).then(|| 100.0 * ios.saturating_sub(late) as f64 / ios as f64),
-    })
 }
 
 fn worst_stamp(jobs: &[&JobRecord]) -> Option<StampError> {

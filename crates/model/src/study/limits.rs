@@ -5,12 +5,11 @@
 //! one of a kind shows no spread.
 
 use super::against_stored::pairs;
-use super::background::BackgroundRates;
 use super::caveats::below_own_threads;
 use super::io_time::io_seconds;
 use super::job_groups::apart;
 use super::per_work::total;
-use super::{Context, study};
+use super::study;
 use crate::experiment::Metric;
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::limit::{self, AtPlace, LimitFinding};
@@ -142,16 +141,12 @@ fn value(record: &Record, finding: &RunFinding, number: usize, metric: Metric) -
             let bytes = |execution: &Execution| total(execution.jobs.iter(), |job| job.bytes().0);
             rate(value, executions, |snapshot| Some(snapshot.done?.bytes.as_f64()), bytes)
         }),
-        Metric::ContextSwitchesPerIo => phase.context_switches_per_io.map(|value| {
-            let background = BackgroundRates::new(&record.background, &Context::of(&record.host));
-            let background = background.switches_per_second().unwrap_or(0.0);
-            let counted = |snapshot: &Snapshot| {
-                let (system, done) = (snapshot.system?, snapshot.done?);
-                let net = system.context_switches as f64 - background * system.at_nanos.seconds();
-                Some(Pair { numerator: net, denominator: done.ios as f64 })
-            };
-            around(value, executions, counted, |_| None)
-        }),
+        Metric::ContextSwitchesPerIo => {
+            // What is not told from the background is within its interval all the same.
+            let (low, high) = (phase.context_switches_per_io_low, phase.context_switches_per_io_high);
+            let value = phase.context_switches_per_io.or(low.zip(high).map(|(low, high)| (low + high) / 2.0));
+            estimate(value, low, high)
+        }
         Metric::ThreadCyclesPerIo => {
             let by_thread = phase.by_meter_detail.iter().find(|reading| reading.name == "thread");
             let known = by_thread.and_then(|reading| reading.cycles_per_io);
@@ -163,7 +158,8 @@ fn value(record: &Record, finding: &RunFinding, number: usize, metric: Metric) -
     found.ok_or_else(unknown)
 }
 
-/// Work per second; `whole` is the work of an execution whose snapshots do not have it.
+/// Work per second with its interval: over executions, or over groups of windows of one. `whole` is the work of an execution whose
+/// snapshots do not have it.
 fn rate(
     value: f64,
     executions: &[Execution],
@@ -174,17 +170,6 @@ fn rate(
         |snapshot: &Snapshot| Some(Pair { numerator: work(snapshot)?, denominator: snapshot.at_nanos.seconds() });
     let uncounted =
         |execution: &Execution| Some(Pair { numerator: whole(execution)? as f64, denominator: io_seconds(execution) });
-    around(value, executions, counted, uncounted)
-}
-
-/// A ratio of two counters with its interval: over executions, or over groups of windows of one. `counted` reads both counters,
-/// `uncounted` is what they grow in an execution whose snapshots do not have them.
-fn around(
-    value: f64,
-    executions: &[Execution],
-    counted: impl Fn(&Snapshot) -> Option<Pair>,
-    uncounted: impl Fn(&Execution) -> Option<Pair>,
-) -> Estimate {
     let grown = |before: Pair, after: Pair| Pair {
         numerator: after.numerator - before.numerator,
         denominator: after.denominator - before.denominator,

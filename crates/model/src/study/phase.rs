@@ -6,10 +6,11 @@ use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
-use super::{events, page_cache, placement, probes, regimes, series, symbols};
+use super::{events, page_cache, placement, probes, regimes, series, switches, symbols};
 use crate::account::BUSY_OTHERS;
 use crate::account::named::others_of;
 use crate::cost::{BusyTime, WorkloadThreads};
+use crate::events::CONTEXT_SWITCHES;
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot};
@@ -107,7 +108,8 @@ pub(super) fn study(
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, context);
-    let switches = switches(executions, rates).zip(work.counted_ios.filter(|ios| *ios > 0.0));
+    let switches = switches::study(executions, rates);
+    let known_switches = switches.net.filter(|_| switches.reason.is_none());
     let cycles_outside_io = outside(executions, headline, rates, context);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
@@ -119,7 +121,11 @@ pub(super) fn study(
     };
     let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates, context);
     let sampled = symbols::study(record, executions, &accounts, net);
-    let counted = events::study(record, executions);
+    let mut counted = events::study(record, executions);
+    // Both count the same; on one sheet it is one figure.
+    if counted.per_io.remove(CONTEXT_SWITCHES).is_some() {
+        counted.per_io.extend(known_switches.map(|switches| (CONTEXT_SWITCHES.to_owned(), switches)));
+    }
     let mut found = PhaseFinding {
         jobs: names(executions),
         groups: groups(executions),
@@ -143,6 +149,9 @@ pub(super) fn study(
         cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
         cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),
         interval_from: match named {
+            Some(_) if per_io.or(per_second).is_some_and(|cost| cost.net.low.is_none()) => {
+                "too few windows of the accounts".to_owned()
+            }
             Some(_) => "the spread of the windows of the accounts within this measurement".to_owned(),
             None => interval_from(executions, per_io.or(per_second).or(of_threads)),
         },
@@ -151,7 +160,11 @@ pub(super) fn study(
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
-        context_switches_per_io: switches.map(|(switches, ios)| switches / ios),
+        context_switches_per_io: known_switches.map(|switches| switches.value),
+        context_switches_per_io_low: switches.net.and_then(|switches| switches.low),
+        context_switches_per_io_high: switches.net.and_then(|switches| switches.high),
+        context_switches_reason: switches.reason,
+        own_context_switches_per_io: switches.own,
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
         busy_cpus_gross: by_level.per_second.map(|cost| busy_cpus(cost.gross)),
         thread_cycles_per_io: thread,
@@ -374,14 +387,6 @@ fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
         None => jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?.as_f64(),
     };
     (threads > 0.0 && wall_seconds > 0.0).then(|| nanos / 1e9 / wall_seconds / threads)
-}
-
-/// Context switches of the whole machine, net of the background. Like every net figure, noise may make it negative; it
-/// is not clipped, because that would bias means over runs and changes between arms (docs/method/background.md).
-fn switches(executions: &[Execution], rates: &BackgroundRates) -> Option<f64> {
-    let background = rates.switches_per_second().unwrap_or(0.0);
-    let net = |execution: &Execution| Some(io_time::switches(execution)? - background * io_seconds(execution));
-    executions.iter().map(net).sum()
 }
 
 /// Net cycles of a command before and after its I/O.

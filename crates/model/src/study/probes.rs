@@ -6,10 +6,10 @@
 use super::background::{Rate, rate};
 use super::per_work::{Cost, Per, per_work};
 use super::series::merged;
-use super::windows::Window;
+use super::windows::{Window, done_between, windows_of_counter};
 use crate::finding::ProbeFinding;
 use crate::probe::{Descriptor, Kind};
-use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch};
+use crate::record::{Execution, IoInterval, Snapshot, Stretch};
 use crate::unit::Nanos;
 
 /// The results of all probes for a phase. `background` contains the stretches without the workload.
@@ -92,34 +92,12 @@ impl Probe<'_> {
             Kind::Counter => last - first,
             Kind::Gauge => (first + last) / 2.0 * seconds,
         };
-        let done = before.done.zip(after.done).map(|(before, after)| Done {
-            ios: after.ios.saturating_sub(before.ios),
-            bytes: after.bytes.since(before.bytes),
-        });
-        (seconds > 0.0).then_some(Window {
-            begin,
-            end,
-            measured: end.since(begin),
-            cycles: counted,
-            capacity_seconds: seconds,
-            done,
-        })
+        Window::of_counter(begin, end, counted, done_between(before, after))
     }
 
     /// The change in each window.
     pub fn windows(self, stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
-        let snapshots = &stretch.snapshots;
-        // If a meter that disturbs the load runs in some windows, only the quiet windows show the load.
-        let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
-        let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
-        let window = |(before, after): (&Snapshot, &Snapshot)| {
-            let window = self.between(before, after)?;
-            let within = interval.is_none_or(|io| {
-                window.begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
-            });
-            (counts(before.mode) && within).then_some(window)
-        };
-        snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
+        windows_of_counter(stretch, interval, |before, after| self.between(before, after))
     }
 
     /// The levels during the time of I/O.
@@ -146,7 +124,7 @@ impl Probe<'_> {
 mod tests {
     use super::*;
     use crate::probe::{Readings, Scope};
-    use crate::record::JobRecord;
+    use crate::record::{Done, JobRecord};
     use crate::study::series::MOST_POINTS;
     use crate::unit::Bytes;
 

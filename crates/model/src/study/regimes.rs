@@ -165,12 +165,17 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
         &mut phase.cycles_per_byte,
         &mut phase.cycles_per_byte_low,
         &mut phase.cycles_per_byte_high,
+        &mut phase.context_switches_per_io,
+        &mut phase.context_switches_per_io_low,
+        &mut phase.context_switches_per_io_high,
+        &mut phase.own_context_switches_per_io,
         &mut phase.thread_cycles_per_io,
         &mut phase.elsewhere_cycles_per_io,
     ] {
         *value = None;
     }
     (phase.cycles_per_io_by_level, phase.cycles_per_io_by_name) = (None, None);
+    phase.context_switches_reason = Some(MEAN_WITHHELD.to_owned());
     phase.by_meter.values_mut().for_each(|value| *value = None);
     for reading in &mut phase.by_meter_detail {
         if reading.cycles_per_io.take().is_some() {

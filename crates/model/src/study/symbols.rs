@@ -24,6 +24,9 @@ pub(super) struct Symbols {
 /// An account of a report.
 type Name = (Option<AccountKind>, Option<TaskOwner>, String);
 
+/// Of fewer samples nothing is told: count ± 1.96 √count, 95 % of a Poisson distribution, includes 0 below 4.
+const FEWEST: u64 = 4;
+
 /// What the samples are parts of.
 struct Sampled {
     samples: u64,
@@ -119,12 +122,21 @@ pub(super) fn study(
         }
     }
     let sum: f64 = net.map_or(0.0, |net| net.value);
+    let share = |cycles: Estimate| if sum > 0.0 { cycles.value / sum } else { 0.0 };
     let mut symbols: Vec<SymbolFinding> = Vec::new();
+    // By account, functions and samples of those of which nothing is told.
+    let mut untold: BTreeMap<Name, (u64, u64)> = BTreeMap::new();
     let mut costs: BTreeMap<&Function, f64> = BTreeMap::new();
     for ((function, name), innermost) in by_function {
         let Some(account) = found.get(&name) else { continue };
         let cycles = part(account, innermost.samples);
         *costs.entry(function).or_default() += cycles.value;
+        if innermost.samples < FEWEST || cycles.low.is_some_and(|low| low <= 0.0) {
+            let (functions, samples) = untold.entry(name).or_default();
+            *functions += 1;
+            *samples = samples.saturating_add(innermost.samples);
+            continue;
+        }
         let interrupts_on = function.kernel && lets_interrupts_in(&function.name);
         let caller = innermost.callers.iter().max_by_key(|(_, samples)| **samples).map(|(name, _)| (*name).to_owned());
         symbols.push(SymbolFinding {
@@ -132,20 +144,37 @@ pub(super) fn study(
             module: module_of(function).to_owned(),
             account: name.2,
             cycles_per_io: cycles,
-            share: if sum > 0.0 { cycles.value / sum } else { 0.0 },
+            share: share(cycles),
             samples: innermost.samples,
             caller,
             interrupts_on,
         });
     }
     symbols.sort_by(|one, other| other.cycles_per_io.value.total_cmp(&one.cycles_per_io.value));
+    let sampled = || found.values().filter(|account| account.samples > 0 && account.cycles.value > 0.0);
+    let samples = sampled().map(|account| account.samples).fold(0, u64::saturating_add);
+    let parts = untold.iter().filter_map(|(name, (_, samples))| Some(part(found.get(name)?, *samples)));
+    if let Some(cycles_per_io) = parts.reduce(together) {
+        let functions = untold.values().map(|(functions, _)| functions).sum::<u64>();
+        let each = if functions == 1 { "1 function," } else { &format!("{functions} functions, each") };
+        symbols.push(SymbolFinding {
+            symbol: format!("{each} below what {samples} samples can tell"),
+            module: String::new(),
+            account: String::new(),
+            cycles_per_io,
+            share: share(cycles_per_io),
+            samples: untold.values().map(|(_, samples)| samples).fold(0, |sum, samples| sum.saturating_add(*samples)),
+            caller: None,
+            interrupts_on: false,
+        });
+    }
     let lost = profiles(executions).map(|profile| profile.lost).fold(0, u64::saturating_add);
-    let sampled = found.values().filter(|account| account.samples > 0).map(|account| account.cycles.value).sum::<f64>();
+    let seen = sampled().map(|account| account.cycles.value).sum::<f64>();
     let profile = ProfileFinding {
-        samples: all.samples,
+        samples,
         lost,
         whole_stacks_fraction: (all.of_programs > 0).then(|| all.whole as f64 / all.of_programs as f64),
-        seen_fraction: (sum > 0.0).then(|| sampled / sum),
+        seen_fraction: (sum > 0.0).then(|| seen / sum),
         kernel_named: !profiles(executions).any(|profile| profile.kernel_unnamed),
         refused: {
             let refused: BTreeSet<&String> = profiles(executions).flat_map(|profile| &profile.refused).collect();
@@ -190,7 +219,7 @@ fn annotated(
         let cycles = costs.get(function).copied().unwrap_or(0.0);
         let share = if net > 0.0 { cycles / net } else { 0.0 };
         let all = samples.values().fold(0_u64, |all, samples| all.saturating_add(*samples));
-        if share < LEAST_ANNOTATED || all == 0 {
+        if share < LEAST_ANNOTATED || all < FEWEST {
             continue;
         }
         let mut found: Vec<LineFinding> = lines
@@ -251,6 +280,17 @@ fn part(account: &Sampled, samples: u64) -> Estimate {
         value,
         low: end(part.low, cycles.low).map(|below| value - below),
         high: end(part.high, cycles.high).map(|above| value + above),
+    }
+}
+
+/// The sum of parts of two accounts, whose errors are independent.
+fn together(one: Estimate, other: Estimate) -> Estimate {
+    let value = one.value + other.value;
+    let reach = |of: fn(&Estimate) -> Option<f64>| Some((of(&one)? - one.value).hypot(of(&other)? - other.value));
+    Estimate {
+        value,
+        low: reach(|it| it.low).map(|below| value - below),
+        high: reach(|it| it.high).map(|above| value + above),
     }
 }
 

@@ -9,6 +9,7 @@ mod hostile;
 mod limited;
 mod limits;
 mod placement;
+mod reported;
 mod starved;
 mod stepping;
 mod symbols;
@@ -16,7 +17,7 @@ mod symbols;
 use super::{study, study_against};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
-use crate::finding::RunFinding;
+use crate::finding::{PhaseFinding, RunFinding};
 use crate::histogram::Histogram;
 use crate::limit::{Limit, LimitState};
 use crate::plan::Plan;
@@ -418,19 +419,30 @@ fn stolen_time_is_excluded_and_reported() {
     assert!(has(&finding, Code::Steal));
 }
 
-/// Fewer context switches with the load than without. Clipping at 0 would invent a figure.
+/// Fewer context switches with the load than without, or no more than its noise: a dash with an interval, and limits can be judged.
 #[test]
-fn net_context_switches_may_be_below_zero_and_are_unknown_without_two_readings() {
+fn switches_that_are_not_told_from_the_background_are_unknown_and_have_an_interval() {
     let busy = |ios| Happening { busy: 50_000_000, ios, ..NOTHING };
-    let mut execution = execution(quiet(20, busy(100)), 2000);
-    let found = |execution: &Execution| {
-        let finding = study(&record(vec![quiet(10, busy(1000))], vec![execution.clone()]));
-        finding.phases[0].context_switches_per_io
+    let found = |background: u64, execution: &Execution| {
+        let finding = study(&record(vec![quiet(10, busy(background))], vec![execution.clone()]));
+        let PhaseFinding { context_switches_per_io: value, context_switches_reason: reason, .. } = &finding.phases[0];
+        assert_eq!(value.is_none(), reason.is_some(), "{reason:?}");
+        let ends = (finding.phases[0].context_switches_per_io_low, finding.phases[0].context_switches_per_io_high);
+        (*value, ends, reason.clone().unwrap_or_default())
     };
-    assert!((found(&execution).unwrap() - (210.0 - 2010.0) / 100.0).abs() < 1e-9, "{:?}", found(&execution));
+    let mut execution = execution(quiet(20, busy(100)), 2000);
+    let (value, ends, reason) = found(1000, &execution);
+    assert_eq!((value, &*reason), (None, "not different from 0"));
+    let truth = (210.0 - 2010.0) / 100.0;
+    assert!(ends.0.unwrap() <= truth + 1e-9 && ends.1.unwrap() >= truth - 1e-9, "{ends:?}");
+    // 110 of the 210 in a window are the background's, then 90.
+    assert!(found(50, &execution).2.contains("the background's are more"));
+    assert!((found(40, &execution).0.unwrap() - 1.2).abs() < 1e-9);
     let at = execution.stretch.snapshots[5].at_nanos;
     execution.io_interval = Some(IoInterval { begin_nanos: at, end_nanos: at + Nanos(1000) });
-    assert_eq!(found(&execution), None);
+    let (value, ends, reason) = found(0, &execution);
+    assert_eq!((value, ends), (None, (None, None)));
+    assert!(reason.contains("no window"), "{reason}");
 }
 
 #[test]

@@ -29,6 +29,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// How much a counter grew between two readings. The capacity is the length.
+    pub(crate) fn of_counter(begin: Nanos, end: Nanos, grown: f64, done: Option<Done>) -> Option<Self> {
+        let measured = end.since(begin);
+        let capacity_seconds = measured.seconds();
+        (measured > Nanos(0)).then_some(Self { begin, end, measured, cycles: grown, capacity_seconds, done })
+    }
+
     pub(crate) fn seconds(&self) -> f64 {
         self.measured.seconds()
     }
@@ -238,6 +245,26 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     let done = done_between(before, after);
     let (begin, end) = (before.at_nanos, after.at_nanos);
     Some(Window { begin, end, measured: end.since(begin), cycles, capacity_seconds: capacity.cpu_seconds(), done })
+}
+
+/// The windows of a counter that snapshots have, within `interval` if given. `between` tells how much it grew.
+pub(super) fn windows_of_counter(
+    stretch: &Stretch,
+    interval: Option<IoInterval>,
+    between: impl Fn(&Snapshot, &Snapshot) -> Option<Window>,
+) -> Vec<Window> {
+    let snapshots = &stretch.snapshots;
+    // If a meter that disturbs the load runs in some windows, only the quiet windows show the load.
+    let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
+    let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
+    let window = |(before, after): (&Snapshot, &Snapshot)| {
+        let window = between(before, after)?;
+        let within = interval.is_none_or(|io| {
+            window.begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
+        });
+        (counts(before.mode) && within).then_some(window)
+    };
+    snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
 }
 
 /// The work between two snapshots, if both have it.

@@ -7,6 +7,7 @@ use model::comparison::CompareFinding;
 use model::comparison::finding::{CaseCache, RoundsRegime};
 use model::comparison::record::CacheCondition;
 use model::elided_list::elided_list;
+use model::experiment::Work;
 use model::page_cache::CacheState;
 
 /// Texts for reasons that scripts know by a word.
@@ -87,9 +88,12 @@ fn bypassing(finding: &CompareFinding) -> Option<String> {
 
 /// Where the reads came from: one figure if the arms agree, otherwise one for each arm.
 fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
+    // A command may read pipes and sockets, too.
+    let is_command = finding.cases.iter().any(|case| matches!(case.plan, Work::Command(_)));
+    let memory = if is_command { "not from storage" } else { "from memory" };
     let from = |part: f64| match part {
-        0.0 => format!("{} of reads from memory", tied("100 %")),
-        part if part < model::page_cache::WARM => format!("{} of reads from memory", tied("> 99.9 %")),
+        0.0 => format!("{} of reads {memory}", tied("100 %")),
+        part if part < model::page_cache::WARM => format!("{} of reads {memory}", tied("> 99.9 %")),
         part => format!("{} of reads from storage", tied(&number::percent(part))),
     };
     let known: Vec<(&CaseCache, f64)> =
@@ -139,6 +143,10 @@ mod tests {
         let alike =
             text(CacheCondition::Warm, vec![warm.clone(), CaseCache { arm: "candidate".into(), ..warm.clone() }]);
         assert_eq!(alike, "Page cache: warm (why); 100 % of reads from memory");
+        let mut commands = CompareFinding { page_cache: vec![warm.clone()], ..fixture::options() };
+        commands.cases.iter_mut().for_each(|case| case.plan = Work::Command(vec!["cat".to_owned()]));
+        let piped = sentences(&commands).join("\n").replace('\u{a0}', " ");
+        assert!(piped.contains("100 % of reads not from storage"), "{piped}");
         let apart = text(CacheCondition::ByArm, vec![warm.clone(), cold]);
         assert!(
             apart.ends_with("baseline: 100 % of reads from memory, candidate: 100 % of reads from storage"),

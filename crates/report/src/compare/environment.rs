@@ -92,7 +92,7 @@ fn cycles(finding: &CompareFinding) -> String {
     let cycles = machine::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
     match meter {
         Some(meter) => format!("{cycles}, by the {meter} meter, net of the background"),
-        None => format!("{MISSING} no meter of the whole machine available"),
+        None => format!("{MISSING} no meter of the whole machine read all slices"),
     }
 }
 

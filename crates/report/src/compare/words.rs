@@ -1,7 +1,7 @@
 //! Words for metrics and verdicts, one row of the table for each metric.
 
 use crate::document::Tone;
-use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, net, with_unit};
+use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, is_about_0, known};
 use model::experiment::Metric;
 use model::stats::Verdict;
 
@@ -60,9 +60,9 @@ impl Words {
         format!("{} {amount}", if is_more { "more" } else { less })
     }
 
-    /// Formats a value of this metric.
+    /// Formats a value of this metric. A net one that noise made negative is not known.
     pub fn value(&self, value: Option<f64>) -> String {
-        net(value, |value| with_unit(self.units, value))
+        known(self.units, value.filter(|value| !is_about_0(*value)))
     }
 
     /// Formats two values in one unit if they are close.
@@ -150,5 +150,6 @@ mod tests {
         assert_eq!(of(Metric::Iops).pair(Some(f64::NAN), None), texts(MISSING, MISSING));
         assert_eq!(pair(Metric::Iops, f64::NAN, 7.0), texts(MISSING, "7.00"));
         assert_eq!(pair(Metric::ContextSwitchesPerIo, 0.0, 0.0), texts("0", "0"));
+        assert_eq!(pair(Metric::ContextSwitchesPerIo, -0.4, 1.02), texts(MISSING, "1.02"));
     }
 }

@@ -1,6 +1,5 @@
 //! All numbers of a run in raw units, one row each.
 
-use super::latency::priorities;
 use crate::document::{Cell, Column, Table};
 use model::finding::{JobFinding, LatencyFinding, PhaseFinding, RunFinding};
 use model::stored::UnpairedChange;
@@ -53,11 +52,15 @@ impl Lines {
         let per_byte = (phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high);
         self.line("cycles_per_byte", "", None, "cycles", per_byte, "");
         self.line("cycles", "", None, "cycles", (phase.cycles, phase.cycles_low, phase.cycles_high), "");
+        let switches = phase.context_switches_per_io;
+        let switches = (switches, phase.context_switches_per_io_low, phase.context_switches_per_io_high);
+        let reason = phase.context_switches_reason.as_deref().unwrap_or_default();
+        self.line("context_switches_per_io", "", None, "switches", switches, reason);
         for (metric, unit, value) in [
             ("cycles_per_io_gross", "cycles", phase.cycles_per_io_gross),
             ("cycles_per_io_background", "cycles", phase.cycles_per_io_background),
             ("thread_cycles_per_io", "cycles", phase.thread_cycles_per_io),
-            ("context_switches_per_io", "switches", phase.context_switches_per_io),
+            ("own_context_switches_per_io", "switches", phase.own_context_switches_per_io),
             ("ios", "I/Os", count(phase.ios)),
             ("bytes", "bytes", count(phase.bytes)),
             ("iops", "I/Os per second", phase.iops),
@@ -139,11 +142,6 @@ impl Lines {
             if direction.ios > 0 {
                 self.latency(of, &direction.latency_ns);
             }
-        }
-        for (direction, priority, part) in priorities(job) {
-            let of = format!("{direction} priority {}/{}", priority.class, priority.level);
-            self.line("ios", &of, None, "I/Os", (Some(part.ios as f64), None, None), "");
-            self.latency(&of, &part.latency_ns);
         }
         for (stage, latency) in job.stages_ns.iter().flat_map(|stages| stages.named()) {
             self.latency(stage, latency);

@@ -299,6 +299,8 @@ pub fn meters_unavailable() -> RunFinding {
             cycles_per_io_background: None,
             cycles_per_byte: None,
             context_switches_per_io: None,
+            context_switches_per_io_low: None,
+            context_switches_per_io_high: None,
             busy_cpus: None,
             elsewhere_cycles_per_io: None,
             accounts: Vec::new(),
@@ -391,17 +393,13 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         });
         profiled::hostile(phase, number, text);
         phase.wall_seconds = number;
-        phase.cycles_per_io = Some(number);
-        phase.cycles_per_io_low = Some(-number);
-        phase.cycles_per_io_high = Some(number);
-        phase.cycles_per_io_gross = Some(number);
-        phase.cycles_per_io_background = Some(number);
-        phase.cycles = Some(number);
-        phase.cycles_per_byte = Some(number);
-        phase.context_switches_per_io = Some(number);
+        let ends = (Some(number), Some(-number), Some(number));
+        (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = ends;
+        (phase.context_switches_per_io, phase.context_switches_per_io_low, phase.context_switches_per_io_high) = ends;
+        (phase.cycles_per_io_gross, phase.cycles_per_io_background) = (Some(number), Some(number));
+        (phase.cycles, phase.cycles_per_byte) = (Some(number), Some(number));
         phase.busy_cpus = Some(number);
-        phase.iops = Some(number);
-        phase.bytes_per_second = Some(number);
+        (phase.iops, phase.bytes_per_second) = (Some(number), Some(number));
         phase.thread_cycles_per_io = Some(-number);
         phase.elsewhere_cycles_per_io = Some(number);
         phase.cycles_outside_io = Some(number);
@@ -507,6 +505,8 @@ fn phase(job: &str) -> PhaseFinding {
         cycles_per_byte_low: Some(1.67),
         cycles_per_byte_high: Some(1.704),
         context_switches_per_io: Some(1.72),
+        context_switches_per_io_low: Some(1.68),
+        context_switches_per_io_high: Some(1.76),
         busy_cpus: Some(0.757),
         busy_cpus_gross: Some(0.8),
         thread_cycles_per_io: Some(6702.0),
@@ -557,7 +557,6 @@ fn job(name: &str) -> JobFinding {
         lost: Some(0),
         short: 0,
         latency_ns: latency(1.0),
-        by_priority: Vec::new(),
     };
     JobFinding {
         name: name.to_owned(),

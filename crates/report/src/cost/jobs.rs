@@ -3,7 +3,7 @@
 use super::{SHOWN, conditions};
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, Scale};
-use model::finding::{CopiesApart, DepthFinding, JobFinding, RunFinding};
+use model::finding::{CopiesApart, JobFinding, RunFinding};
 use model::record::Verified;
 
 /// One row for each job, and its first error.
@@ -26,13 +26,15 @@ pub fn block(finding: &RunFinding) -> Block {
     for job in shown() {
         let mixed = conditions::is_mixed(finding, job);
         let of_one_rate = |text: String| if mixed { number::MISSING.to_owned() } else { text };
+        // Of bytes that the user states, the I/Os are unknown.
+        let counted = |text: String| if job.ios == 0 && job.bytes > 0 { number::MISSING.to_owned() } else { text };
         let errors = if job.errors == 0 { Tone::Plain } else { Tone::Bad };
         table.row(vec![
             name(job).into(),
             job.engine.as_str().into(),
-            number::count(job.ios).into(),
+            counted(number::count(job.ios)).into(),
             number::with_unit(BYTES, job.bytes as f64).into(),
-            of_one_rate(number::with_unit(COUNT, job.iops)).into(),
+            of_one_rate(counted(number::with_unit(COUNT, job.iops))).into(),
             of_one_rate(number::bytes_per_second(job.bytes_per_second)).into(),
             number::known_significant(job.ios_per_crossing).into(),
             own_cycles(scale, job).into(),
@@ -88,24 +90,6 @@ fn verified_in_words(job: &JobFinding, verified: Verified) -> String {
     format!("verified {} blocks{when}{wrong}", verified.ios)
 }
 
-/// What a search for a queue depth found.
-fn depth_in_words(job: &JobFinding, search: &DepthFinding) -> String {
-    let DepthFinding { depth, highest, found, percent_within } = search;
-    let depth = if depth == highest { depth.to_string() } else { format!("{depth} to {highest}") };
-    let target = job.plan.as_ref().map(|plan| &plan.latency);
-    let asked = target.map(|latency| {
-        let target = number::with_unit(number::NANOS, latency.target.as_f64());
-        format!(" within latency_target={target}, {} % asked", latency.percentile)
-    });
-    let within = percent_within.map(|percent| format!(", {} % of the I/Os", number::significant(percent)));
-    let what = match (found, target.is_some_and(|latency| latency.goes_on)) {
-        (true, _) => "the highest queue depth is",
-        (false, true) => "the last queue depth is",
-        (false, false) => "the search for a queue depth was not over at",
-    };
-    format!("{what} {depth}{}{}", within.unwrap_or_default(), asked.unwrap_or_default())
-}
-
 /// Properties that most jobs do not have.
 fn remarks(job: &JobFinding) -> Option<String> {
     let mut parts = Vec::new();
@@ -113,7 +97,6 @@ fn remarks(job: &JobFinding) -> Option<String> {
         parts.push(format!("{} fsync or fdatasync calls", job.syncs));
     }
     parts.extend(job.verified.map(|verified| verified_in_words(job, verified)));
-    parts.extend(job.zone_resets.filter(|resets| *resets > 0).map(|resets| format!("{resets} zone resets")));
     if job.errors > 1 {
         parts.push(format!("{} errors", job.errors));
     }
@@ -126,7 +109,6 @@ fn remarks(job: &JobFinding) -> Option<String> {
         Some(_) => {}
         None => parts.push("packets lost: unavailable".to_owned()),
     }
-    parts.extend(job.depth_search.as_ref().map(|search| depth_in_words(job, search)));
     if short > 0 {
         parts.push(format!("{short} short I/Os"));
     }

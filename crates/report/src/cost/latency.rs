@@ -4,8 +4,8 @@ use super::{SHOWN, conditions};
 use crate::document::{Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, NANOS};
 use crate::phrase::tied;
-use model::finding::{JobFinding, LatencyFinding, PriorityFinding, RunFinding, StagesFinding};
-use model::plan::{JobPlan, Priority};
+use model::finding::{JobFinding, LatencyFinding, RunFinding, StagesFinding};
+use model::plan::JobPlan;
 
 /// Percentiles with a column, in percent.
 const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -31,10 +31,6 @@ pub fn block(finding: &RunFinding) -> Block {
             let label = if jobs.len() > 1 { format!("{} {direction}", job.name) } else { direction.to_owned() };
             table.row(cells(label, &number::count(ios), latency, mixed));
         }
-        for (direction, priority, part) in priorities(job) {
-            let label = format!("{direction}, priority {}", priority_in_words(priority));
-            table.sub_row(cells(label, &number::count(part.ios), &part.latency_ns, mixed));
-        }
         // The rows of stages have no count of their own.
         for (stage, latency) in job.stages_ns.iter().flat_map(StagesFinding::named) {
             table.sub_row(cells(stage.to_owned(), "", latency, mixed));
@@ -56,28 +52,6 @@ pub(super) fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)
     let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();
     // A foreign program may report its I/Os without their direction.
     if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
-}
-
-/// The priorities that I/Os of a job had, each with its direction; none if all had that of the job.
-pub(super) fn priorities(job: &JobFinding) -> impl Iterator<Item = (&'static str, Priority, &PriorityFinding)> {
-    let directions = [("read", &job.read), ("write", &job.write)];
-    directions.into_iter().flat_map(|(name, direction)| {
-        let several = direction.by_priority.iter().filter(|_| direction.by_priority.len() > 1);
-        several.map(move |part| (name, part.priority, part))
-    })
-}
-
-/// "real time 0".
-pub(super) fn priority_in_words(priority: Priority) -> String {
-    let Priority { class, level, hint } = priority;
-    let class = match class {
-        1 => "real time",
-        2 => "best effort",
-        3 => "idle",
-        _ => return "of the thread".to_owned(),
-    };
-    let hint = if hint > 0 { format!(", hint {hint}") } else { String::new() };
-    format!("{class} {level}{hint}")
 }
 
 /// If the rate stepped (`mixed`), the mean describes no part of the job; a percentile is still one of its I/Os.
@@ -170,21 +144,6 @@ mod tests {
         {
             assert!(line.trim_start().starts_with(name) && line.contains(mean), "{text}");
         }
-    }
-
-    #[test]
-    fn several_priorities_have_rows() {
-        let mut jobs = fixture::psync_4k().merged_jobs;
-        let part = |class, ios, mean| PriorityFinding {
-            priority: Priority::from((class, 0)),
-            ios,
-            latency_ns: LatencyFinding { mean: Some(mean), ..LatencyFinding::default() },
-        };
-        jobs[0].read.by_priority = vec![part(0, 80, 2e3)];
-        assert!(!shown(&jobs).contains("priority"), "one alone is that of all");
-        jobs[0].read.by_priority.push(part(1, 20, 1e3));
-        let text = shown(&jobs);
-        assert!(text.contains("read, priority of the thread") && text.contains("read, priority real time 0"), "{text}");
     }
 
     #[test]

@@ -60,7 +60,8 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
     let mut costs = readings.iter().filter_map(cost).peekable();
     let mut notes = Vec::new();
     if costs.peek().is_some() && !phase.interval_from.is_empty() {
-        let known = costs.any(|estimate| estimate.low.is_some());
+        let of_phase = phase.cycles_per_io_low.or(phase.cycles_low);
+        let known = of_phase.is_some() || costs.any(|estimate| estimate.low.is_some());
         let from = if known { "interval from" } else { "no interval:" };
         let what = if of_execution { "cycles of one execution; " } else { "" };
         notes.push(Note::new(Tone::Faint, format!("{what}{from} {}", phase.interval_from)));

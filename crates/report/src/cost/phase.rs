@@ -5,7 +5,6 @@ use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
 use crate::number::{self, COUNT, CYCLES, NANOS, Scale};
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
-use model::plan::EngineKind;
 use model::record::Exit;
 
 /// Regimes with a row each on one screen.
@@ -40,8 +39,16 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     }));
     notes.extend(shared(finding, phase).map(|text| Note::new(Tone::Faint, text)));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
-    if [per_io, phase.context_switches_per_io].into_iter().flatten().any(number::is_about_0) {
+    if per_io.is_some_and(number::is_about_0) {
         notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
+    }
+    if let Some(reason) =
+        phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
+    {
+        let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
+            format!("; the load's own threads make {} per I/O", number::significant(own))
+        });
+        notes.push(Note::new(Tone::Faint, format!("Context switches: {reason}{own}")));
     }
     // A program whose report of its I/Os is missing has no count by it.
     let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
@@ -58,29 +65,13 @@ fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
             format!("The cost is shared by {jobs} jobs of one command; it is not divided among them.")
         }
         (_, 0 | 1) => {
-            let both = if has_both_ends(finding, phase) {
-                " A block that one of them sends and another receives is two I/Os, one at each end, as in fio."
-            } else {
-                ""
-            };
-            format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.{both}")
+            format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.")
         }
         _ => format!(
             "The cost is a mean over {groups} groups of jobs: there are no windows of each alone. Let each run for a second or more, or measure one by \
              fio's --section."
         ),
     })
-}
-
-/// Whether jobs with engine net are the two ends of a transfer.
-fn has_both_ends(finding: &RunFinding, phase: &PhaseFinding) -> bool {
-    let of_phase = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name));
-    let ends: Vec<_> = of_phase
-        .filter_map(|job| job.plan.as_ref())
-        .filter(|plan| plan.engine == EngineKind::Net)
-        .map(|plan| (plan.net.place(0), plan.waits_for_other_end()))
-        .collect();
-    ends.iter().any(|(place, waits)| *waits && ends.contains(&(place.clone(), false)))
 }
 
 /// A mixture of cached and uncached reads is highlighted.
@@ -134,8 +125,14 @@ fn per_byte(phase: &PhaseFinding) -> Figure {
 }
 
 fn switches(phase: &PhaseFinding) -> Figure {
-    let value = format!("{} context switches/IO", number::net(phase.context_switches_per_io, number::significant));
-    Figure { what: "context switches".to_owned(), ..Figure::new(Tone::Strong, value) }
+    let value = phase.context_switches_per_io;
+    let ends = phase.context_switches_per_io_low.zip(phase.context_switches_per_io_high);
+    let interval = ends.map(|(low, high)| {
+        let reference = value.unwrap_or(low.abs().max(high.abs()));
+        Scale::of(COUNT, reference).interval(low, high)
+    });
+    let value = format!("{} context switches/IO", number::known(COUNT, value));
+    Figure { what: "context switches".to_owned(), interval, ..Figure::new(Tone::Strong, value) }
 }
 
 /// A number of cycles. The unit is shown even if the number is missing.

@@ -25,10 +25,7 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         return missing(finding).map(|block| Section::new("", vec![block]));
     };
     if phase.symbols.is_empty() {
-        let text = format!(
-            "No functions: {} samples, but no net cost above 0 to divide among them",
-            number::count(profile.samples)
-        );
+        let text = "No functions: there is no net cost above 0 to divide among the samples";
         let note = Note::new(Tone::Notice, text);
         let block = Block::new(format!("Functions{suffix}"), Body::Notes).with(vec![note]);
         return Some(Section::new("", vec![block]));

@@ -88,19 +88,35 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
 fn the_headline_is_first() {
     let text = sheet(&fixture::psync_4k());
     let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
-    assert_eq!(headline.trim(), "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO");
+    assert_eq!(
+        headline.trim(),
+        "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]"
+    );
 }
 
 #[test]
 fn a_cost_within_noise_of_0_is_about_0() {
     let mut finding = fixture::psync_4k();
     let phase = &mut finding.phases[0];
-    phase.context_switches_per_io = Some(-1.47e-5);
     (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
     let text = sheet(&finding);
-    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]") && text.contains("≈ 0 context switches/IO"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&crate::json::json(&finding)).unwrap();
-    assert_eq!(json["phases"][0]["context_switches_per_io"], -1.47e-5, "scripts get the number");
+    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]"), "{text}");
+}
+
+#[test]
+fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
+    let mut finding = fixture::psync_4k();
+    let phase = &mut finding.phases[0];
+    (phase.context_switches_per_io, phase.own_context_switches_per_io) = (None, Some(1.02));
+    (phase.context_switches_per_io_low, phase.context_switches_per_io_high) = (Some(-0.4), Some(3.0));
+    phase.context_switches_reason = Some("not different from 0".to_owned());
+    for text in [Format::Table, Format::Mail, Format::Html].map(|format| format.render(&finding, Ink::Plain, 100)) {
+        assert!(!text.contains("≈ 0"), "{text}");
+        assert!(text.contains("Context switches: not different from 0"), "{text}");
+    }
+    let text = sheet(&finding);
+    assert!(text.contains("— context switches/IO   [-0.40, 3.00]"), "{text}");
+    assert!(text.contains("the load's own threads make 1.02 per I/O"), "{text}");
 }
 
 #[test]
@@ -183,6 +199,33 @@ proptest! {
 fn a_page_has_the_latencies_as_a_curve() {
     let page = Format::Html.render(&fixture::psync_4k(), Ink::Plain, 80);
     assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
+}
+
+/// A cost by name has an interval where no meter has windows enough for one.
+#[test]
+fn the_interval_of_a_cost_by_name_is_not_denied() {
+    let mut finding = fixture::no_interval();
+    let phase = &mut finding.phases[0];
+    (phase.known_by_name, phase.cycles_low, phase.interval_from) = (true, None, "the spread of accounts".to_owned());
+    // Lines are broken anywhere.
+    let words = |finding: &RunFinding| sheet(finding).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&finding).contains("no interval: the spread of accounts"), "{}", words(&finding));
+    (finding.phases[0].cycles_per_io_low, finding.phases[0].cycles_per_io_high) = (Some(1.0), Some(9e9));
+    assert!(words(&finding).contains("interval from the spread of accounts"), "{}", words(&finding));
+}
+
+/// `cost --bytes`.
+#[test]
+fn ios_that_are_unknown_beside_bytes_are_a_dash() {
+    let row = |finding: &RunFinding| {
+        let text = sheet(finding);
+        let row = text.lines().skip_while(|line| !line.starts_with("Jobs")).nth(1).unwrap_or_default().to_owned();
+        row.matches('—').count()
+    };
+    let mut finding = fixture::psync_4k();
+    let known = row(&finding);
+    (finding.merged_jobs[0].ios, finding.merged_jobs[0].iops) = (0, 0.0);
+    assert_eq!(row(&finding), known + 2);
 }
 
 #[test]

@@ -28,7 +28,6 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
     ]);
     for phase in phases {
         let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
-        let ratio = |value: Option<f64>| number::net(value, number::significant);
         let cost = phase.cycles_per_io;
         let one_rate = phase.has_one_rate();
         let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
@@ -36,8 +35,8 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
             name(phase).into(),
             number::net(cost, value).into(),
             error.unwrap_or_else(|| MISSING.to_owned()).into(),
-            ratio(phase.cycles_per_byte).into(),
-            ratio(phase.context_switches_per_io).into(),
+            number::net(phase.cycles_per_byte, number::significant).into(),
+            number::known(COUNT, phase.context_switches_per_io).into(),
             number::known(COUNT, phase.iops.filter(|_| one_rate)).into(),
             phase
                 .bytes_per_second

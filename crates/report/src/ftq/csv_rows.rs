@@ -24,9 +24,16 @@ pub(super) fn table(finding: &FtqFinding) -> Table {
     }
     for probe in &finding.probes {
         let unit = if probe.counter { format!("{}/s", probe.unit) } else { probe.unit.clone() };
-        for (metric, value) in [("mean", probe.mean), ("least", probe.least), ("greatest", probe.greatest)] {
-            lines.line(&format!("probe_{metric}"), &probe.name, None, &unit, value);
-        }
+        let of_reading = if probe.unit == "ns" { &probe.unit } else { &unit };
+        lines.line("probe_mean", &probe.name, None, &unit, probe.mean);
+        lines.line("probe_least", &probe.name, None, of_reading, probe.least);
+        lines.line("probe_greatest", &probe.name, None, of_reading, probe.greatest);
+    }
+    for thread in &finding.threads {
+        let per_second = format!("{}/s", finding.unit);
+        lines.line("thread_per_second", &thread.name, None, &per_second, Some(thread.amount / thread.seconds));
+        let at = Some(thread.at_seconds);
+        lines.line("thread_standstill_seconds", &thread.name, at, "seconds", Some(thread.standstill_seconds));
     }
     lines.against(finding);
     lines.0

@@ -24,6 +24,7 @@ pub fn all() -> Vec<(&'static str, FtqFinding)> {
         ("stepped", stepped()),
         ("cpu", cpu()),
         ("many_periods", many_periods()),
+        ("one_thread", one_thread()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|</script><b>\n書き\u{7}")),
         ("hostile_numbers", hostile(1e300, "名")),
@@ -134,6 +135,26 @@ pub fn many_periods() -> FtqFinding {
     finding
 }
 
+/// Of 40 threads one stalls, which the sum hides.
+pub fn one_thread() -> FtqFinding {
+    let mut finding = quiet();
+    finding.worker = "process 4701 (server), its 40 threads together".to_owned();
+    let thread = |number: u32, standstill_seconds| ThreadFinding {
+        name: format!("thread {number} (io-{})", number - 4701),
+        amount: 1e9,
+        seconds: finding.seconds,
+        at_seconds: 1.3,
+        standstill_seconds,
+        periodic: Vec::new(),
+    };
+    let sentence = "every 2.00 s thread 4711 (io-10) stops for 300 ms".to_owned();
+    let periodic = Periodic { sentence, ..every(2.0, 0.3, "", "") };
+    let stalls = ThreadFinding { periodic: vec![periodic], ..thread(4711, 0.301) };
+    finding.threads = std::iter::once(stalls).chain((4712..4751).map(|number| thread(number, 0.012))).collect();
+    finding.probes = vec![probe("worker.run_delay", "ns", true, (0.68e9, 0.0, 3.31e8))];
+    finding
+}
+
 /// No reading was taken.
 pub fn empty() -> FtqFinding {
     FtqFinding {
@@ -194,6 +215,14 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
     let (at_seconds, seconds, lost_seconds) = (number, number, number);
     let stall = Stall { at_seconds, seconds, lost_seconds, labels: vec![label()], sentence: text() };
     finding.stalls = vec![stall; 3];
+    finding.threads = vec![ThreadFinding {
+        name: text(),
+        amount: number,
+        seconds: number,
+        at_seconds: number,
+        standstill_seconds: number,
+        periodic: finding.periodic.clone(),
+    }];
     for probe in &mut finding.probes {
         (probe.name, probe.unit, probe.meaning) = (text(), text(), text());
         (probe.mean, probe.least, probe.greatest) = (Some(number), Some(number), None);
@@ -309,6 +338,7 @@ fn recorded(readings: usize) -> FtqFinding {
         periodic: Vec::new(),
         stalls: Vec::new(),
         stall_count: 0,
+        threads: Vec::new(),
         probes: Vec::new(),
         services: Vec::new(),
         against: None,

@@ -5,7 +5,7 @@ use crate::document::{Audience, Block, Body, Cell, Column, Fact, Table, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied};
 use model::ftq::FtqFinding;
-use model::ftq::finding::{Label, ProbeFinding};
+use model::ftq::finding::{Label, Periodic, ProbeFinding};
 
 /// Stalls shown on a terminal; a page shows all that the finding has.
 const FEW_STALLS: usize = 6;
@@ -76,6 +76,41 @@ fn labelled(labels: &[Label]) -> (Cell, Cell) {
         Some(label) => (Cell::from(label.probe.clone()), Cell::from(words::times(label.times_chance))),
         None => (Cell::new(Tone::Faint, MISSING), Cell::new(Tone::Faint, MISSING)),
     }
+}
+
+/// The threads of a process, the longest standstill first.
+pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
+    let table = |most: usize| {
+        let mut table = Table::new(vec![
+            Column::rows("thread"),
+            Column::number("rate"),
+            Column::number("standstill"),
+            Column::number("at"),
+            Column::number("period"),
+            Column::number("stall"),
+        ]);
+        for thread in finding.threads.iter().take(most) {
+            let of_period = |of: fn(&Periodic) -> f64| {
+                thread.periodic.first().map_or_else(|| MISSING.to_owned(), |period| number::seconds(of(period)))
+            };
+            table.row(vec![
+                Cell::from(thread.name.clone()),
+                Cell::from(words::rate(finding, thread.amount / thread.seconds)),
+                Cell::from(number::seconds(thread.standstill_seconds)),
+                Cell::from(words::moment(thread.at_seconds)),
+                Cell::from(of_period(|period| period.period_seconds)),
+                Cell::from(of_period(|period| period.stall_seconds)),
+            ]);
+        }
+        table
+    };
+    let block = |most: usize, audience| {
+        let others = finding.threads.len().saturating_sub(most);
+        let note = remark(format!("{others} more threads have shorter standstills."));
+        let notes = if others > 0 { vec![note] } else { Vec::new() };
+        Block::new("Threads", Body::Table(table(most))).with(notes).of(audience)
+    };
+    vec![block(FEW_STALLS, Audience::SCREEN.or(Audience::POST)), block(usize::MAX, Audience::PAGE)]
 }
 
 /// Stalls that belong to no period, longest first.
@@ -163,20 +198,26 @@ pub(super) fn probes(finding: &FtqFinding) -> Vec<Block> {
             table.note(Cell::from(words::label(&probe.name, &probe.unit)), format!("{MISSING} never read"));
             continue;
         }
-        let value = |value: Option<f64>| Cell::from(level(probe, value));
+        // The kernel adds a wait when it ends, so of a time the least and the greatest are waits, not parts of a quantum.
+        let is_time = probe.counter && probe.unit == "ns";
+        let value = |value: Option<f64>| {
+            Cell::from(if is_time { number::known(number::NANOS, value) } else { level(probe, value) })
+        };
         let meaning = match probe.lost_at_seconds {
             Some(lost) => Cell::new(Tone::Notice, format!("could not be read after {}", words::moment(lost))),
             None => Cell::new(Tone::Faint, probe.meaning.clone()),
         };
         table.row(vec![
             Cell::from(words::label(&probe.name, &probe.unit)),
-            value(probe.mean),
+            Cell::from(level(probe, probe.mean)),
             value(probe.least),
             value(probe.greatest),
             meaning,
         ]);
     }
-    vec![Block::new("Probes", Body::Table(table))]
+    let note = remark("Times of the worker are means of its threads.");
+    let notes = if finding.threads.is_empty() { Vec::new() } else { vec![note] };
+    vec![Block::new("Probes", Body::Table(table)).with(notes)]
 }
 
 /// A level, or the increase of a counter per second.

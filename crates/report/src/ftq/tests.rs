@@ -61,6 +61,19 @@ fn the_answer_is_the_period_or_that_there_is_none() {
 }
 
 #[test]
+fn a_thread_that_stalls_is_named_beside_the_sum_and_no_share_of_time_exceeds_all_of_it() {
+    let text = terminal(&fixture::one_thread(), 300);
+    assert!(text.starts_with("No period of all threads together was found"), "{text}");
+    assert!(text.contains("Every 2.00 s thread 4711 (io-10) stops for 300 ms"), "{text}");
+    assert!(text.contains("34 more threads have shorter standstills."), "{text}");
+    let waits = text.lines().find(|line| line.trim_start().starts_with("worker.run_delay")).unwrap();
+    assert_eq!(
+        waits.split("  ").filter(|word| !word.is_empty()).take(4).map(str::trim).collect::<Vec<_>>()[1..],
+        ["68 %", "0 ns", "331 ms"]
+    );
+}
+
+#[test]
 fn a_step_of_the_rate_comes_first_and_no_mean_over_it_is_shown() {
     let text = terminal(&fixture::stepped(), 300);
     let first = text.lines().next().unwrap();

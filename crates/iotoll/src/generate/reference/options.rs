@@ -20,7 +20,6 @@ pub fn job_options() -> String {
     let about = |engine: &Engine| {
         let goes = match engine.medium {
             Medium::Files => "files or devices",
-            Medium::Names => "names of files or folders",
             Medium::Remote => "the export of a server",
             Medium::Nothing => "nothing: `size` is needed",
         };

@@ -22,6 +22,12 @@ fn reads_back(report: &Value, job: &Value) -> bool {
         && value(report, job, "do_verify").as_deref() != Some("0")
 }
 
+/// Whether all reads of a job read back what it wrote, after it has written.
+pub(super) fn reads_only_back(report: &Value, job: &Value) -> bool {
+    let way = value(report, job, "rw").or_else(|| value(report, job, "readwrite")).unwrap_or_default();
+    reads_back(report, job) && way.contains("write") && !way.contains("readwrite")
+}
+
 /// The values of an option in these jobs; `None` among them if a job does not have it. An option that is 0 is not given.
 fn values(report: &Value, jobs: &[Value], name: &str) -> BTreeSet<Option<String>> {
     jobs.iter().map(|job| value(report, job, name).filter(|value| value != "0")).collect()
@@ -90,7 +96,7 @@ pub(super) fn groups(report: &Value, jobs: &[Value], lives: &[Life]) -> Vec<JobG
 fn group(report: &Value, jobs: &[Value], cluster: &Cluster) -> Option<JobGroup> {
     /// A begin is up to 10 ms early (a tick of the kernel), and fio rounds to milliseconds.
     const SLACK: Nanos = Nanos(20_000_000);
-    let runtime = Nanos::from_millis(jobs.iter().map(wall_millis).max().unwrap_or(0));
+    let runtime = Nanos::from_millis(jobs.iter().map(|job| wall_millis(report, job)).max().unwrap_or(0));
     if cluster.missed.since(cluster.begin) + SLACK < runtime {
         return None;
     }

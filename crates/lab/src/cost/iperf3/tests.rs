@@ -43,6 +43,24 @@ fn each_side_of_a_stream_counts_what_it_moved_itself() {
     assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2500));
 }
 
+/// iperf3 3.12, whose server reports no end when the client is killed.
+#[test]
+fn a_test_that_the_peer_left_counts_what_its_intervals_did() {
+    let left = |protocol: &str, intervals: &str| {
+        let whole = test("server", 0, protocol, "");
+        let error = "\"error\": \"the client has unexpectedly closed the connection\"";
+        format!("{}, \"intervals\": [{intervals}], {error}}}", whole.trim_end().strip_suffix('}').unwrap())
+    };
+    let stream = left("TCP", r#"{"sum": {"bytes": 5000, "seconds": 1.0}}, {"sum": {"bytes": 3000, "seconds": 0.5}}"#);
+    assert_eq!(counted(&stream), [(8, 8000, 0), NONE]);
+    let report = parse(&stream).unwrap();
+    assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(1500));
+    assert!(report.failure.is_some_and(|why| why.contains("unexpectedly")));
+    let packets = left("UDP", r#"{"sum": {"bytes": 5000, "packets": 6, "lost_packets": 1, "seconds": 1.0}}"#);
+    assert_eq!(counted(&packets), [(5, 5000, 1), NONE]);
+    assert!(parse(&left("TCP", "")).unwrap().jobs.is_empty());
+}
+
 #[test]
 fn both_directions_of_bidir_are_counted_whatever_the_version_names_them() {
     let both = |suffix: &str, sums: [u64; 4]| {
@@ -106,14 +124,15 @@ fn seconds_that_the_client_omits_leave_no_cost() {
 }
 
 #[test]
-fn what_was_done_before_an_error_counts_if_a_signal_ended_it() {
+fn what_was_done_before_an_error_counts() {
     let ended = |why: &str| {
         let text = test("client", 1, "TCP", r#""sum_sent": {"bytes": 0}, "sum_received": {"bytes": 8000}"#);
         parse(&text.replacen('{', &format!("{{\"error\": \"{why}\", "), 1)).unwrap()
     };
-    let interrupted = ended("interrupt - the client has terminated");
-    assert_eq!((interrupted.jobs[0].read.ios, interrupted.failure.is_some()), (8, true));
-    assert!(ended("unable to send").jobs.is_empty());
+    for why in ["interrupt - the client has terminated", "unable to send"] {
+        let report = ended(why);
+        assert_eq!((report.jobs[0].read.ios, report.failure.as_deref()), (8, Some(why)));
+    }
     let failed = parse(r#"{"start": {}, "error": "unable to connect"}"#).unwrap();
     assert_eq!((failed.jobs.len(), failed.failure.as_deref()), (0, Some("unable to connect")));
     assert!(parse("").is_err() && parse("{}").is_err());

@@ -64,14 +64,6 @@ impl Backlog {
         Some(Step::Read(Request { kind: Kind::Read, ..read }))
     }
 
-    /// Reads back what is left before a pass begins that destroys it. Returns whether anything is.
-    pub fn read_all(&mut self) -> bool {
-        if self.left == 0 && !self.writes.is_empty() {
-            (self.left, self.settles) = (self.writes.len(), true);
-        }
-        self.left > 0
-    }
-
     /// What was not read back when the job has written everything.
     pub fn rest(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.writes).into()

@@ -1,21 +1,18 @@
 //! What the loop does between requests, if the job asks for it: pauses, syncs, and files that are opened and closed.
 
 use super::super::files_in_loop::FilesInLoop;
-use super::super::pacing::{Backlog, Due, InZone, Pause, Replaying, Step, What, Zoned};
+use super::super::pacing::{Backlog, Due, Pause, Replaying, Step, What};
 use super::super::traits::Sync;
 use super::Worker;
 use super::step::{Next, Rest};
 use crate::error::{Error, Result};
 use crate::workload::replay::Replay;
-use crate::workload::request_source::{Kind, Request};
+use crate::workload::request_source::Request;
 use crate::workload::target::Target;
-use crate::workload::trim_backlog;
-use crate::workload::verify_state::{Resume, VerifyState};
 use model::plan::JobPlan;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use sys::clock::ticks;
 
 impl Worker {
@@ -25,50 +22,9 @@ impl Worker {
         self.paced = true;
     }
 
-    /// Its files have zones.
-    ///
-    /// # Errors
-    /// What a file cannot do.
-    pub(crate) fn use_zones(&mut self, plan: &JobPlan, targets: &[Target]) -> Result<()> {
-        self.pacing.zones = Some(Box::new(Zoned::new(plan, targets)?));
-        self.paced = true;
-        Ok(())
-    }
-
-    /// Reads only what was written when this state was saved.
-    pub(crate) fn resume(&mut self, state: &VerifyState) {
-        self.pacing.resume = Some(Box::new(Resume::new(state)));
-        self.paced = true;
-    }
-
-    /// A run begins: what devices say of their zones is known.
-    pub(super) fn refresh_zones(&mut self) -> Result<()> {
-        self.pacing.zones.as_mut().map_or(Ok(()), |zones| zones.refresh())
-    }
-
-    /// Zones that were reset since counting began; `None` if the job has none.
-    pub fn zone_resets(&self) -> Option<u64> {
-        self.pacing.zones.as_ref().map(|zones| zones.resets)
-    }
-
-    /// A run has ended, and nothing is in flight.
-    pub(super) fn leave_zones(&mut self) {
-        if let Some(zones) = &mut self.pacing.zones {
-            zones.leave();
-        }
-    }
-
-    /// The I/Os of these slots have completed, for jobs that use zones.
-    pub(super) fn note_free(&mut self, free: &[u32]) {
-        if let Some(zones) = &mut self.pacing.zones {
-            zones.completed(free);
-        }
-    }
-
-    /// Those of the engine, of the files that the loop opens, and of zones that it resets.
+    /// Those of the engine, and of the files that the loop opens.
     pub(super) fn syscalls_so_far(&self, engine: Option<u64>) -> Option<u64> {
-        let zones = self.pacing.zones.as_ref().map_or(0, |zones| zones.calls);
-        engine.map(|calls| calls + zones + self.files.as_ref().map_or(0, |files| files.calls))
+        engine.map(|calls| calls + self.files.as_ref().map_or(0, |files| files.calls))
     }
 
     /// Syncs the files that are due, and counts each call.
@@ -101,13 +57,13 @@ impl Worker {
         self.files.as_ref().is_some_and(|files| !files.syncs_on_close())
     }
 
-    /// A full device ends a job that is to fill it, and the other end of a stream may end a job.
+    /// A full device ends a job that is to fill it.
     #[cold]
     pub(super) fn filled(&self, error: Error) -> Result<()> {
-        if self.stream_ended || self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
+        if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
     }
 
-    /// A read or trim of a backlog: its file is open, because it was written there.
+    /// A read of a backlog: its file is open, because it was written there.
     fn place(&self, request: Request) -> Next {
         let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
         Next::Issue(Request { file: place.unwrap_or(request.file), ..request })
@@ -159,37 +115,17 @@ impl Worker {
     }
 
     pub(super) fn next_paced(&mut self, now: u64) -> Next {
-        if let Some(next) = self.limited(now) {
-            return next;
+        if let Err(error) = self.within_limits() {
+            return Next::Fail(Box::new(error));
         }
-        let next = self.next_by_pace(now);
-        if let (Next::Issue(_), Some(search)) = (&next, &mut self.pacing.search) {
-            search.issued += 1;
-        }
-        next
-    }
-
-    fn next_by_pace(&mut self, now: u64) -> Next {
         if let Some(replaying) = &mut self.pacing.replaying {
             let due = replaying.step(now);
             return self.next_replayed(due, now);
-        }
-        if self.feed.is_some() {
-            return self.fed(now);
-        }
-        // An engine that performs one I/O at a time has completed it.
-        if let Some(zones) = self.pacing.zones.as_mut().filter(|_| self.depth.in_flight <= 1) {
-            zones.all_completed();
         }
         if self.pacing.held.is_none() {
             match self.pacing.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,
                 Some(Step::Read(request)) => return self.place(request),
-                None => {}
-            }
-            match self.pacing.trims.as_mut().and_then(|trims| trims.step()) {
-                Some(trim_backlog::Step::Settle) => return Next::Settle,
-                Some(trim_backlog::Step::Trim(request)) => return self.place(request),
                 None => {}
             }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
@@ -199,14 +135,6 @@ impl Worker {
             }
             if !self.has_more() {
                 return self.complete();
-            }
-            if self.pass_began && self.reads_back_before_pass() {
-                return Next::Settle;
-            }
-            if self.pass_began
-                && let Some(zones) = &mut self.pacing.zones
-            {
-                zones.begin_pass();
             }
             if std::mem::take(&mut self.pass_began)
                 && let Some(Err(error)) = self.files.as_mut().map(|files| files.begin_pass())
@@ -223,24 +151,13 @@ impl Worker {
         if let Some(why) = self.pacing.too_slow(now) {
             return Next::Fail(Box::new(self.too_slow(why)));
         }
-        if let Some(end) = self.pacing.flow_wait(now) {
-            return self.pause(Pause { busy_until: 0, end }, now);
-        }
         let pacing = &mut self.pacing;
         let due = pacing.due();
-        let writes_first = pacing.zones.as_ref().is_some_and(|zones| zones.lacks_data());
         let request = match pacing.held.take() {
             Some(request) => request,
             None => {
                 // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
-                let drawn = self.source.draw_or(|kind, other| {
-                    writes_first && kind == Kind::Read
-                        || due[kind as usize] > now && due[other as usize] < due[kind as usize]
-                });
-                if pacing.resume.as_mut().is_some_and(|resume| resume.stops(&drawn)) {
-                    return self.complete();
-                }
-                drawn
+                self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
             }
         };
         let end = due[request.kind as usize];
@@ -253,13 +170,6 @@ impl Worker {
             pacing.held = Some(request);
             return Next::Open(request.file);
         };
-        let request = match pacing.zones.as_mut().map(|zones| zones.step(&request)) {
-            None => request,
-            Some(step) => match self.in_zone(request, step) {
-                Ok(request) => request,
-                Err(next) => return *next,
-            },
-        };
         self.pacing.note_issued(&request);
         if self.sure > 0 {
             self.sure -= 1;
@@ -269,34 +179,5 @@ impl Worker {
             self.drawn = self.drawn.wrapping_add(1);
         }
         Next::Issue(Request { file: place, ..request })
-    }
-
-    /// Whether blocks are to be read back first, because a pass resets the zones that they are in.
-    fn reads_back_before_pass(&mut self) -> bool {
-        let keeps = self.pacing.zones.as_ref().is_some_and(|zones| zones.keeps());
-        keeps && self.pacing.backlog.as_mut().is_some_and(Backlog::read_all)
-    }
-
-    /// A request in its zone, or what the loop does before it.
-    fn in_zone(&mut self, drawn: Request, step: io::Result<InZone>) -> std::result::Result<Request, Box<Next>> {
-        let next = match step {
-            Ok(InZone::Issue(request, next)) => {
-                self.source.moved(&drawn, &request, next);
-                return Ok(request);
-            }
-            Ok(InZone::Settle) => Next::Settle,
-            Ok(InZone::Again) => Next::Pause(Rest { busy_until: 0, duration: Duration::ZERO }),
-            Ok(InZone::End) => {
-                self.source.finish_file(&drawn);
-                // They did not follow.
-                let sure = std::mem::take(&mut self.sure);
-                self.ios_left = self.ios_left.saturating_add(sure);
-                self.drawn = self.drawn.wrapping_sub(sure);
-                return Err(Box::new(Next::Settle));
-            }
-            Err(error) => return Err(Box::new(Next::Fail(Box::new(Error::job(&self.job, "resetting a zone", error))))),
-        };
-        self.pacing.held = Some(drawn);
-        Err(Box::new(next))
     }
 }

@@ -1,12 +1,11 @@
 //! What a worker leaves: errors, and the blocks that are to be read back.
 
 use super::Worker;
-use crate::engine::pacing::{Backlog, DepthSearch};
+use crate::engine::pacing::Backlog;
 use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-use crate::workload::verify_state::VerifyState;
 use model::plan::JobPlan;
 use model::record::Verified;
 use std::io;
@@ -22,8 +21,6 @@ pub struct Written {
     pub failed: Vec<(u32, u64)>,
     /// Instead of the source: the last writes, in order.
     pub rest: Vec<Request>,
-    /// The number of the first of these, if the payload does not know it.
-    pub first: Option<u64>,
 }
 
 impl Worker {
@@ -31,19 +28,14 @@ impl Worker {
     pub fn carry(&mut self, plan: &JobPlan, payload: Payload) {
         if let Some(backlog) = &mut self.pacing.backlog {
             backlog.tell(payload.due());
-        } else if !plan.requests.zones.device.on
-            && plan.verify.method.is_some()
-            && plan.verify.after
-            && plan.access.writes()
-        {
+        } else if plan.verify.method.is_some() && plan.verify.after && plan.access.writes() {
             self.first = Some(Box::new(self.source.clone()));
         }
         self.payload = Some(Box::new(payload));
     }
 
     /// Logs its I/Os.
-    pub(crate) fn keep_log(&mut self, mut log: IoLog) {
-        log.judge = self.pacing.search.as_ref().map(DepthSearch::judge);
+    pub(crate) fn keep_log(&mut self, log: IoLog) {
         self.log = Some(Box::new(log));
     }
 
@@ -67,34 +59,15 @@ impl Worker {
         self.payload.as_ref().map(|payload| payload.verified).filter(|verified| verified.ios > 0)
     }
 
-    /// What is saved of its writes, before they are read back; `None` if the job does not ask for it.
-    pub(crate) fn verify_state(&self) -> Option<VerifyState> {
-        self.payload.as_ref()?.state()
-    }
-
     /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.
     pub fn written(&mut self) -> Option<Written> {
         let (source, rest) = (self.first.take(), self.pacing.backlog.as_mut().map(Backlog::rest));
-        if let Some((rest, first)) = self.pacing.zones.as_mut().and_then(|zones| zones.written()) {
-            if !self.complete || rest.is_empty() {
-                return None;
-            }
-            let failed = std::mem::take(&mut self.failed_writes);
-            return Some(Written {
-                payload: self.payload.take()?,
-                source: None,
-                drawn: 0,
-                failed,
-                rest,
-                first: Some(first),
-            });
-        }
         if !self.complete || source.is_none() && rest.as_ref().is_none_or(Vec::is_empty) {
             return None;
         }
         let failed = std::mem::take(&mut self.failed_writes);
         let rest = rest.unwrap_or_default();
-        Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, failed, rest, first: None })
+        Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, failed, rest })
     }
 
     /// A wrong block is the error of a job, also if the job went on after it; then other jobs go on too.
@@ -106,11 +79,6 @@ impl Worker {
             Some(wrong) => Err(Error::Failed(wrong)),
             None => outcome,
         }
-    }
-
-    /// The job ends well when an I/O moves nothing: the other end of its stream is done.
-    pub(in super::super) fn ends_with_its_stream(&mut self) {
-        self.ends_with_stream = true;
     }
 
     #[cold]
@@ -131,11 +99,6 @@ impl Worker {
             self.ledger.count(request.kind, 0, 0, latency);
             return Ok(0);
         }
-        self.stream_ended = result == 0 && self.ends_with_stream;
-        if let Some(feed) = &mut self.feed {
-            feed.failed(result);
-            return Ok(0);
-        }
         let number = u16::try_from(-result).unwrap_or(0);
         let (ignored, goes_on) = match request.kind {
             Kind::Read => (&self.errors.ignored.read, self.errors.goes_on.after_reads()),
@@ -146,8 +109,7 @@ impl Worker {
             return Err(error);
         }
         self.first_error.get_or_insert_with(|| error.to_string());
-        let read_back = self.first.is_some() || self.pacing.zones.is_some();
-        if request.kind == Kind::Write && read_back {
+        if request.kind == Kind::Write && self.first.is_some() {
             self.failed_writes.push((request.file, request.offset));
         }
         self.ledger.count_error(request.kind, latency);
@@ -156,10 +118,6 @@ impl Worker {
 
     fn request_failed(&self, request: &Request, result: i32) -> Error {
         let verb = ["read", "write", "trim"][request.kind as usize];
-        if self.moves_nothing {
-            let what = format!("the operation on file {}", request.file);
-            return Error::job(&self.job, what, io::Error::from_raw_os_error(-result));
-        }
         let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
         let error = match result {
             0 => io::Error::new(

@@ -13,8 +13,6 @@ pub(super) enum Next {
     Sync,
     /// Open this file, whose request is held.
     Open(u32),
-    /// Issue no more until an I/O in flight is done.
-    Full,
     /// Go on when nothing is in flight.
     Settle,
     /// The ramp has ended: start counting.

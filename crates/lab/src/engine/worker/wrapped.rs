@@ -3,7 +3,6 @@
 
 use super::super::carrying::Carrying;
 use super::super::logging::Logging;
-use super::super::serialized::Serialized;
 use super::super::traits::{Perform, Queue};
 use super::Worker;
 use crate::error::Result;
@@ -14,7 +13,6 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        self.refresh_zones()?;
         let outcome = match self.log.take() {
             None => self.direct_with_payload(engine),
             Some(mut log) => {
@@ -23,7 +21,6 @@ impl Worker {
                 outcome
             }
         };
-        self.leave_zones();
         let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
@@ -44,27 +41,17 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        self.refresh_zones()?;
-        let depth = self.depth.in_flight;
-        let outcome = match self.serialized && depth > 1 {
-            false => self.queued_with_log(engine),
-            true => self.queued_with_log(&mut Serialized::new(engine, depth)),
-        };
-        self.leave_zones();
-        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
-        self.syscalls = self.since_counting(engine.syscalls());
-        outcome
-    }
-
-    fn queued_with_log<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        match self.log.take() {
+        let outcome = match self.log.take() {
             None => self.queued_with_payload(engine),
             Some(mut log) => {
                 let outcome = self.queued_with_payload(&mut Logging::new(engine, &mut log, self.depth.in_flight));
                 self.log = Some(log);
                 outcome
             }
-        }
+        };
+        let outcome = outcome.or_else(|error| self.filled(error)).and_then(|()| self.within_limits());
+        self.syscalls = self.since_counting(engine.syscalls());
+        outcome
     }
 
     fn queued_with_payload<E: Queue>(&mut self, engine: &mut E) -> Result<()> {

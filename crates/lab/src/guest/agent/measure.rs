@@ -136,7 +136,7 @@ struct Member {
 impl Member {
     fn work(self, proof: &[Counter], file: Option<&Path>) -> Result<Done> {
         let (plan, number, targets) = &self.copy;
-        let copy = JobCopy { plan, number: *number, targets: targets.clone(), replay: None, resume: None };
+        let copy = JobCopy { plan, number: *number, targets: targets.clone(), replay: None };
         let mut worker = build_worker(&copy, Arc::default(), Arc::default(), CLOCK)?;
         with_engine(&copy, CLOCK, |engine| {
             worker.limit_to(self.assignment.warm_up_ios);
@@ -145,7 +145,7 @@ impl Member {
             let leads = self.meet();
             let before = if leads { counters::read(proof, file) } else { Default::default() };
             let (barrier, alone) = (self.barrier.clone(), self.alone);
-            worker.at_start(move |_| {
+            worker.at_start(move || {
                 if alone || barrier.wait().is_leader() {
                     mark_begin();
                 }

@@ -93,6 +93,17 @@ fn softirqs_are_known_by_their_handlers() {
     assert_eq!(softirq("vfs_read"), None);
 }
 
+/// A compiler was interrupted while it read: neither its functions nor those of the interrupt have called the softirq.
+#[test]
+fn the_stack_of_a_softirq_begins_at_its_handler() {
+    let function = |name: &str| (Function { name: name.to_owned(), kernel: true, ..Function::default() }, 0);
+    let mut kernel: Vec<(Function, u64)> =
+        ["tcp_v4_rcv", "net_rx_action", "handle_softirqs", "irq_exit_rcu", "vfs_read"].map(function).to_vec();
+    begin_at_softirq(&mut kernel);
+    let names: Vec<&str> = kernel.iter().map(|(function, _)| function.name.as_str()).collect();
+    assert_eq!(names, ["tcp_v4_rcv", "net_rx_action"]);
+}
+
 /// Linked without the C library: `-nostdlib` needs no more than the compiler.
 fn built(folder: &std::path::Path, source: &str) -> Option<std::path::PathBuf> {
     let (text, program) = (folder.join("loops.s"), folder.join("loops"));

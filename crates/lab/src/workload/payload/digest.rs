@@ -4,8 +4,6 @@ use crc::{Algorithm, Crc, Table};
 use md5::Digest;
 use model::plan::VerifyMethod;
 
-static CRC7: Crc<u8> = Crc::<u8>::new(&crc::CRC_7_MMC);
-static CRC16: Crc<u16> = Crc::<u16>::new(&crc::CRC_16_ARC);
 /// Neither the usual start nor the usual end, and not reflected.
 static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
     width: 32,
@@ -17,7 +15,6 @@ static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
     check: 0,
     residue: 0,
 });
-static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
 
 /// CRC-32C without the last exclusive or.
 pub(super) fn crc32c(data: &[u8]) -> u32 {
@@ -28,33 +25,18 @@ pub(super) fn crc32c(data: &[u8]) -> u32 {
 pub(super) fn write(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
     match method {
         VerifyMethod::Meta | VerifyMethod::Pattern | VerifyMethod::Null => {}
-        VerifyMethod::Crc7 => put(out, &[CRC7.checksum(data)]),
-        VerifyMethod::Crc16 => put(out, &CRC16.checksum(data).to_le_bytes()),
         VerifyMethod::Crc32 => put(out, &CRC32.checksum(data).to_le_bytes()),
         VerifyMethod::Crc32c | VerifyMethod::Crc32cIntel => put(out, &crc32c(data).to_le_bytes()),
-        VerifyMethod::Crc64 => put(out, &CRC64.checksum(data).to_le_bytes()),
         VerifyMethod::Md5 => put(out, &md5::Md5::digest(data)),
         VerifyMethod::Sha1 => {
             let mut digest = sha1::Sha1::digest(data);
             digest.chunks_mut(4).for_each(<[u8]>::reverse);
             put(out, &digest);
         }
-        VerifyMethod::Sha512 => last_128_bytes(data, out),
-        VerifyMethod::Sha3_224 => put(out, &sha3::Sha3_224::digest(data)),
-        VerifyMethod::Sha3_256 => put(out, &sha3::Sha3_256::digest(data)),
-        VerifyMethod::Sha3_384 => put(out, &sha3::Sha3_384::digest(data)),
-        VerifyMethod::Sha3_512 => put(out, &sha3::Sha3_512::digest(data)),
         VerifyMethod::Xxhash => put(out, &xxhash_rust::xxh32::xxh32(data, 1).to_le_bytes()),
     }
 }
 
 fn put(out: &mut [u8], digest: &[u8]) {
     out.iter_mut().zip(digest).for_each(|(out, byte)| *out = *byte);
-}
-
-/// fio stores the buffer of the function instead of its result: the last bytes, over the first of all.
-fn last_128_bytes(data: &[u8], out: &mut [u8]) {
-    const BLOCK: usize = 128;
-    put(out, data.get(..BLOCK).unwrap_or(data));
-    put(out, data.get(data.len() - data.len() % BLOCK..).unwrap_or_default());
 }

@@ -10,7 +10,7 @@ const BLOCK: u32 = 4096;
 fn copy(plan: &JobPlan) -> JobCopy<'_> {
     let target =
         Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 }, to_be_made: false };
-    JobCopy { plan, number: 0, targets: vec![target], replay: None, resume: None }
+    JobCopy { plan, number: 0, targets: vec![target], replay: None }
 }
 
 fn payload(plan: &JobPlan) -> Option<Payload> {
@@ -115,20 +115,4 @@ fn a_wrong_block_is_counted_and_named() {
     let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();
     assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &mut memory[2]), WRONG);
     assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &mut memory[3]), 4096, "right in itself");
-}
-
-#[test]
-fn a_trimmed_block_has_to_be_zeros() {
-    let read = JobPlan { access: Access::Read, ..writing(Content::default(), Some(VerifyMethod::Md5)) };
-    let mut payload = payload(&read).unwrap();
-    payload.expect([TRIMMED, TRIMMED]);
-    let mut check = |memory: &mut [u8]| {
-        let expected = payload.expectation(&request(Kind::Read, 3)).unwrap();
-        payload.after_read(&request(Kind::Read, 3), expected, BLOCK as i32, memory)
-    };
-    let mut memory = vec![0; BLOCK as usize];
-    assert_eq!(check(&mut memory), BLOCK as i32);
-    memory[100] = 1;
-    assert_eq!(check(&mut memory), WRONG);
-    assert!(payload.complaint().unwrap().contains("was trimmed, and its byte 100 is not 0"));
 }

@@ -195,30 +195,6 @@ fn a_skip_leaves_bytes_out_or_goes_back() {
 
 /// What fio 3.33 does with the same jobs.
 #[test]
-fn zones_are_moved_one_after_the_other() {
-    let zones = |options: &str| offsets(&format!("zonemode=strided\n{options}"), span(64, 0));
-    let striding = [0, 4, 16, 20, 32, 36, 48, 52];
-    assert_eq!(zones("zonesize=8k\nzonerange=16k"), [striding, striding].concat());
-    assert_eq!(zones("zonesize=8k\nzoneskip=8k"), [striding, striding].concat());
-    assert_eq!(zones("zonesize=8k\nzoneskip=12k"), [0, 4, 20, 24, 40, 44, 60]);
-    assert_eq!(zones("zonesize=16k\nzonerange=8k\nzoneskip=8k")[..6], [0, 4, 0, 4, 16, 20]);
-    assert_eq!(zones("zonesize=10k\nzoneskip=6k")[..7], [0, 4, 8, 16, 20, 24, 32]);
-    let of_file = offsets("zonemode=strided\nzonesize=8k\nzoneskip=8k", span(32, 80));
-    assert_eq!(of_file, striding, "behind the region, in the file");
-    // In random order, a zone at the end of the file that is shorter than a block ends the job.
-    assert_eq!(offsets("rw=randread\nbs=8k\nzonemode=strided\nzonesize=16k", span(100, 0)).len(), 12);
-    // The blocks of a zone once in each visit.
-    let random = zones("rw=randread\nzonesize=32k\nzonerange=16k");
-    for (visit, begin) in random.chunks(4).zip([0, 0, 16, 16]) {
-        let mut visit = visit.to_vec();
-        visit.sort_unstable();
-        assert_eq!(visit, [begin, begin + 4, begin + 8, begin + 12], "{random:?}");
-    }
-    let last = zones("rw=randread\nzonesize=16k\nzonerange=24k\nnorandommap");
-    assert!(last.len() == 16 && last[8..12].iter().all(|offset| (48..64).contains(offset)), "{last:?}");
-}
-
-#[test]
 fn random_requests_of_several_sizes_use_each_block_once() {
     for options in [
         "bssplit=4k/50:16k/50",
@@ -331,9 +307,7 @@ fn a_job_that_only_time_ends_goes_on_in_every_order() {
         "rw=read\nbsrange=4k-16k",
         "rw=randread\nbssplit=4k/50:16k/50",
         "rw=randread\npercentage_random=30",
-        "zonemode=strided\nzonesize=8k\nzoneskip=12k",
         "rw=randrw\nbsrange=4k-12k",
-        "rw=randread\nzonemode=strided\nzonesize=8k\nzonerange=24k",
         "rw=randread:4",
         "rw=randtrimwrite\nbsrange=4k-8k",
         "rw=randread\nrandom_distribution=normal:10",

@@ -7,7 +7,6 @@ use super::Kind;
 use super::free_map::FreeMap;
 use super::sizes::Dice;
 use super::skew::Skew;
-use super::zones::Zone;
 use crate::workload::permutation::{Permutation, below, split_mix};
 use crate::workload::target::Span;
 use model::plan::{Access, Distribution, Generator, JobPlan, Order, Sequencer, Sizes};
@@ -26,9 +25,6 @@ pub(super) struct Varied {
     run_left: u32,
     identical: bool,
     skip: i64,
-    strided: bool,
-    /// Requests go to other places than those that are drawn.
-    moves: bool,
     /// Only time ends the job, and it has one file: each direction goes back to the beginning by itself.
     pub wraps: bool,
     dice: u64,
@@ -45,7 +41,6 @@ struct Part {
     lanes: [Lane; 3],
     /// Where the last request of each direction was: first byte, and the byte behind it.
     last: [(u64, u64); 3],
-    zone: Zone,
 }
 
 /// Random positions: block numbers times their alignment.
@@ -82,8 +77,7 @@ impl Varied {
                 || percent != [100; 3]
                 || plan.has_own_alignment()
                 || requests.distribution != Distribution::Random);
-        let zones = requests.zones;
-        if !(several || scattered || zones.strided || zones.device.on || !random && requests.skip != 0) {
+        if !(several || scattered || !random && requests.skip != 0) {
             return None;
         }
         let [sequential, by_chance] = sizes.each_ref().map(|sizes| sizes.each_ref().map(Dice::new));
@@ -92,11 +86,16 @@ impl Varied {
             // Reads and writes have the same centre.
             let (walks, chance) = (split_mix(seed), split_mix(seed));
             let lanes = [0, 1, 2].map(|direction| {
-                let room = if zones.strided { zone_of(plan, span).range } else { span.length };
-                Lane::new(plan, direction, room, [&sequential[direction], &by_chance[direction]], [walks, chance])
+                Lane::new(
+                    plan,
+                    direction,
+                    span.length,
+                    [&sequential[direction], &by_chance[direction]],
+                    [walks, chance],
+                )
             });
             let whole = span.length.saturating_add(span.beyond);
-            Part { begin: span.begin, length: span.length, whole, lanes, last: [(0, 0); 3], zone: zone_of(plan, span) }
+            Part { begin: span.begin, length: span.length, whole, lanes, last: [(0, 0); 3] }
         });
         Some(Self {
             order: plan.order,
@@ -105,8 +104,6 @@ impl Varied {
             run_left: 1,
             identical: requests.sequencer == Sequencer::Identical,
             skip: if random { 0 } else { requests.skip },
-            strided: zones.strided,
-            moves: zones.device.on,
             wraps: false,
             dice,
             files: files.collect(),
@@ -134,15 +131,10 @@ impl Varied {
         let direction = kind as usize;
         let part = &self.files[file];
         match self.order {
-            Order::Random if self.strided => {
-                let dice = &self.random[direction];
-                part.zone.left(dice.least(), dice.most())
-            }
-            Order::Random if self.moves => part.lanes[lane].left(self.random[direction].most()).min(1),
             Order::Random => part.lanes[lane].left(self.random[direction].most()),
             Order::Sequential => match self.follows(part, direction) {
                 None => 0,
-                Some(_) if self.strided || self.moves || self.skip != 0 => 1,
+                Some(_) if self.skip != 0 => 1,
                 Some(at) => (part.length.saturating_sub(at) / self.sequential[direction].most()).max(1),
             },
         }
@@ -150,12 +142,10 @@ impl Varied {
 
     /// A pass over a file begins.
     pub fn restart(&mut self, file: usize) {
-        let (strided, wraps) = (self.strided, self.wraps);
+        let wraps = self.wraps;
         let Some(part) = self.files.get_mut(file) else { return };
         part.last = [(0, 0); 3];
-        if strided {
-            part.enter_zone(0);
-        } else if !wraps {
+        if !wraps {
             part.lanes.iter_mut().for_each(Lane::begin_pass);
         }
     }
@@ -164,9 +154,6 @@ impl Varied {
     /// from.
     pub fn locate(&mut self, file: usize, kind: Kind, lane: usize) -> (u64, u32) {
         let direction = kind as usize;
-        if self.strided {
-            self.files[file].go_to_zone(direction);
-        }
         let followed = match self.order {
             Order::Sequential => self.follows(&self.files[file], direction),
             Order::Random => self.drawn_to_follow(file, direction),
@@ -178,31 +165,17 @@ impl Varied {
             }
             // Only time ends the job, and its region is over.
             None if self.order == Order::Sequential => {
-                let part = &mut self.files[file];
-                if self.strided {
-                    part.enter_zone(0);
-                }
-                let room = if self.strided { part.whole } else { part.length };
+                let room = self.files[file].length;
                 (0, self.sequential[direction].draw(&mut self.dice, room))
             }
             None => {
                 let part = &mut self.files[file];
-                let (zone, room) = if self.strided { (part.zone.begin, part.zone.room()) } else { (0, part.length) };
-                let (at, length) = part.lanes[lane].draw(&mut self.dice, &self.random[direction], room);
-                (zone + at, length)
+                part.lanes[lane].draw(&mut self.dice, &self.random[direction], part.length)
             }
         };
         let part = &mut self.files[file];
         part.last[direction] = (at, at + length);
-        part.zone.moved += length;
         (part.begin + at, u32::try_from(length).unwrap_or(u32::MAX))
-    }
-
-    /// The last request of a direction was here, and the next one of a sequential order is there.
-    pub fn moved(&mut self, file: usize, kind: Kind, offset: u64, next: u64) {
-        if let Some(part) = self.files.get_mut(file) {
-            part.last[kind as usize] = (offset.saturating_sub(part.begin), next);
-        }
     }
 
     /// Where a request of a random order is that is not at a position by chance.
@@ -223,15 +196,12 @@ impl Varied {
         let part = &self.files[file];
         let fits = end.saturating_add(self.sequential[direction].least()) <= self.limit(part);
         // Behind the end, chance goes on; if only time ends the job, the beginning does, as in fio.
-        if fits { Some(end) } else { self.wraps.then_some(if self.strided { part.zone.begin } else { 0 }) }
+        if fits { Some(end) } else { self.wraps.then_some(0) }
     }
 
     /// Where the next request of a sequential order is; `None` if the pass over the file is over.
     fn follows(&self, part: &Part, direction: usize) -> Option<u64> {
-        let mut end = part.last[direction].1;
-        if self.strided {
-            end = part.zone.next(end);
-        }
+        let end = part.last[direction].1;
         // fio's rule for skipping: beyond the file it goes on at the beginning, before the region at its end, and a request that
         // ends with the file is the last one.
         let at = if self.skip == 0 || end == 0 || end >= part.whole {
@@ -245,34 +215,18 @@ impl Varied {
         };
         let least = self.sequential[direction].least();
         let ends_within = at.saturating_add(least) <= self.limit(part);
-        (ends_within && (self.strided || at < part.length)).then_some(at)
+        (ends_within && at < part.length).then_some(at)
     }
 
     /// Where the last request must end. As in fio, that of one size may reach into the file behind the region.
     fn limit(&self, part: &Part) -> u64 {
         let one = self.order == Order::Sequential && self.sequential.iter().all(|dice| matches!(dice, Dice::One(_)));
-        match (self.strided, self.order) {
-            (true, Order::Sequential) => part.whole,
-            (true, Order::Random) => part.zone.begin + part.zone.room(),
-            (false, _) => {
-                if one {
-                    part.whole
-                } else {
-                    part.length
-                }
-            }
-        }
+        if one { part.whole } else { part.length }
     }
 
     fn room(&self, part: &Part, at: u64) -> u64 {
         self.limit(part).saturating_sub(at)
     }
-}
-
-fn zone_of(plan: &JobPlan, span: &Span) -> Zone {
-    let zones = plan.requests.zones;
-    let range = if zones.range.0 == 0 { zones.size.0 } else { zones.range.0 };
-    Zone::new(range, zones.size.0, zones.skip.0, span.length.saturating_add(span.beyond))
 }
 
 /// Whether requests of this direction take blocks by themselves: a write of a trimmed block does not.
@@ -282,28 +236,6 @@ fn takes_blocks(plan: &JobPlan, direction: usize) -> bool {
         (Access::Trim | Access::TrimWrite, kind) => kind == Kind::Trim,
         // Writes of the same blocks take those of reads.
         (Access::Write | Access::ReadWrite, kind) => kind != Kind::Trim,
-    }
-}
-
-impl Part {
-    fn go_to_zone(&mut self, direction: usize) {
-        let zone = self.zone;
-        if zone.is_over() {
-            self.enter_zone(zone.following());
-        } else if zone.begins_anew() {
-            // Zones that are visited several times have each block once a time.
-            self.lanes.iter_mut().for_each(|lane| lane.begin_over(zone.room()));
-        }
-        if self.last[direction].1 >= self.zone.end() {
-            self.last[direction] = (self.zone.begin, self.zone.begin);
-        }
-    }
-
-    fn enter_zone(&mut self, begin: u64) {
-        self.zone.enter(begin);
-        self.last = [(begin, begin); 3];
-        let room = self.zone.room();
-        self.lanes.iter_mut().for_each(|lane| lane.begin_over(room));
     }
 }
 
@@ -352,16 +284,6 @@ impl Lane {
     fn begin_pass(&mut self) {
         match &mut self.chosen {
             Chosen::Once(walk) => walk.restart(),
-            Chosen::Mapped(map) => map.begin(self.blocks),
-            Chosen::Repeatedly | Chosen::Skewed(_) => {}
-        }
-    }
-
-    /// Begins in a zone with this room.
-    fn begin_over(&mut self, room: u64) {
-        self.blocks = self.blocks_of(room).max(1);
-        match &mut self.chosen {
-            Chosen::Once(walk) => walk.restart_with(self.blocks),
             Chosen::Mapped(map) => map.begin(self.blocks),
             Chosen::Repeatedly | Chosen::Skewed(_) => {}
         }

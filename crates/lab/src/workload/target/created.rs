@@ -64,20 +64,6 @@ impl Created {
         self.note_created(path, How::by_job(), held)
     }
 
-    /// Makes a folder that stands for a file of a job.
-    pub(super) fn make_folder(&self, path: &Path) -> Result<()> {
-        self.will_make_folder(path)?;
-        fs::create_dir(path).map_err(|error| Error::file(path, "making the folder", error))
-    }
-
-    /// Registers a folder that stands for a file of a job, before it is made.
-    pub(super) fn will_make_folder(&self, path: &Path) -> Result<()> {
-        let made = How::soon();
-        let held = self.guardian.add(Undo::RemoveFolder { path: absolute(path)?, made })?;
-        self.made().created.insert(path.to_owned(), (made, held));
-        Ok(())
-    }
-
     /// The file is removed when the run ends, if the run made it.
     pub(super) fn will_unlink(&self, path: &Path) {
         self.made().unlinked.insert(path.to_owned());

@@ -122,13 +122,7 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
         Order::Random => requests.align.all().map(|align| ("blockalign", align.0)).to_vec(),
         Order::Sequential => vec![("the bytes behind the ':' of rw", requests.skip.unsigned_abs())],
     };
-    let zones = requests.zones;
-    let zones = if zones.strided {
-        vec![("zonerange", zones.range.0), ("zonesize", zones.size.0), ("zoneskip", zones.skip.0)]
-    } else {
-        vec![]
-    };
-    for (option, bytes) in sizes.chain([("offset", target.span.begin)]).chain(places).chain(zones) {
+    for (option, bytes) in sizes.chain([("offset", target.span.begin)]).chain(places) {
         if bytes % align != 0 {
             return Err(Error::Refused(format!(
                 "job '{}': {option}={bytes} with direct=1: {} requires multiples of {align} bytes; \

@@ -57,12 +57,7 @@ pub(super) fn lay_out(
     progress: LayoutProgress,
 ) -> Result<()> {
     let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
-    // Zones are those of the whole file.
-    let how = match plan.fallocate {
-        Fallocate::None if plan.requests.zones.device.on => Fallocate::Truncate,
-        how => how,
-    };
-    allocate(&file, how, length, end).map_err(failed("allocating the file"))?;
+    allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
     if reads(plan) || plan.files.making.overwrite {
         write_noise(&mut file, path, length, end, progress)?;
         if !plan.files.making.unsynced {

@@ -167,7 +167,7 @@ fn devices_without_storage_need_no_layout() {
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
         crate::laying_out::set_cache(
-            &JobCopy { plan: &plan, number: 0, targets, replay: None, resume: None },
+            &JobCopy { plan: &plan, number: 0, targets, replay: None },
             &Interruption::default(),
         )
         .unwrap();

@@ -10,6 +10,7 @@ use crate::group_limit;
 use crate::measured::{CaseLoad, Rounds};
 use crate::probe::shortfalls;
 use crate::record::Lost;
+use crate::slice::rounds::why_unmetered;
 use crate::stats::stopping::FEWEST_ROUNDS;
 use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, loss_unknown, lost_packets};
 use crate::warning::{Code, Warning, add_once, gravest_first};
@@ -21,7 +22,7 @@ pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warn
     let found = [
         few_rounds(record),
         no_boots(record),
-        unmetered(sums),
+        unmetered(record, sums),
         busy_background(sums),
         squeezed_background(record, sums),
         steal(sums),
@@ -89,10 +90,9 @@ fn no_boots(record: View) -> Option<Warning> {
     (again > 0).then(|| Warning::new(Code::NoBoot, message))
 }
 
-fn unmetered(sums: &Rounds) -> Option<Warning> {
-    let message = "no meter of the whole machine is available; see `iotoll doctor`";
+fn unmetered(record: View, sums: &Rounds) -> Option<Warning> {
     let unmetered = sums.meter.is_none() && !sums.rounds.is_empty();
-    unmetered.then(|| Warning::new(Code::MeterUnavailable, message))
+    unmetered.then(|| Warning::new(Code::MeterUnavailable, why_unmetered(record.rounds, &record.header.host)))
 }
 
 fn busy_background(sums: &Rounds) -> Option<Warning> {

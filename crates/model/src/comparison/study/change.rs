@@ -11,6 +11,7 @@ use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFindin
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::measured::Rounds;
+use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
@@ -99,15 +100,18 @@ impl Judge<'_> {
             );
         }
         let unmetered = self.sums.meter.is_none();
+        let is_counted = cases.into_iter().all(|case| self.sums.pairs(Metric::Iops, case).is_some());
         match metric {
             _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
-                "no meter of the whole machine is available"
+                why_unmetered(self.record.rounds, &self.record.header.host)
             }
             Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
             Metric::LatencyMean if self.is_sliced() => FROZEN_CLOCK,
-            Metric::ThreadCyclesPerIo if self.is_sliced() => "a process of the command ended during a slice",
-            Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution reported it",
+            Metric::ThreadCyclesPerIo if self.is_sliced() && is_counted => {
+                "a process of the command ended during a slice"
+            }
+            Metric::ThreadCyclesPerIo | Metric::LatencyMean if is_counted => "not every execution reported it",
             _ => "the number of I/Os or bytes is unknown",
         }
         .to_owned()

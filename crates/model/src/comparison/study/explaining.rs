@@ -53,7 +53,7 @@ pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> 
     };
     by_account(record, sums, pairs, &mut explained);
     by_function(record, sums, pairs, &mut explained);
-    by_event(record, pairs, &mut explained);
+    by_event(record, sums, pairs, &mut explained);
     explained
 }
 
@@ -90,13 +90,13 @@ fn by_function(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained:
     (explained.function_family, explained.sampled_rounds) = (Some(family), functions.rounds());
 }
 
-fn by_event(record: View, pairs: &[(usize, usize)], explained: &mut Explained) {
+fn by_event(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
     let header = record.header;
     let Some(events) = &header.events else { return };
     let (cases, counter) = (header.experiment.cases.len(), header.work_counter.as_ref());
     let counted = CountedEvents::of(cases, &header.host, counter, events, record.explaining);
     let parts: Vec<EventParts> =
-        pairs.iter().map(|(baseline, candidate)| counted.parts(*baseline, *candidate)).collect();
+        pairs.iter().map(|(baseline, candidate)| counted.parts(sums, *baseline, *candidate)).collect();
     let family = family(parts.iter().map(EventParts::count).sum());
     for (cost, parts) in explained.costs.iter_mut().zip(&parts) {
         cost.events = parts.changes(family.confidence);

@@ -106,8 +106,9 @@ pub(super) fn counting_fraction(record: View, sums: &Rounds) -> Option<(usize, f
             SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
         };
         let spent = slices.filter_map(counted).sum::<f64>() * nanos / 1e9 * sums.clock();
-        // Without a meter of the whole machine, the threads' own cost.
-        let cost = sums.net_cycles(case).or_else(|| sums.thread_cycles(case))?;
+        // On a busy machine the load squeezes the background, and without a meter of the whole machine nothing is net: the cost is at
+        // least that of the own threads.
+        let cost = [sums.net_cycles(case), sums.thread_cycles(case)].into_iter().flatten().reduce(f64::max)?;
         Some((case, if cost > spent { spent / cost } else { 1.0 }))
     });
     parts.max_by(|(_, one), (_, other)| one.total_cmp(other))
@@ -145,9 +146,10 @@ mod tests {
     use super::super::study;
     use super::super::tests::{Load, experiment, record};
     use super::*;
-    use crate::comparison::CompareFinding;
     use crate::comparison::record::{CommandReading, Schedule};
+    use crate::comparison::{CompareFinding, CompareRecord};
     use crate::experiment::{Draft, WorkCounter};
+    use crate::meter::Meter;
     use crate::record::Done;
     use crate::slice::command::tests::{counter, reading};
     use crate::unit::{Bytes, Nanos};
@@ -192,7 +194,22 @@ mod tests {
             said.iter()
                 .any(|warning| warning.code == Code::WorkUnknown && warning.message.contains("slices are left out"))
         );
-        let counting_costs = |nanos_per_io: f64| {
+        for slice in holes.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+            let SliceReading::Command { last, .. } = &mut slice.reading else { continue };
+            last.count = None;
+        }
+        // No process ended: nothing was counted.
+        let reason = study(&holes).cells[0].metrics["thread_cycles_per_io"].reason.clone().unwrap_or_default();
+        assert!(!reason.contains("ended") && !reason.is_empty(), "{reason}");
+        // So busy without the commands that they cost nothing more.
+        let mut busy = sliced.clone();
+        for slice in busy.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_none()) {
+            let SliceReading::Slice { after, .. } = &mut slice.reading else { continue };
+            for meter in [Meter::TimerList, Meter::Idle] {
+                after.counts.get_mut(meter).unwrap().total -= 1_000_000;
+            }
+        }
+        let counting_costs = |sliced: &CompareRecord, nanos_per_io: f64| {
             let mut slowed = sliced.clone();
             let counter = slowed.header.work_counter.as_mut().unwrap();
             // Two counts for each of 4096 bytes.
@@ -202,11 +219,13 @@ mod tests {
             (said, found.counting_fraction.unwrap())
         };
         // A tenth of the first arm's I/O, which costs 1000 ns; next to nothing; more than there is.
-        let (said, part) = counting_costs(100.0);
+        let (said, part) = counting_costs(&sliced, 100.0);
         assert!(said && (0.095..0.105).contains(&part), "{part}");
-        let (said, part) = counting_costs(1.0);
+        let (said, part) = counting_costs(&sliced, 1.0);
         assert!(!said && (0.000_9..0.001_1).contains(&part), "{part}");
-        assert_eq!(counting_costs(9999.0), (true, 1.0));
+        assert_eq!(counting_costs(&sliced, 9999.0), (true, 1.0));
+        let (said, part) = counting_costs(&busy, 100.0);
+        assert!(said && (0.05..0.105).contains(&part), "{part}");
         let (plain, sliced) = (study(&plain), study(&sliced));
         for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
             let of = |finding: &CompareFinding| {

@@ -18,6 +18,8 @@ use crate::warning::{Code, Warning, gravest_first};
 
 /// Part of late readings above which there is a caveat.
 const LATE: f64 = 0.01;
+/// Part of the time that the worker waited for a CPU above which there is a caveat.
+const WAITED: f64 = 0.05;
 /// Part of the length by which a period's absence in the shorter of two recordings may be due to its length.
 const SHORTER: f64 = 0.8;
 /// A recording in which a period of this length cannot be found is short, in seconds: writeback wakes up every 5 s.
@@ -38,7 +40,8 @@ pub(super) fn add(
     found.extend(went_back(series));
     found.extend(levels::caveat(finding, words::subject(&record.header.plan.worker)));
     found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
-    found.extend(probe::shortfalls(&record.header.probes));
+    found.extend(probe::shortfalls(record.probes()));
+    found.extend(waited(finding));
     found.extend(late(finding));
     found.extend(same_cpu(record, finding));
     found.extend(too_short(grid, periods));
@@ -123,6 +126,18 @@ fn few_ios((unknown, grain): (Unknown, Grain), finding: &FtqFinding) -> Warning 
         }
     };
     Warning::new(Code::FewIosPerQuantum, message)
+}
+
+/// Others had its CPU: what then looks like a stall of the worker is theirs.
+fn waited(finding: &FtqFinding) -> Option<Warning> {
+    let probe = finding.probes.iter().find(|probe| probe.name == "worker.run_delay")?;
+    let part = probe.mean? / 1e9;
+    let message = format!(
+        "the worker wanted a CPU and had none for {:.0} % of the time: what stalls it is what else runs on its CPUs. End other programs, or \
+         give it CPUs of its own",
+        part * 100.0
+    );
+    (part > WAITED).then(|| Warning::new(Code::BusyBackground, message))
 }
 
 fn late(finding: &FtqFinding) -> Option<Warning> {

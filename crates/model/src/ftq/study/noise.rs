@@ -77,7 +77,7 @@ impl Undisturbed {
 }
 
 fn causes(record: &FtqRecord, series: &Series) -> Vec<Cause> {
-    let probes = record.header.probes.iter().enumerate();
+    let probes = record.probes().iter().enumerate();
     let interrupting = probes
         .filter(|(_, probe)| probe.kind == Kind::Counter && CAUSES.iter().any(|begin| probe.name.starts_with(begin)));
     let cause = |(number, probe): (usize, &crate::probe::Descriptor)| {

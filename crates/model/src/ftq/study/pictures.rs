@@ -24,7 +24,7 @@ pub(super) fn pictures(record: &FtqRecord, series: &Series, grid: &Grid, periods
         seconds: series.seconds.iter().skip(1).copied().collect(),
         spans: series.spans.iter().skip(1).map(|span| u32::try_from(*span).unwrap_or(u32::MAX)).collect(),
         amount_per_quantum: series.amount_per_quantum().collect(),
-        probes: (0..).zip(&record.header.probes).map(|(number, probe)| by_reading(series, number, probe)).collect(),
+        probes: (0..).zip(record.probes()).map(|(number, probe)| by_reading(series, number, probe)).collect(),
         histogram: histogram(&grid.values, &bounds),
         heat_map: periods.first().map(|period| heat_map(grid, period, &bounds)),
         histogram_bounds: bounds,

@@ -25,7 +25,11 @@ pub(super) fn summary(series: &Series, number: usize, probe: &Descriptor) -> Pro
     let values: Vec<f64> = match counter {
         true => read()
             .zip(read().skip(1))
-            .map(|((before, low), (at, high))| (high - low) / (at - before))
+            .map(
+                |((before, low), (at, high))| {
+                    if probe.unit == "ns" { high - low } else { (high - low) / (at - before) }
+                },
+            )
             .filter(|rate| rate.is_finite())
             .collect(),
         false => read().map(|(_, value)| value).collect(),

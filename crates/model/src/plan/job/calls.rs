@@ -19,41 +19,6 @@ pub struct CallPlan {
     pub submission_cpu: Option<u32>,
     /// `force_async`: this many I/Os at least are handed to a worker of the kernel; 0 means none.
     pub force_async: u32,
-    /// `io_submit_mode=offload`: as many threads as `iodepth` perform the I/Os, one each at a time.
-    #[serde(skip_serializing_if = "is_off")]
-    pub offloaded: bool,
-    /// `serialize_overlap`: an I/O waits for those in flight that it overlaps, if one of them writes.
-    #[serde(skip_serializing_if = "is_off")]
-    pub serialized: bool,
-    /// `stat_type`: how engines `filestat` and `dirstat` ask.
-    #[serde(skip_serializing_if = "StatCall::is_default")]
-    pub stat: StatCall,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_off(on: &bool) -> bool {
-    !*on
-}
-
-/// `stat_type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum StatCall {
-    /// stat(2).
-    #[default]
-    Stat,
-    /// lstat(2): of a link itself.
-    Lstat,
-    /// statx(2), all fields.
-    Statx,
-}
-
-impl StatCall {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl CallPlan {

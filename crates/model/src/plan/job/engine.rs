@@ -19,44 +19,16 @@ pub enum EngineKind {
     Cpuio,
     /// Exchanges requests and responses with an echo server.
     Rr,
-    /// Sends to a socket or receives from it.
-    Net,
     /// pread, pwrite.
     Psync,
     /// lseek, read, write.
     Sync,
-    /// lseek, readv, writev.
-    Vsync,
-    /// preadv, pwritev.
-    Pvsync,
-    /// preadv2, pwritev2.
-    Pvsync2,
     /// Copies from and to a mapping of the file.
     Mmap,
-    /// splice, vmsplice.
-    Splice,
     /// io_submit, io_getevents.
     Libaio,
-    /// aio_read, aio_write.
-    Posixaio,
     /// io_uring.
     IoUring,
-    /// fallocate in place of data.
-    Falloc,
-    /// ftruncate in place of data.
-    Ftruncate,
-    /// Creates each file.
-    Filecreate,
-    /// Asks for the metadata of each file.
-    Filestat,
-    /// Removes each file.
-    Filedelete,
-    /// Creates each folder.
-    Dircreate,
-    /// Asks for the metadata of each folder.
-    Dirstat,
-    /// Removes each folder.
-    Dirdelete,
     /// A remote export, over the Network Block Device protocol.
     Nbd,
 }
@@ -77,7 +49,7 @@ pub struct Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 26] = [
+pub static ENGINES: [Engine; 12] = [
     Engine {
         kind: EngineKind::Null,
         name: "null",
@@ -121,13 +93,6 @@ pub static ENGINES: [Engine; 26] = [
         queue: Queue::Deep,
     },
     Engine {
-        kind: EngineKind::Net,
-        name: "net",
-        about: "Sends blocks to a socket, or receives them; the other end is another job, or fio",
-        medium: Medium::Nothing,
-        queue: Queue::One,
-    },
-    Engine {
         kind: EngineKind::Psync,
         name: "psync",
         about: "Calls pread and pwrite",
@@ -142,37 +107,9 @@ pub static ENGINES: [Engine; 26] = [
         queue: Queue::One,
     },
     Engine {
-        kind: EngineKind::Vsync,
-        name: "vsync",
-        about: "Calls readv and writev with one buffer, and lseek where an I/O does not follow the last one",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Pvsync,
-        name: "pvsync",
-        about: "Calls preadv and pwritev",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Pvsync2,
-        name: "pvsync2",
-        about: "Calls preadv2 and pwritev2, with the flags that the job asks for",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
         kind: EngineKind::Mmap,
         name: "mmap",
         about: "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Splice,
-        name: "splice",
-        about: "Calls splice and vmsplice: the data goes through a pipe",
         medium: Medium::Files,
         queue: Queue::One,
     },
@@ -184,74 +121,11 @@ pub static ENGINES: [Engine; 26] = [
         queue: Queue::Deep,
     },
     Engine {
-        kind: EngineKind::Posixaio,
-        name: "posixaio",
-        about: "Calls aio_read and aio_write: threads of the C library perform the I/O",
-        medium: Medium::Files,
-        queue: Queue::Deep,
-    },
-    Engine {
         kind: EngineKind::IoUring,
         name: "io_uring",
         about: "Uses io_uring, by default with registered buffers, files and ring",
         medium: Medium::Files,
         queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Falloc,
-        name: "falloc",
-        about: "Calls fallocate in place of data: writes allocate, trims punch holes",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Ftruncate,
-        name: "ftruncate",
-        about: "Calls ftruncate to the offset of each block",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Filecreate,
-        name: "filecreate",
-        about: "Creates a file for each I/O, and closes it",
-        medium: Medium::Names,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Filestat,
-        name: "filestat",
-        about: "Asks for the metadata of a file for each I/O",
-        medium: Medium::Names,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Filedelete,
-        name: "filedelete",
-        about: "Removes a file for each I/O",
-        medium: Medium::Names,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Dircreate,
-        name: "dircreate",
-        about: "Creates a folder for each I/O",
-        medium: Medium::Names,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Dirstat,
-        name: "dirstat",
-        about: "Asks for the metadata of a folder for each I/O",
-        medium: Medium::Names,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Dirdelete,
-        name: "dirdelete",
-        about: "Removes a folder for each I/O",
-        medium: Medium::Names,
-        queue: Queue::One,
     },
     Engine {
         kind: EngineKind::Nbd,
@@ -283,21 +157,6 @@ impl EngineKind {
         self.row().queue
     }
 
-    /// Whether a second pass over the same names fails: they are used up.
-    pub fn uses_up_names(self) -> bool {
-        matches!(self, Self::Filedelete | Self::Dircreate | Self::Dirdelete)
-    }
-
-    /// Whether its names are folders.
-    pub fn is_about_folders(self) -> bool {
-        matches!(self, Self::Dircreate | Self::Dirstat | Self::Dirdelete)
-    }
-
-    /// Whether it makes its names, which are not there before.
-    pub fn makes_names(self) -> bool {
-        matches!(self, Self::Filecreate | Self::Dircreate)
-    }
-
     fn row(self) -> &'static Engine {
         // Unreachable fallback: a test checks that every engine has a row.
         let [first, ..] = &ENGINES;
@@ -310,8 +169,6 @@ impl EngineKind {
 pub enum Medium {
     /// Files or devices, which have a size.
     Files,
-    /// Names in folders: one operation is an I/O, and no data is moved.
-    Names,
     /// An export of a server, which has a size too.
     Remote,
     /// Nothing: the job must give a size.

@@ -62,8 +62,6 @@ pub struct RequestPlan {
     pub skip: i64,
     /// `rw_sequencer`: where the requests of a run of `rw=randread:N` are.
     pub sequencer: Sequencer,
-    /// `zonemode`, `zonesize`, `zonerange` and `zoneskip`.
-    pub zones: Zones,
 }
 
 impl Default for RequestPlan {
@@ -79,7 +77,6 @@ impl Default for RequestPlan {
             generator: Generator::default(),
             skip: 0,
             sequencer: Sequencer::default(),
-            zones: Zones::default(),
         }
     }
 }
@@ -174,54 +171,6 @@ pub enum Sequencer {
     Sequential,
     /// All requests of a run are at the same place.
     Identical,
-}
-
-/// The `zone` options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Zones {
-    /// `zonemode=strided`.
-    pub strided: bool,
-    /// `zonesize`: bytes to move in a zone before the next one, or bytes of a zone with `zonemode=zbd`, where 0 means that of the
-    /// device.
-    pub size: Bytes,
-    /// `zonerange`: bytes of a zone that are used. 0 means `size`.
-    pub range: Bytes,
-    /// `zoneskip`: bytes between two zones.
-    pub skip: Bytes,
-    /// `zonemode=zbd`, and what belongs to it.
-    #[serde(default, skip_serializing_if = "DeviceZones::is_default")]
-    pub device: DeviceZones,
-}
-
-/// Zones that are written in order: those of a zoned device, or of a file that stands for one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DeviceZones {
-    /// `zonemode=zbd`.
-    pub on: bool,
-    /// `zonecapacity`: bytes of a zone that are written. 0 means all.
-    pub capacity: Bytes,
-    /// `read_beyond_wp`: reads are not kept below the write pointers.
-    pub reads_beyond: bool,
-    /// `max_open_zones`, of all jobs of a file. 0 means that the device has the limit, if any.
-    pub max_open: u32,
-    /// `job_max_open_zones`, of each copy of the job. 0 means `max_open`.
-    pub job_max_open: u32,
-    /// `ignore_zone_limits`: the device's limit of open zones does not count.
-    pub ignores_limits: bool,
-    /// `zone_reset_threshold`: the fraction of the region that is written before zones are reset.
-    pub reset_threshold: f64,
-    /// `zone_reset_frequency`: the fraction of the writes above it whose zone is reset.
-    pub reset_frequency: f64,
-}
-
-impl DeviceZones {
-    /// Whether no option is given.
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The sizes that requests of one direction may have.

@@ -3,7 +3,7 @@
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What a job waits for, what ends with it, and how it shares I/Os with others.
+/// What a job waits for, what ends with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,12 +17,6 @@ pub struct Together {
     pub exit_all: bool,
     /// `exit_what`: which they are.
     pub exit_what: Ends,
-    /// `flow`: its weight among the jobs with the same `flow_id`; 0 means that it takes no part.
-    pub flow: u32,
-    /// `flow_id`.
-    pub flow_id: u32,
-    /// `flow_sleep`: a job that is ahead sleeps this long before it looks again.
-    pub flow_sleep: Nanos,
     /// `steadystate`: the job ends when it is steady.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyState>,
@@ -35,7 +29,6 @@ impl Together {
         let given = [
             ("wait_for", self.wait_for.is_some()),
             ("exitall", self.exit_all),
-            ("flow", self.flow > 0),
             ("steadystate", self.steady.is_some_and(|steady| steady.duration.0 > 0)),
         ];
         given.into_iter().find_map(|(name, given)| given.then_some(name))

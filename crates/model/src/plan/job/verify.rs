@@ -38,43 +38,6 @@ pub struct Verify {
     /// `verify_async_cpus`: their CPUs. Empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads_cpus: Vec<u32>,
-    /// `verify_state_save`: what a job that verifies has written is saved to a file when it ends.
-    pub state: bool,
-    /// `verify_state_load`: a job that reads stops where the job that wrote did.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub resumes: bool,
-    /// `trim_percentage`, `trim_backlog`, `trim_backlog_batch` and `trim_verify_zero`.
-    #[serde(skip_serializing_if = "TrimBacklog::is_default")]
-    pub trims: TrimBacklog,
-}
-
-/// Blocks that a job trims after it wrote them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TrimBacklog {
-    /// `trim_percentage`: this part of the blocks.
-    pub percent: u8,
-    /// `trim_backlog`: after this number of writes; 0 means never.
-    pub backlog: u32,
-    /// `trim_backlog_batch`: blocks that are then trimmed, at most. `None` means `backlog`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u32>,
-    /// `trim_verify_zero`: they are read back as zeros. Otherwise they are not read back.
-    pub zeros: bool,
-}
-
-impl Default for TrimBacklog {
-    fn default() -> Self {
-        Self { percent: 0, backlog: 0, batch: None, zeros: true }
-    }
-}
-
-impl TrimBacklog {
-    /// Whether no option is given.
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Default for Verify {
@@ -92,9 +55,6 @@ impl Default for Verify {
             only: false,
             threads: 0,
             threads_cpus: Vec::new(),
-            state: false,
-            resumes: false,
-            trims: TrimBacklog::default(),
         }
     }
 }
@@ -103,11 +63,6 @@ impl Verify {
     /// Whether no option of these is given.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// Written blocks are trimmed. As in fio, only a job that reads back what it wrote does that.
-    pub fn trims_blocks(&self) -> bool {
-        self.method.is_some() && self.after && self.trims.backlog > 0 && self.trims.percent > 0
     }
 
     /// The blocks are read back while the job still writes.
@@ -127,36 +82,16 @@ pub enum VerifyMethod {
     Pattern,
     /// Nothing: it is only read.
     Null,
-    /// A checksum of 7 bits.
-    Crc7,
-    /// A checksum of 16 bits.
-    Crc16,
     /// A checksum of 32 bits.
     Crc32,
     /// A checksum of 32 bits, for which processors have an instruction.
     Crc32c,
     /// The same as `crc32c`, with a number of its own in the header.
     Crc32cIntel,
-    /// A checksum of 64 bits.
-    Crc64,
     /// MD5.
     Md5,
     /// SHA-1.
     Sha1,
-    /// Not SHA-512 but the last bytes of the block, as in fio 3.33. A job that reads back its own blocks compares all of them.
-    Sha512,
-    /// SHA3-224.
-    #[serde(rename = "sha3-224")]
-    Sha3_224,
-    /// SHA3-256.
-    #[serde(rename = "sha3-256")]
-    Sha3_256,
-    /// SHA3-384.
-    #[serde(rename = "sha3-384")]
-    Sha3_384,
-    /// SHA3-512.
-    #[serde(rename = "sha3-512")]
-    Sha3_512,
     /// xxHash of 32 bits.
     Xxhash,
 }
@@ -179,20 +114,12 @@ const fn row(method: VerifyMethod, word: &'static str, number: u16, digest: u32)
 }
 
 /// All methods.
-pub const VERIFY_METHODS: [VerifyRow; 17] = [
+pub const VERIFY_METHODS: [VerifyRow; 9] = [
     row(VerifyMethod::Md5, "md5", 2, 16),
     row(VerifyMethod::Crc32c, "crc32c", 5, 4),
     row(VerifyMethod::Crc32cIntel, "crc32c-intel", 6, 4),
-    row(VerifyMethod::Crc64, "crc64", 3, 8),
     row(VerifyMethod::Crc32, "crc32", 4, 4),
-    row(VerifyMethod::Crc16, "crc16", 7, 2),
-    row(VerifyMethod::Crc7, "crc7", 8, 1),
     row(VerifyMethod::Sha1, "sha1", 16, 20),
-    row(VerifyMethod::Sha512, "sha512", 10, 128),
-    row(VerifyMethod::Sha3_224, "sha3-224", 11, 28),
-    row(VerifyMethod::Sha3_256, "sha3-256", 12, 32),
-    row(VerifyMethod::Sha3_384, "sha3-384", 13, 48),
-    row(VerifyMethod::Sha3_512, "sha3-512", 14, 64),
     row(VerifyMethod::Xxhash, "xxhash", 15, 4),
     row(VerifyMethod::Meta, "meta", 1, 0),
     VerifyRow { method: VerifyMethod::Pattern, word: "pattern", number: None, digest: 0 },

@@ -9,7 +9,6 @@ mod logs;
 mod pace;
 mod path;
 mod positions;
-mod priorities;
 mod replay;
 mod reports;
 mod requests;
@@ -17,7 +16,6 @@ mod sizes;
 mod thread;
 mod together;
 mod verify;
-mod zones;
 
 use super::{Default, JobOption, PLAIN, Role, Value};
 use crate::plan::value::Wrong;
@@ -30,12 +28,11 @@ const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
 /// The options of each subject. Those of single engines have none.
-const SUBJECTS: [(&str, &[JobOption]); 18] = [
+const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
     ("Sizes of requests", sizes::OPTIONS),
     ("Positions of requests", positions::OPTIONS),
-    ("Zones", zones::OPTIONS),
     ("What is written", content::OPTIONS),
     ("Whether it is read back right", verify::OPTIONS),
     ("Files", files::OPTIONS),
@@ -47,7 +44,6 @@ const SUBJECTS: [(&str, &[JobOption]); 18] = [
     ("Logs", logs::OPTIONS),
     ("Reports and clocks of fio", reports::OPTIONS),
     ("", engines::OPTIONS),
-    ("", priorities::OPTIONS),
     ("", path::OPTIONS),
 ];
 

@@ -90,7 +90,7 @@ fn an_option_of_fio_is_ours_or_refused_for_one_reason() {
     for name in &names {
         assert!(find(name).is_none(), "{name}");
         let wrong = unknown(name);
-        assert!(wrong.suggestion.is_none() && wrong.reason.starts_with("known to fio, not supported yet"), "{name}");
+        assert!(wrong.suggestion.is_none() && wrong.reason.starts_with("known to fio, not supported"), "{name}");
     }
     let all = names.len();
     names.sort_unstable();
@@ -108,8 +108,8 @@ fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("iodepht");
     assert_eq!((wrong.reason.as_str(), wrong.suggestion.as_deref()), ("unknown", Some("iodepth")));
     let wrong = unknown("uid");
-    assert_eq!(wrong.reason, "known to fio, not supported yet; start iotoll as that user, or in that control group");
-    assert!(unknown("stats").reason.starts_with("known to fio, not supported yet (no I/O depends on it); each"));
+    assert_eq!(wrong.reason, "known to fio, not supported; start iotoll as that user, or in that control group");
+    assert!(unknown("stats").reason.starts_with("known to fio, not supported (no I/O depends on it); each"));
     for name in fio_names::ENGINES.iter().filter(|name| EngineKind::parse(name).is_none()) {
         let wrong = engine(name).expect_err(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");

@@ -4,15 +4,9 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
-mod ineffective;
-mod latency;
-mod names;
-mod net;
-mod offloaded;
 mod replayed;
 mod requests;
 mod verified;
-mod zones;
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
@@ -21,7 +15,6 @@ use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
-pub(super) use net::begin_together;
 
 /// What `direct=1` with `buffered=1`, or `direct=0` with `buffered=0`, in one section mean.
 pub(super) fn cache_words(draft: &Draft) -> Option<String> {
@@ -37,24 +30,15 @@ pub(super) fn cache_words(draft: &Draft) -> Option<String> {
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
-    warnings.extend(names::one_request_each(&mut draft));
     burns_in_chunks(&mut draft.job);
-    net::host_of_file(&mut draft.job);
-    let complaint = zones::in_bytes(&mut draft)
-        .or_else(|| server(&draft))
-        .or_else(|| net::complaint(&draft))
-        .or_else(|| only_writes(&draft.job))
+    let complaint = server(&draft)
         .or_else(|| two_rates(&draft))
         .or_else(|| known_cost(&draft))
         .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
         .or_else(|| files::complaint(&draft.job))
-        .or_else(|| names::complaint(&draft.job))
-        .or_else(|| latency::complaint(&draft))
-        .or_else(|| offloaded::complaint(&draft.job))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
-        .or_else(|| zones::complaint(&draft.job))
         .or_else(|| replayed::complaint(&draft.job))
         .or_else(|| verified::complaint(&draft));
     if let Some((option, reason)) = complaint {
@@ -64,7 +48,6 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
-    warnings.extend(ineffective::warnings(&draft));
     warnings.extend(empty_histograms(&draft.job));
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
@@ -98,17 +81,6 @@ fn server(draft: &Draft) -> Option<Complaint> {
     }
     let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
     missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
-}
-
-/// These engines change a file whatever they are asked for, so a job of them must say that it writes.
-fn only_writes(job: &JobPlan) -> Option<Complaint> {
-    let fits = match job.engine {
-        EngineKind::Falloc => job.access.writes() && job.access != Access::ReadWrite || job.access == Access::Trim,
-        EngineKind::Ftruncate => job.access == Access::Write,
-        _ => true,
-    };
-    let engine = job.engine.name();
-    (!fits).then(|| ("rw", format!("ioengine={engine} changes the file in each call; use rw=write or rw=randwrite")))
 }
 
 /// As in fio, a direction has one rate.
@@ -199,9 +171,6 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
 
 /// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
-    if job.engine.medium() == Medium::Names {
-        return None;
-    }
     let of_one_file = match (job.files.each, job.target.size) {
         (Some(each), _) => each.most.0,
         (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,
@@ -269,7 +238,7 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
         )
     });
     // These hand a sync over as another I/O, and fio counts none of it as issued.
-    let queues = matches!(job.engine, EngineKind::IoUring | EngineKind::Posixaio) && job.depth.in_flight > 1;
+    let queues = job.engine == EngineKind::IoUring && job.depth.in_flight > 1;
     let queued = syncs_of_queue.filter(|_| queues).map(|(name, every)| {
         let engine = job.engine.name();
         format!("{name} is called once after {every}; with ioengine={engine}, fio repeats it until the queue is full")
@@ -286,8 +255,7 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
 fn single_queue(job: &mut JobPlan) -> Option<Warning> {
-    // Each thread of an offloaded job has its own engine.
-    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 || job.calls.offloaded {
+    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
         return None;
     }
     let asked = std::mem::replace(&mut job.depth.in_flight, 1);

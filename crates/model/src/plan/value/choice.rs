@@ -3,7 +3,7 @@
 use super::Wrong;
 use crate::plan::job::{
     Access, DedupeMode, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, GoesOn, Order, PATTERNS,
-    RateProcess, Sequencer, StatCall, VERIFY_METHODS, VerifyMethod, WriteHint, WriteSync,
+    RateProcess, Sequencer, VERIFY_METHODS, VerifyMethod, WriteHint, WriteSync,
 };
 use crate::plan::nearest::nearest;
 
@@ -76,12 +76,6 @@ impl Choice for Fallocate {
             ("0", Self::None),
             ("1", Self::Posix),
         ]
-    }
-}
-
-impl Choice for StatCall {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("stat", Self::Stat), ("lstat", Self::Lstat), ("statx", Self::Statx)]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values of the options that choose sizes and positions of requests.
 
 use super::{LARGEST_FILE, Quoted, Wrong, each_direction, integer, integer_in, percent};
-use crate::plan::job::{AccessZone, Distribution, Each, Priority, PriorityShare, Shape, Size, SizeRange, SizeShare};
+use crate::plan::job::{AccessZone, Distribution, Each, Shape, Size, SizeRange, SizeShare};
 use crate::unit::Bytes;
 use std::ops::RangeInclusive;
 
@@ -75,44 +75,6 @@ pub fn split(text: &str) -> Result<Vec<SizeShare>, Wrong> {
 /// Whether a value of `bssplit` has a range of sizes.
 pub fn has_ranges(text: &str) -> bool {
     text.split([',', ':']).any(|item| item.split('/').next().is_some_and(|size| size.contains('-')))
-}
-
-/// `cmdprio_bssplit` of one direction, in fio's order: by size. As in fio, a part of 0 percent is left out.
-pub fn priorities(text: &str) -> Result<Vec<PriorityShare>, Wrong> {
-    let one = |item: &str| {
-        let fields: Vec<&str> = item.split('/').collect();
-        let (size, share, own) = match fields.as_slice() {
-            [size, share] => (size, share, None),
-            [size, share, class, level] => (size, share, Some((class, level, "0"))),
-            [size, share, class, level, hint] => (size, share, Some((class, level, *hint))),
-            _ => return Err(Wrong::because(item, "is no size, percentage and, perhaps, class and level between '/'")),
-        };
-        let number = |text: &str, most: u64| {
-            integer_in(text, &(0..=most))
-                .and_then(|number| u16::try_from(number).map_err(|_| Wrong::because(text, "is out of range")))
-        };
-        let small = |text: &str, most: u64| number(text, most).map(|number| u8::try_from(number).unwrap_or(0));
-        let priority = match own {
-            Some((class, level, hint)) => {
-                Some(Priority { class: small(class, 3)?, level: small(level, 7)?, hint: number(hint, 1023)? })
-            }
-            None => None,
-        };
-        Ok(PriorityShare { size: Bytes(integer_in(size, &BLOCK)?), percent: percent(share)?, priority })
-    };
-    let mut shares = text.split(':').map(one).collect::<Result<Vec<_>, Wrong>>()?;
-    if shares.len() > MOST_SHARES {
-        return Err(Wrong::because(text, format_args!("has more than {MOST_SHARES} parts")));
-    }
-    shares.retain(|share| share.percent > 0);
-    shares.sort_by_key(|share| share.size);
-    for of_size in shares.chunk_by(|one, next| one.size == next.size) {
-        let sum: u32 = of_size.iter().map(|share| u32::from(share.percent)).sum();
-        if sum > 100 {
-            return Err(Wrong::because(text, format_args!("has percentages of one size that add up to {sum}")));
-        }
-    }
-    Ok(shares)
 }
 
 /// Bytes that may be negative: `-4k`.
@@ -259,34 +221,6 @@ mod tests {
         assert_eq!(split("4k/50:8k-16k/50").unwrap().iter().map(|share| share.size.0).max(), Some(8192));
         assert!(has_ranges("4k/50:8k-16k/50") && !has_ranges("4k/50:8k/50"));
         assert_eq!(split(&vec!["4k"; 65].join(":")).unwrap_err().reason.split(' ').next_back(), Some("sizes"));
-    }
-
-    #[test]
-    fn priorities_are_sorted_by_size_and_add_up_to_no_more_than_all() {
-        let shares = priorities("1m/0:64k/25/1/1:4k/10:64k/75/3/2/5").unwrap();
-        let shown: Vec<_> = shares.iter().map(|share| (share.size.0, share.percent, share.priority)).collect();
-        assert_eq!(
-            shown,
-            [
-                (4096, 10, None),
-                (65_536, 25, Some(Priority { class: 1, level: 1, hint: 0 })),
-                (65_536, 75, Some(Priority { class: 3, level: 2, hint: 5 })),
-            ]
-        );
-        for text in [
-            "",
-            "4k",
-            "4k/101",
-            "4k/60:4k/50",
-            "4k/5/1",
-            "4k/5/4/0",
-            "4k/5/1/8",
-            "4k/5/1/1/1024",
-            "4k/5/1/1/1/1",
-            "0/5",
-        ] {
-            assert!(priorities(text).is_err(), "{text}");
-        }
     }
 
     #[test]

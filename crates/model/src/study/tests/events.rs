@@ -138,3 +138,20 @@ fn only_counts_within_the_time_of_io_count() {
     assert_near(found.phases[0].events_per_io.get(SWITCH), 2.0);
     assert!(!found.phases[0].events_per_io.contains_key("syscalls:mmap"));
 }
+
+/// Windows that count switches see ten times as many as the others: a sheet has one figure, that of the undisturbed windows.
+#[test]
+fn context_switches_are_one_figure() {
+    let disturbed: [&[(&str, u64)]; 2] = [&[(SWITCH, 21_000), (READ, 1000)], &[]];
+    let one = |background| {
+        let found = studied(vec![background], execution(stretch(LOAD, disturbed), 36_000));
+        let phase = &found.phases[0];
+        let of_event = phase.events_per_io.get(SWITCH).copied();
+        assert_eq!(of_event.map(|it| it.value), phase.context_switches_per_io);
+        assert!(of_event.is_none_or(|it| it.low == phase.context_switches_per_io_low));
+        assert!(phase.events_per_io.contains_key(READ));
+        phase.context_switches_per_io
+    };
+    assert!((one(stretch(NOTHING, ANYWAY)).unwrap() - 2.0).abs() < 1e-9);
+    assert_eq!(one(stretch(LOAD, ANYWAY)), None, "the background has as many");
+}

@@ -141,7 +141,8 @@ fn stacks_sum_to_what_was_sampled_and_calls_are_separated() {
     let calls: Vec<&str> = phase.stacks.iter().map(|stack| stack.calls.as_str()).collect();
     assert!(calls.contains(&"the workload's own threads;main;work:er"), "{calls:?}");
     let profile = phase.profile.unwrap();
-    assert_eq!((profile.samples, profile.lost), (6 * 160, 6 * 2));
+    // Without the 30 of another program.
+    assert_eq!((profile.samples, profile.lost), (6 * 130, 6 * 2));
     // 7 of the 80 samples of its programs.
     assert!((profile.whole_stacks_fraction.unwrap() - 73.0 / 80.0).abs() < 1e-9);
     assert!((profile.seen_fraction.unwrap() - 1.0).abs() < 1e-9);
@@ -172,4 +173,27 @@ fn an_instruction_has_the_samples_at_the_next_one_and_a_repeated_one_its_own() {
         .map(|line| (line.instruction.as_str(), (line.cycles_per_io / worker.cycles_per_io * 60.0).round()))
         .collect();
     assert_eq!(told, [("push %rbx", 4.0), ("lock incl (%rax)", 0.0), ("rep movsb (%rsi),(%rdi)", 56.0), ("ret", 0.0)]);
+}
+
+/// One window of a few samples: two functions of five and four of them, and three of one each.
+#[test]
+fn functions_of_few_samples_are_one_row() {
+    let mut stretch = sampled(Happening { busy: 100_000_000, thread: 80_000_000, ios: 1000, steal: 0 }, true);
+    let mut profiles = stretch.snapshots.iter_mut().filter(|snapshot| snapshot.profile.is_some());
+    let few: [(Charged<'_>, &[u32], u64); 4] =
+        [(OWN, &[0, 1], 40), (OWN, &[0, 2], 1), (OWN, &[0, 2, 3], 1), (NET_RX, &[0], 1)];
+    profiles.next().unwrap().profile = profile(&few);
+    profiles.for_each(|snapshot| snapshot.profile = None);
+    let execution = Execution { jobs: vec![job(42_000)], stretch, ..Execution::default() };
+    let background = sampled(NOTHING, true);
+    let phase = study(&record(vec![background.clone(), background], vec![execution])).phases.remove(0);
+    let told: Vec<(&str, u64)> = phase.symbols.iter().map(|it| (it.symbol.as_str(), it.samples)).collect();
+    assert_eq!(told, [("work;er", 40), ("3 functions, each below what 43 samples can tell", 3)]);
+    assert_eq!(phase.profile.unwrap().samples, 43);
+    let (large, rest) = (&phase.symbols[0], &phase.symbols[1]);
+    assert!((large.share + rest.share - 1.0).abs() < 1e-9, "nothing is lost: {told:?}");
+    // Two of 42 samples of 80 % of the cost, and the one of the other 20 %.
+    assert!((rest.share - (0.8 * 2.0 / 42.0 + 0.2)).abs() < 1e-9, "{rest:?}");
+    assert!(rest.cycles_per_io.low.unwrap() < rest.cycles_per_io.value);
+    assert_eq!(phase.annotated.len(), 1);
 }

@@ -2,23 +2,23 @@
 
 use super::*;
 use crate::comparison::CompareFinding;
-use crate::events::{Event, Events};
+use crate::events::{CONTEXT_SWITCHES, Event, Events};
 use crate::explained::EventChange;
 use crate::reading::Reading;
 use crate::record::{EventCounts, Mode};
 use rand_distr::Distribution;
 use std::collections::BTreeMap;
 
-const SWITCH: &str = "sched:sched_switch";
+const WAKE: &str = "sched:sched_waking";
 const TIMER: &str = "timer:timer_start";
 const READ: &str = "syscalls:pread64";
 const RARE: &str = "block:block_split";
 
 const IOS: u64 = 10_000;
-/// Switches and timers that the machine has anyway, in a slice.
-const ANYWAY: [(&str, f64); 2] = [(SWITCH, 900.0), (TIMER, 400.0)];
+/// Wake-ups and timers that the machine has anyway, in a slice.
+const ANYWAY: [(&str, f64); 2] = [(WAKE, 900.0), (TIMER, 400.0)];
 /// What iotoll adds to every slice, whatever its length.
-const OWN: [(&str, u64); 2] = [(SWITCH, 6), ("syscalls:futex", 5)];
+const OWN: [(&str, u64); 2] = [(WAKE, 6), ("syscalls:futex", 5)];
 /// I/Os of a slice that ends as soon as it begins.
 const FIRST: u64 = 3;
 
@@ -33,7 +33,7 @@ fn status(sets: &[(&str, bool, Reading<u8>)]) -> Events {
 
 fn usual() -> Events {
     let taken = || Reading::Taken(0);
-    status(&[(SWITCH, false, taken()), (TIMER, false, taken()), (RARE, false, taken()), ("syscalls:*", false, taken())])
+    status(&[WAKE, TIMER, RARE, CONTEXT_SWITCHES, "syscalls:*"].map(|name| (name, false, taken())))
 }
 
 /// Plants counts in a slice.
@@ -90,8 +90,8 @@ fn counted(
 }
 
 fn planted(case: usize) -> Vec<(&'static str, f64)> {
-    let switches = if case.is_multiple_of(2) { 1.0 } else { 1.5 };
-    vec![(SWITCH, switches), (TIMER, 0.8), (READ, 1.0), (RARE, 0.0004)]
+    let wakes = if case.is_multiple_of(2) { 1.0 } else { 1.5 };
+    vec![(WAKE, wakes), (TIMER, 0.8), (READ, 1.0), (RARE, 0.0004)]
 }
 
 fn of<'a>(found: &'a CompareFinding, name: &str) -> &'a EventChange {
@@ -104,10 +104,10 @@ fn a_planted_change_is_found_in_its_event_and_nowhere_else() {
     let mut elsewhere = 0;
     for seed in 0..40 {
         let found = study(&counted(Draft::default(), seed, 12, planted));
-        let switches = of(&found, SWITCH);
-        assert!(switches.detected && found.cells[0].events[0].name == SWITCH, "{:?}", found.cells[0].events);
-        assert!((switches.change_per_io.value - 0.5).abs() < 0.01, "{switches:?}");
-        assert!((switches.baseline.value - 1.0).abs() < 0.01, "{switches:?}");
+        let wakes = of(&found, WAKE);
+        assert!(wakes.detected && found.cells[0].events[0].name == WAKE, "{:?}", found.cells[0].events);
+        assert!((wakes.change_per_io.value - 0.5).abs() < 0.01, "{wakes:?}");
+        assert!((wakes.baseline.value - 1.0).abs() < 0.01, "{wakes:?}");
         // Exact, with an interval without a width.
         let reads = of(&found, READ);
         assert_eq!((reads.baseline, reads.candidate), (Estimate::exact(1.0), Estimate::exact(1.0)));
@@ -146,6 +146,23 @@ fn an_event_of_one_arm_only_is_all_change() {
     assert_eq!(enters.baseline, Estimate::exact(0.0));
 }
 
+/// Rounds that count see other numbers of switches than the undisturbed ones: the comparison has one figure of them.
+#[test]
+fn context_switches_are_those_of_the_undisturbed_rounds() {
+    let mut record = counted(Draft::default(), 1, 12, |_| vec![(CONTEXT_SWITCHES, 7.0)]);
+    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { unreachable!() };
+        let more = slice.case.map_or(0, |case| IOS * (case as u64 + 1));
+        after.system.as_mut().unwrap().context_switches = before.system.unwrap().context_switches + more;
+    }
+    let found = study(&record);
+    let event = of(&found, CONTEXT_SWITCHES);
+    let metric = &found.cells[0].metrics[Metric::ContextSwitchesPerIo.name()];
+    assert_eq!((metric.baseline, metric.candidate), (Some(1.0), Some(2.0)));
+    assert_eq!((event.baseline, event.candidate), (Estimate::exact(1.0), Estimate::exact(2.0)));
+    assert!(event.detected);
+}
+
 /// Neither the answer nor accounts use these rounds.
 #[test]
 fn the_answer_does_not_use_them() {
@@ -181,9 +198,9 @@ fn rounds_without_counts_of_a_case_do_not_count() {
 fn what_the_machine_cannot_count_has_a_reason() {
     let mut record = counted(Draft::default(), 3, 6, planted);
     let lacks = || Reading::unavailable("this kernel has no such tracepoint");
-    record.header.events = Some(status(&[(SWITCH, true, Reading::Taken(0)), ("net:odd", true, lacks())]));
+    record.header.events = Some(status(&[(WAKE, true, Reading::Taken(0)), ("net:odd", true, lacks())]));
     let found = study(&record);
-    assert!(of(&found, SWITCH).named);
+    assert!(of(&found, WAKE).named);
     assert_eq!(found.cells[0].events.len(), 1, "{:?}", found.cells[0].events);
     let warned = |found: &CompareFinding, text: &str| found.warnings.iter().any(|it| it.message.contains(text));
     assert!(warned(&found, "event net:odd: this kernel has no such tracepoint"), "{:?}", found.warnings);
@@ -199,13 +216,13 @@ fn over_a_sweep_the_events_that_go_along_with_the_cost_are_told() {
         Axis { name: "bs".to_owned(), values: ["4k", "8k", "16k", "32k", "64k", "128k"].map(str::to_owned).to_vec() };
     let draft = Draft { axes: vec![axis], ..Draft::default() };
     let more = |case: usize| if case % 2 == 1 { (case / 2) as f64 } else { 0.0 };
-    let per_io = |case: usize| vec![(SWITCH, 1.0 + more(case)), (TIMER, 0.8), (READ, 1.0)];
+    let per_io = |case: usize| vec![(WAKE, 1.0 + more(case)), (TIMER, 0.8), (READ, 1.0)];
     let mut record = counted(draft.clone(), 5, 12, per_io);
     let load = |_, case: usize| Load { nanos_per_io: 1000 + 200 * more(case) as u64, ios: IOS };
     record.rounds = super::record(experiment(draft), 12, load).rounds;
     let found = study(&record);
     let [along] = found.event_correlations.as_slice() else { panic!("{:?}", found.event_correlations) };
-    assert_eq!((along.name.as_str(), along.cells), (SWITCH, 6));
+    assert_eq!((along.name.as_str(), along.cells), (WAKE, 6));
     assert!(along.correlation.value > 0.99 && along.correlation.low.unwrap() > 0.5, "{along:?}");
     // A cost that is the same everywhere goes along with nothing.
     record.rounds =

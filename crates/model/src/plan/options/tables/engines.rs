@@ -1,7 +1,7 @@
 //! The options of single engines but nbd, and of injected work.
 
 use super::{MANY, MANY_64, one_of};
-use crate::plan::job::{EngineKind, InjectAt, NetProtocol, PathCopy, PathInFlight, Peer, StatCall};
+use crate::plan::job::{EngineKind, InjectAt, PathCopy, PathInFlight, Peer};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::Seconds;
 use crate::plan::value::{LARGEST_CPU, Wrong, choice, list_words, typed, word};
@@ -36,7 +36,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "hipri",
         help: "Poll the device for completions instead of waiting for its interrupt; needs direct=1 and a device with poll queues",
         default: Default::Value("0"),
-        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        engines: &[EngineKind::IoUring],
         role: Role::Work,
         example: "1",
         bad_example: "2",
@@ -48,7 +48,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "nowait",
         help: "Fail instead of waiting (RWF_NOWAIT)",
         default: Default::Value("0"),
-        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        engines: &[EngineKind::IoUring],
         role: Role::Work,
         example: "1",
         bad_example: "2",
@@ -60,7 +60,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         name: "uncached",
         help: "Drop pages from the page cache after the I/O (RWF_DONTCACHE, Linux 6.14)",
         default: Default::Value("0"),
-        engines: &[EngineKind::Pvsync2, EngineKind::IoUring],
+        engines: &[EngineKind::IoUring],
         role: Role::Work,
         example: "1",
         bad_example: "2",
@@ -114,18 +114,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "x",
         get: |_| None,
         set: Boolean(|_, _| {}),
-        ..PLAIN
-    },
-    JobOption {
-        name: "stat_type",
-        help: "The system call that asks for metadata",
-        default: Default::Value("stat"),
-        engines: &[EngineKind::Filestat, EngineKind::Dirstat],
-        role: Role::Work,
-        example: "statx",
-        bad_example: "fstat",
-        get: |job| Some(word(job.calls.stat).to_owned()),
-        set: Choice(list_words::<StatCall>, |draft, text| choice(text).map(|call| draft.job.calls.stat = call)),
         ..PLAIN
     },
     JobOption {
@@ -246,140 +234,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "each",
         get: |job| Some(typed::switch(job.rr_connect)),
         set: Boolean(|draft, anew| draft.job.rr_connect = anew),
-        ..PLAIN
-    },
-    JobOption {
-        name: "hostname",
-        help: "Connect to this host; with protocol=unix, the path of the socket, also of the job that waits; with UDP over IPv4, a group of multicast to send to, or to receive from",
-        default: Default::Words("filename, if that is one name"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "localhost",
-        bad_example: "",
-        get: |job| job.net.host.clone(),
-        set: Text("a host name, an address or a path", |draft, text| {
-            draft.job.net.host = Some(text.to_owned());
-            Ok(())
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "port",
-        help: "Port of TCP or UDP. Each copy of the job has the next one",
-        default: Default::Words("required by TCP and UDP"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "8888",
-        bad_example: "65536",
-        get: |job| (job.net.port > 0).then(|| job.net.port.to_string()),
-        set: Count("as a port", 1..=65_535, |draft, port| draft.job.net.port = u16::try_from(port).unwrap_or(0)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "protocol",
-        aliases: &["proto"],
-        help: "Protocol. With udp, udpv6 and unix, the job that reads waits for the one that writes",
-        default: Default::Value("tcp"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "udp",
-        bad_example: "vsock",
-        get: |job| Some(word(job.net.protocol).to_owned()),
-        set: Choice(list_words::<NetProtocol>, |draft, text| {
-            if text == "vsock" {
-                return Err(Wrong::because(text, "is a protocol of later versions of fio that is not supported"));
-            }
-            choice(text).map(|protocol| draft.job.net.protocol = protocol)
-        }),
-    },
-    JobOption {
-        name: "listen",
-        help: "Wait for a connection of TCP instead of connecting",
-        default: Default::Value("0"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "1",
-        bad_example: "yes",
-        get: |job| Some(typed::switch(job.net.listens)),
-        set: Switch(|draft, on| draft.job.net.listens = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "pingpong",
-        help: "Send each block back: a block that is sent waits for its return, which counts as no I/O of its own",
-        default: Default::Value("0"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "1",
-        bad_example: "yes",
-        get: |job| Some(typed::switch(job.net.pingpong)),
-        set: Switch(|draft, on| draft.job.net.pingpong = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "nodelay",
-        help: "Send small segments of TCP at once (TCP_NODELAY)",
-        default: Default::Value("0"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "1",
-        bad_example: "yes",
-        get: |job| Some(typed::switch(job.net.nodelay)),
-        set: Boolean(|draft, on| draft.job.net.nodelay = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "interface",
-        help: "Address of the interface for multicast",
-        default: Default::Words("the system's choice"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "127.0.0.1",
-        bad_example: "eth0",
-        get: |job| job.net.interface.clone(),
-        set: Text("an IPv4 address", |draft, text| match text.parse::<std::net::Ipv4Addr>() {
-            Ok(_) => {
-                draft.job.net.interface = Some(text.to_owned());
-                Ok(())
-            }
-            Err(_) => Err(Wrong::because(text, "is not the address of an interface")),
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "ttl",
-        help: "Time to live of datagrams that are sent to a group of multicast",
-        default: Default::Value("1"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "2",
-        bad_example: "256",
-        get: |job| Some(job.net.ttl.to_string()),
-        set: Count("as a time to live", 0..=255, |draft, ttl| draft.job.net.ttl = ttl),
-        ..PLAIN
-    },
-    JobOption {
-        name: "window_size",
-        help: "Bytes of the socket's buffer in the directions that the job uses. 0 is the system's default",
-        default: Default::Value("0"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "262144",
-        bad_example: "-1",
-        get: |job| Some(job.net.window_size.to_string()),
-        set: Count("bytes", 0..=1 << 30, |draft, bytes| draft.job.net.window_size = bytes),
-        ..PLAIN
-    },
-    JobOption {
-        name: "mss",
-        help: "Largest segment of TCP, in bytes. 0 is the system's default",
-        default: Default::Value("0"),
-        engines: &[EngineKind::Net],
-        role: Role::Work,
-        example: "1400",
-        bad_example: "-1",
-        get: |job| Some(job.net.mss.to_string()),
-        set: Count("bytes", 0..=65_535, |draft, bytes| draft.job.net.mss = bytes),
         ..PLAIN
     },
     JobOption {

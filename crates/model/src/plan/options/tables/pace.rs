@@ -4,7 +4,7 @@ use super::{MANY, MANY_64, one_of};
 use crate::plan::job::{RateProcess, Rates};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::{choice, each_direction, list_words, percentile, time, typed, word};
+use crate::plan::value::{choice, each_direction, list_words, time, typed, word};
 use crate::unit::Nanos;
 
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
@@ -169,52 +169,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
             draft.job.latency.most.update(each_direction(text, |item| time(item, Microseconds))?);
             Ok(())
         }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "latency_target",
-        help: "Look for the highest queue depth up to iodepth at which latency_percentile of the I/Os take no longer. The results are of that depth. 0 keeps iodepth",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "2ms",
-        bad_example: "2x",
-        get: |job| Some(typed::time(job.latency.target)),
-        set: Time(Microseconds, |draft, time| draft.job.latency.target = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "latency_window",
-        help: "For how long latency_target tries each depth",
-        default: Default::Words("required by latency_target"),
-        role: Role::Work,
-        example: "200ms",
-        bad_example: "2x",
-        get: |job| (job.latency.window > Nanos(0)).then(|| typed::time(job.latency.window)),
-        set: Time(Microseconds, |draft, time| draft.job.latency.window = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "latency_percentile",
-        help: "Percentage of the I/Os that must be within latency_target",
-        default: Default::Value("100"),
-        role: Role::Work,
-        example: "99.9",
-        bad_example: "101",
-        get: |job| Some(job.latency.percentile.to_string()),
-        set: Text("a percentage above 0 and up to 100", |draft, text| {
-            percentile(text).map(|percentile| draft.job.latency.percentile = percentile)
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "latency_run",
-        help: "Go on adjusting the depth until the job ends otherwise; the results are then of all depths that were tried",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.latency.goes_on)),
-        set: Boolean(|draft, on| draft.job.latency.goes_on = on),
         ..PLAIN
     },
     JobOption {

@@ -176,35 +176,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         ..PLAIN
     },
     JobOption {
-        name: "io_submit_mode",
-        help: "Who performs the I/Os: the thread of the job, or as many threads of its own as iodepth (offload), each one I/O at a time",
-        default: Default::Value("inline"),
-        role: Role::Work,
-        example: "offload",
-        bad_example: "elsewhere",
-        get: |job| Some(if job.calls.offloaded { "offload" } else { "inline" }.to_owned()),
-        set: Choice(
-            || "inline, offload".to_owned(),
-            |draft, text| {
-                one_of(text, &["inline", "offload"])?;
-                draft.job.calls.offloaded = text == "offload";
-                Ok(())
-            },
-        ),
-        ..PLAIN
-    },
-    JobOption {
-        name: "serialize_overlap",
-        help: "Let an I/O wait for those in flight that it overlaps, if one of them writes",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.calls.serialized)),
-        set: Boolean(|draft, on| draft.job.calls.serialized = on),
-        ..PLAIN
-    },
-    JobOption {
         name: "hugepage-size",
         help: "Accepted without effect: the size of the reserved huge pages is the machine's",
         default: Default::Words("the machine's"),

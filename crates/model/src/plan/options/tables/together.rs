@@ -1,13 +1,9 @@
 //! How the jobs of a run depend on each other, and when one of them is steady.
 
-use super::MANY;
 use crate::plan::job::{Ends, SteadyMetric, SteadyState};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
-use crate::plan::value::TimeUnit::{Microseconds, Seconds};
+use crate::plan::value::TimeUnit::Seconds;
 use crate::plan::value::{Wrong, choice, list_words, typed, word};
-
-/// fio's largest weight.
-const HEAVIEST: u32 = 1000;
 
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
@@ -66,39 +62,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         bad_example: "2",
         get: |_| None,
         set: Switch(|_, _| {}),
-        ..PLAIN
-    },
-    JobOption {
-        name: "flow",
-        help: "Weight of this job among those of its flow_id: their I/Os are in proportion to their weights. 0 takes no part",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "8",
-        bad_example: "-1",
-        get: |job| Some(job.together.flow.to_string()),
-        set: Count("as a weight", 0..=HEAVIEST, |draft, weight| draft.job.together.flow = weight),
-        ..PLAIN
-    },
-    JobOption {
-        name: "flow_id",
-        help: "The flow to which a job with a flow= belongs",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "x",
-        get: |job| Some(job.together.flow_id.to_string()),
-        set: Count("as a number", 0..=MANY, |draft, number| draft.job.together.flow_id = number),
-        ..PLAIN
-    },
-    JobOption {
-        name: "flow_sleep",
-        help: "Sleep this long while the other jobs of the flow have to catch up. 0 looks again at once",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1000",
-        bad_example: "soon",
-        get: |job| Some(typed::time(job.together.flow_sleep)),
-        set: Time(Microseconds, |draft, time| draft.job.together.flow_sleep = time),
         ..PLAIN
     },
     JobOption {

@@ -1,12 +1,12 @@
 //! The options of whether what was written is read back right, and of errors.
 
-use super::{GIB, MANY};
+use super::{GIB, MANY, without_effect};
 use crate::plan::job::{GoesOn, IgnoredErrors, Pattern, VerifyMethod};
 use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
 use crate::plan::value::{Effect, Wrong, choice, cpus, list_words, typed, word};
 use crate::unit::Bytes;
 
-/// The largest `verify_backlog` and `trim_backlog`: iotoll keeps each of these blocks in memory until it is read back or trimmed.
+/// The largest `verify_backlog`: iotoll keeps each of these blocks in memory until it is read back.
 const LONGEST_BACKLOG: u32 = 1 << 24;
 
 pub(super) static OPTIONS: &[JobOption] = &[
@@ -152,74 +152,12 @@ pub(super) static OPTIONS: &[JobOption] = &[
         }),
         ..PLAIN
     },
-    JobOption {
-        name: "verify_state_save",
-        help: "Save how many blocks the job wrote and which were the last, when it ends, to local-JOB-N-verify.state here, as fio does; only run",
-        default: Default::Value("0"),
-        role: Role::Other,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.verify.state)),
-        set: Boolean(|draft, on| draft.job.verify.state = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "verify_state_load",
-        help: "Read and check only what a job of this name and order had written when it saved that file, iotoll's or fio's; only run",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.verify.resumes)),
-        set: Boolean(|draft, on| draft.job.verify.resumes = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "trim_percentage",
-        help: "With verify and trim_backlog, trim this percentage of the blocks after they were written; measured",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "50",
-        bad_example: "101",
-        get: |job| Some(job.verify.trims.percent.to_string()),
-        set: Percent(|draft, percent| draft.job.verify.trims.percent = percent),
-        ..PLAIN
-    },
-    JobOption {
-        name: "trim_backlog",
-        help: "After this many writes, trim blocks. 0 means never",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1024",
-        bad_example: "-1",
-        get: |job| Some(job.verify.trims.backlog.to_string()),
-        set: Number("blocks", 0..=LONGEST_BACKLOG as u64, |draft, blocks| {
-            draft.job.verify.trims.backlog = u32::try_from(blocks).unwrap_or(LONGEST_BACKLOG);
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "trim_backlog_batch",
-        help: "Trim at most this many blocks at a time, the oldest first",
-        default: Default::Words("trim_backlog"),
-        role: Role::Work,
-        example: "64",
-        bad_example: "0",
-        get: |job| job.verify.trims.batch.map(|batch| batch.to_string()),
-        set: Count("blocks", 1..=MANY, |draft, blocks| draft.job.verify.trims.batch = Some(blocks)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "trim_verify_zero",
-        help: "Read blocks that trim_backlog trimmed back as zeros; with 0, they are not read back",
-        default: Default::Value("1"),
-        role: Role::Work,
-        example: "0",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.verify.trims.zeros)),
-        set: Boolean(|draft, on| draft.job.verify.trims.zeros = on),
-        ..PLAIN
-    },
+    without_effect(
+        "verify_state_save",
+        "Accepted without effect: no state is saved",
+        ("1", "0", "2"),
+        Boolean(|_, _| {}),
+    ),
     JobOption {
         name: "continue_on_error",
         help: "Count these errors and go on: EIO of I/Os, and blocks that are not as they were written. Every other error ends the job",

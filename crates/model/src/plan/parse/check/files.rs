@@ -1,8 +1,9 @@
 //! Checks what a job says about its files.
 
 use super::Complaint;
-use crate::plan::job::{Access, EngineKind, JobPlan, Medium, Size};
+use crate::plan::job::{Access, EngineKind, JobPlan, Medium, Order, Size};
 use crate::plan::value::Quoted;
+use crate::unit::Bytes;
 use crate::warning::{Code, Warning};
 
 /// A name that fio reads as standard input or output, an addition without a size, data that could never be there.
@@ -32,10 +33,29 @@ pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
     if making.append && job.files.each.is_none() && !matches!(job.target.size, Some(Size::Bytes(_))) {
         return Some(("file_append", "add size= in bytes, how much is added".to_owned()));
     }
+    if let Some(option) = beside_append(job) {
+        let why = "beside file_append it makes fio write elsewhere than once behind the end; leave one of them out \
+                   (iotoll cost -- fio … measures what fio does)";
+        return Some((option, why.to_owned()));
+    }
     if making.fill && job.access != Access::Write {
         return Some(("fill_device", "only a job of writes fills a device; use rw=write or leave it out".to_owned()));
     }
     None
+}
+
+/// An option with which a job that appends does not write once behind the end of each file.
+fn beside_append(job: &JobPlan) -> Option<&'static str> {
+    let more = match (job.duration.io_size, job.target.size) {
+        (Some(Size::Bytes(moved)), Some(Size::Bytes(added))) => moved > added,
+        (io_size, _) => io_size.is_some(),
+    };
+    let options = [
+        (job.requests.skip != 0 && job.order == Order::Sequential, "rw"),
+        (job.target.offset != Size::Bytes(Bytes(0)), "offset"),
+        (more, "io_size"),
+    ];
+    options.into_iter().find_map(|(given, option)| (given && job.files.making.append).then_some(option))
 }
 
 /// What has no effect beside `filename`, as in fio.
@@ -78,6 +98,10 @@ mod tests {
             ("--filename=- --size=1m", "'-' means standard input"),
             ("--file_append=1", "add size= in bytes"),
             ("--file_append=1 --size=1m --rw=read", "leave it out"),
+            ("--file_append=1 --size=1m --rw=write:4k", "iotoll cost -- fio … measures"),
+            ("--file_append=1 --size=1m --rw=write:-4k", "option '--rw'"),
+            ("--file_append=1 --size=1m --io_size=2m", "option '--io_size'"),
+            ("--file_append=1 --size=1m --offset=4k", "option '--offset'"),
             ("--fill_device=1 --rw=randread", "only a job of writes"),
             ("--ioengine=mmap --size=64k --unlink_each_loop=1", "ioengine=mmap maps all files before the first I/O"),
             ("--filesize=2k", "does not fit into a file of"),
@@ -90,9 +114,12 @@ mod tests {
         }
         let plan = parsed("--size=1m --ioscheduler=bfq").unwrap();
         assert!(plan.only_for_run().unwrap().contains("--candidate-set file:/sys/block/DEVICE/queue/scheduler=bfq"));
-        for options in
-            ["--filename=./- --size=1m", "--file_append=1 --size=1m", "--ioengine=null --filesize=1m --nrfiles=4"]
-        {
+        for options in [
+            "--filename=./- --size=1m",
+            "--file_append=1 --size=1m",
+            "--file_append=1 --size=1m --io_size=64k",
+            "--ioengine=null --filesize=1m --nrfiles=4",
+        ] {
             parsed(options).unwrap();
         }
     }

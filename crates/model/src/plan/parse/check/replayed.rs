@@ -1,7 +1,7 @@
 //! Checks of a job that replays a trace.
 
 use super::Complaint;
-use crate::plan::job::{EngineKind, JobPlan, Medium};
+use crate::plan::job::{JobPlan, Medium};
 
 /// What cannot be replayed, or cannot be added to it.
 pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
@@ -12,8 +12,7 @@ pub(super) fn complaint(job: &JobPlan) -> Option<Complaint> {
     if job.replay.traces.iter().any(|trace| trace == "-") {
         return refused("'-' means standard input to fio; use a file".to_owned());
     }
-    let moves = !matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate);
-    if job.engine.medium() != Medium::Files || !moves {
+    if job.engine.medium() != Medium::Files {
         let engine = job.engine.name();
         return refused(format!("ioengine={engine} has no files whose requests it could replay; use another engine"));
     }

@@ -6,22 +6,17 @@ use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod};
 use crate::plan::value::Short;
 use crate::unit::Bytes;
 
-/// Below it, fio 3.33 does not read back its own blocks: they have to contain 128 bytes behind the header.
-const LEAST_SHA512: u64 = 296;
-
 /// What contradicts itself, or cannot be checked.
 pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     let (job, verify) = (&draft.job, &draft.job.verify);
     let Some(method) = verify.method else {
         let why = "it has no effect without verify; add it, for example verify=crc32c";
-        let given = [(verify.only, "verify_only"), (verify.resumes, "verify_state_load")];
-        return given.into_iter().find(|(given, _)| *given).map(|(_, option)| (option, why.to_owned()));
+        return verify.only.then(|| ("verify_only", why.to_owned()));
     };
     if method == VerifyMethod::Pattern && verify.pattern.is_none() {
         return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
     }
-    let keeps = holds_data(job.engine.medium()) && !matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate);
-    if !keeps && method != VerifyMethod::Null {
+    if !holds_data(job.engine.medium()) && method != VerifyMethod::Null {
         let engine = job.engine.name();
         let why = format!(
             "ioengine={engine} keeps nothing that could be read back; use an engine with files, or verify=null"
@@ -31,29 +26,6 @@ pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
     if verify.only && (job.access != Access::Write || job.duration.time_based) {
         let why = "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read";
         return Some(("verify_only", why.to_owned()));
-    }
-    if verify.resumes && !(job.access == Access::Read || verify.only) {
-        let why =
-            "a job that loads a state reads what the one that saved it wrote; use rw=read or randread, or verify_only";
-        return Some(("verify_state_load", why.to_owned()));
-    }
-    let trims = verify.trims_blocks();
-    let others = [
-        (verify.only, "verify_only", "a job that only reads cannot know which blocks"),
-        (verify.resumes, "verify_state_load", "a job that only reads cannot know which blocks"),
-        (verify.state, "verify_state_save", "the state does not say which blocks"),
-    ];
-    if let Some((_, option, why)) = others.into_iter().find(|(given, ..)| trims && *given) {
-        return Some((option, format!("{why} trim_backlog trims; leave it or trim_percentage out")));
-    }
-    if trims && job.access.writes() {
-        let other = [
-            (verify.backlog > 0, "verify_backlog", "it would read back blocks that are trimmed"),
-            (job.requests.zones.device.on, "zonemode", "a trim would reset a whole zone"),
-        ];
-        if let Some((_, option, why)) = other.into_iter().find(|(given, ..)| *given) {
-            return Some((option, format!("{why}; leave it or trim_backlog out")));
-        }
     }
     let paced = job.rates.each().into_iter().chain(job.pace.bytes.each()).any(|rate| rate > 0);
     if verify.after && job.access == Access::ReadWrite && paced {
@@ -77,7 +49,6 @@ fn holds_data(medium: Medium) -> bool {
 /// Each header, and each place of one, fits into what it covers.
 fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
     let header = u64::from(method.header()?);
-    let least = if method == VerifyMethod::Sha512 { LEAST_SHA512 } else { header };
     let offset = job.verify.offset.0;
     // Of several sizes, the smallest decides.
     let mut sizes = job.used_sizes().map(|sizes| Bytes(sizes.least()));
@@ -85,9 +56,9 @@ fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
         let interval = job.verify.interval.map_or(block.0, |interval| interval.0);
         let covers = if interval > 0 && block.0.is_multiple_of(interval) { interval } else { block.0 };
         let word = method.word();
-        if covers < least {
+        if covers < header {
             let why = format!(
-                "verify={word} needs {least} bytes for each header, more than {}; use a larger bs or verify_interval",
+                "verify={word} needs {header} bytes for each header, more than {}; use a larger bs or verify_interval",
                 Short(covers)
             );
             return Some(("verify", why));
@@ -134,12 +105,8 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     };
     let once =
         (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
-    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio)
-        || job.engine.medium() == Medium::Names;
+    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio);
     let unused = (idle && !job.content.is_default())
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
-    let weak = (verify.method == Some(VerifyMethod::Sha512) && !job.access.writes()).then(|| {
-        "verify=sha512 compares the last 128 bytes of each block, as fio 3.33 does; verify=sha3-512 covers all of a block".to_owned()
-    });
-    [threads, once, unused, weak].into_iter().flatten()
+    [threads, once, unused].into_iter().flatten()
 }
