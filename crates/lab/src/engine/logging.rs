@@ -108,7 +108,7 @@ impl<E: Queue> Queue for Logging<'_, E> {
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         let issued = ticks();
         if let Some(entry) = self.slots.get_mut(slot as usize) {
-            *entry = Slot { request: *request, issued, handed: issued, ..*entry };
+            *entry = Slot { request: *request, issued, handed: issued };
         }
         self.log.note_request(request, issued);
         self.staged.push(slot);
