@@ -213,6 +213,7 @@ mod tests {
             let glance = Format::Table.glance(&*finding, Ink::Plain, 100, "The rest: --full");
             let all = Format::Table.render(&*finding, Ink::Plain, 100);
             assert_eq!(fits_closely(&glance, 100), Ok(()), "{name}");
+            assert!(!glance.contains("\n\n\n"), "{name}: {glance}");
             assert!(glance.ends_with("The rest: --full\n") && !glance.contains("Made by"), "{name}: {glance}");
             assert!(glance.lines().count() < all.lines().count() && all.contains("Made by"), "{name}: {glance}");
         }

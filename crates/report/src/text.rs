@@ -123,6 +123,10 @@ pub fn sections(page: Page, sections: &[Section]) -> Vec<String> {
         for block in blocks {
             let title = if above.is_none() { page.wrap_toned(Tone::Strong, "", title) } else { String::new() };
             let text = lines(vec![title, self::block(page, block)]);
+            // Its small print has no place on one screen.
+            if text.is_empty() {
+                continue;
+            }
             // Remarks belong to the figures above them.
             let follows =
                 matches!((above.map(|above| &above.body), &block.body), (Some(Body::Figures(_)), Body::Notes));
