@@ -182,7 +182,6 @@ impl Code {
             Self::IoLimited | Self::MemoryLimited => "raise the limit",
             Self::AmountWentBack | Self::CountersDisagree => "choose another --count",
             Self::TwoRegimes => "leave the first part out (ramp_time), or run longer",
-            Self::DepthsMixed => "run the found depth alone",
             Self::BackgroundSqueezed | Self::CanaryMoved => "measure on a quieter machine",
             Self::MetersDisagree => "see the meters (--full)",
             Self::StackNotReached => "use direct=1",
