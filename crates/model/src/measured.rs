@@ -5,7 +5,7 @@
 
 use crate::experiment::Metric;
 use crate::record::Meter;
-use crate::stats::{Pair, PairedRound, Resolution};
+use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use std::collections::BTreeMap;
@@ -155,20 +155,51 @@ impl Rounds {
         Self { rounds: left, ..Self::new(self.cases, self.context, self.meter) }
     }
 
-    /// How busy the machine was without the workload of a case, if the cost of the case cannot be seen for that reason.
-    pub fn never_idle(&self, case: usize) -> Option<f64> {
+    /// Whether the machine was never idle without the workload in a round: what remains of a cost there is rounding.
+    pub fn is_unseen(&self, round: &Round) -> bool {
         // Core cycles are not a fraction of time.
-        self.meter.filter(|meter| meter.counts_time())?;
-        let alone = || self.rounds.iter().map(|round| round.background_of(case));
-        let cycles: f64 = alone().filter_map(|sums| sums.gross_cycles).sum();
-        let capacity: f64 = alone().map(|sums| sums.capacity_seconds).sum();
-        Some(cycles / capacity / self.context.clock.0).filter(|busy| *busy > NEVER_IDLE)
+        let is_time = self.meter.is_some_and(Meter::counts_time);
+        let busy = |case| round.background_rate(case).is_some_and(|rate| rate / self.context.clock.0 > NEVER_IDLE);
+        is_time && (0..self.cases).any(busy)
     }
 
-    /// Both cases of a comparison in every round.
+    /// The rounds that show a metric, with their places.
+    pub fn showing(&self, metric: Metric) -> impl Iterator<Item = (usize, &Round)> {
+        let shows = move |round: &Round| !metric.is_of_whole_machine() || !self.is_unseen(round);
+        self.rounds.iter().enumerate().filter(move |(_, round)| shows(round))
+    }
+
+    /// How busy the machine was without the workload, if no cost is known for that reason: fewer than half of the rounds, or than two,
+    /// show one.
+    pub fn never_idle(&self) -> Option<f64> {
+        let (shown, all) = (self.showing(Metric::CyclesPerIo).count(), self.rounds.len());
+        self.background_fraction().filter(|_| shown < all && (shown < 2 || shown * 2 < all))
+    }
+
+    /// Both cases of a comparison in every round that shows the metric.
     pub fn paired(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<Vec<PairedRound>> {
         let both = self.pairs(metric, baseline)?.into_iter().zip(self.pairs(metric, candidate)?);
         Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
+    }
+
+    /// The change of a metric between two cases; `None` if it is unknown, or the cost of one lies within the error of its background.
+    pub fn change(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<LogRatio> {
+        let change = log_ratio(&self.paired(metric, baseline, candidate)?, self.steps(metric, candidate))?;
+        [baseline, candidate].iter().all(|case| self.stands_out(metric, *case) != Some(false)).then_some(change)
+    }
+
+    /// Whether the cost of a case exceeds the error of its background; `None` for other metrics.
+    fn stands_out(&self, metric: Metric, case: usize) -> Option<bool> {
+        let of_round = |round: &Round| {
+            let (sums, alone) = (round.cases.get(case)?, round.background_of(case));
+            let capacity = if metric == Metric::Cycles { sums.whole_capacity_seconds? } else { sums.capacity_seconds };
+            let net = Pair { numerator: round.pair(metric, case)?.numerator, denominator: capacity };
+            Some((net, Pair { numerator: alone.gross_cycles?, denominator: alone.capacity_seconds }))
+        };
+        let rounds = metric.is_of_whole_machine().then(|| self.showing(metric))?;
+        let (net, alone): (Vec<Pair>, Vec<Pair>) =
+            rounds.map(|(_, round)| of_round(round)).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        exceeds_background(&net, &alone)
     }
 
     /// The smallest steps of a metric's readings of a case.
@@ -196,11 +227,12 @@ impl Rounds {
         Resolution { numerator, denominator, readings: 2.0 * slices }
     }
 
-    /// One case in every round; `None` if a round lacks it, or a value is unknown.
+    /// One case in every round that shows the metric; `None` if one of these lacks it, or they are too few.
     pub fn pairs(&self, metric: Metric, case: usize) -> Option<Vec<Pair>> {
-        let unseen = metric.is_of_whole_machine() && self.never_idle(case).is_some();
-        let pairs = self.rounds.iter().map(|round| round.pair(metric, case));
-        if unseen { None } else { pairs.collect() }
+        if metric.is_of_whole_machine() && self.never_idle().is_some() {
+            return None;
+        }
+        self.showing(metric).map(|(_, round)| round.pair(metric, case)).collect()
     }
 
     /// Busy fraction of the machine without the workload.

@@ -8,6 +8,9 @@ use crate::account::{AccountKind, TaskOwner};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
+/// Of fewer samples of a function nothing is told: count ± 1.96 √count, 95 % of a Poisson distribution, includes 0 below 4.
+pub(crate) const FEWEST_SAMPLES: u64 = 4;
+
 /// The samples of a window. Those of idle CPUs are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {

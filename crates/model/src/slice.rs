@@ -7,7 +7,7 @@ mod cycles;
 mod readings;
 pub(crate) mod rounds;
 
-pub(crate) use command::{counts, is_uncounted};
+pub(crate) use command::{bytes_of_a_message, counts, is_uncounted};
 
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
@@ -144,6 +144,9 @@ pub struct CommandReading {
     /// Read and write calls of its processes, if the counter knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
+    /// Segments with data that its TCP sockets received and sent, if the counter reads them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u64>,
     /// CPU time of its processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_nanos: Option<Nanos>,

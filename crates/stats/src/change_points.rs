@@ -11,7 +11,7 @@
 
 use super::estimate::Estimate;
 use super::random::Random;
-use super::serial::{Neighbours, serial};
+use super::serial::{Neighbours, lag_one};
 use super::uncertainty::Uncertainty;
 use super::unpaired::LogLevel;
 use std::ops::Range;
@@ -81,7 +81,7 @@ fn split(series: &[f64], range: Range<usize>, cuts: &mut Vec<(usize, f64)>) {
     let levels = [head, values.get(stretch.clone()).unwrap_or_default(), values.get(stretch.end..).unwrap_or_default()];
     let residuals = levels.iter().flat_map(|part| part.iter().map(|value| value - level(part).log));
     let means = levels.iter().filter(|part| !part.is_empty()).count();
-    let correlation = serial(&residuals.collect::<Vec<f64>>(), means, Neighbours::Alike).correlation;
+    let correlation = lag_one(&residuals.collect::<Vec<f64>>(), means, Neighbours::Alike).correlation;
     let own = (1.0 - correlation * correlation).sqrt();
     // What each value adds to what it has of the one before it; the first has all of its own.
     let mut before = None;

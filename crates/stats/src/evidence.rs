@@ -3,6 +3,7 @@
 use super::estimate::Estimate;
 use super::log_ratio::LogRatio;
 use super::percentile::PercentileShift;
+use super::serial::independent;
 
 /// The change of a metric, with everything that an interval and a verdict need.
 #[derive(Clone, Debug)]
@@ -60,6 +61,11 @@ impl Evidence {
             Self::Ratio(ratio) => ratio.units,
             Self::Percentile(shift) => shift.units,
         }
+    }
+
+    /// How many independent units these are worth.
+    pub fn independent_units(&self) -> f64 {
+        independent(self.units(), self.correlation())
     }
 
     /// The correlation of consecutive rounds, if it is evident.

@@ -5,7 +5,7 @@
 
 use super::estimate::Estimate;
 use super::ratio::Pair;
-use super::serial::Neighbours;
+use super::serial::{Neighbours, independent};
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub struct Resolution {
 pub fn log_ratio(rounds: &[PairedRound], steps: Resolution) -> Option<LogRatio> {
     let influences = influences(rounds)?;
     let least = unresolved(rounds, steps)?;
-    let found = Uncertainty::of_mean(&influences, Neighbours::Independent);
+    let found = Uncertainty::of_mean(&influences, &lengths(rounds), Neighbours::Independent);
     Some(LogRatio {
         theta: theta(rounds)?,
         error: found.map(|(error, _)| error.at_least(least)),
@@ -104,6 +104,13 @@ pub(super) fn influences(rounds: &[PairedRound]) -> Option<Vec<f64>> {
     Some(rounds.iter().map(|r| count * (share(r.candidate, candidate) - share(r.baseline, baseline))).collect())
 }
 
+/// How long each round is: the mean of its parts of both arms' work.
+pub(super) fn lengths(rounds: &[PairedRound]) -> Vec<f64> {
+    let sum = |arm: fn(&PairedRound) -> Pair| rounds.iter().map(|round| arm(round).denominator).sum::<f64>();
+    let (baseline, candidate) = (sum(|round| round.baseline), sum(|round| round.candidate));
+    rounds.iter().map(|r| r.baseline.denominator / baseline + r.candidate.denominator / candidate).collect()
+}
+
 /// The sums of both arms; `None` unless all four are positive.
 fn sums(rounds: &[PairedRound]) -> Option<(Pair, Pair)> {
     let sum = |arm: fn(&PairedRound) -> Pair| Pair {
@@ -120,13 +127,18 @@ impl LogRatio {
     pub fn of_units(logs: &[f64]) -> Option<Self> {
         let theta = logs.iter().sum::<f64>() / logs.len() as f64;
         let influences: Vec<f64> = logs.iter().map(|log| log - theta).collect();
-        let found = Uncertainty::of_mean(&influences, Neighbours::Independent);
+        let found = Uncertainty::of_mean(&influences, &vec![1.0; logs.len()], Neighbours::Independent);
         theta.is_finite().then(|| Self {
             theta,
             error: found.map(|(error, _)| error),
             units: logs.len(),
             correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
         })
+    }
+
+    /// How many independent units these are worth.
+    pub fn independent_units(&self) -> f64 {
+        independent(self.units, self.correlation)
     }
 
     /// The change as a fraction (0.031 is +3.1 %), with its interval of this confidence: exp(θ − …) − 1 to exp(θ + …) − 1.

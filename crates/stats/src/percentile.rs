@@ -9,6 +9,7 @@
 //! round of 1,000 I/Os often has more than ten slow ones when all of them have 0.8 %.
 
 use super::estimate::{Estimate, student_t};
+use super::lengths::Lengths;
 use super::serial::{Neighbours, serial};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
@@ -69,6 +70,12 @@ pub enum NotEnough {
         /// I/Os that an arm needs.
         needed: u64,
     },
+    /// One round has most of the I/Os of an arm.
+    #[error("one round has most of the I/Os, so nothing tells how far p{percent} may be off; run longer")]
+    Uneven {
+        /// The percentile, in percent.
+        percent: f64,
+    },
     /// No values lie beyond the 0th and the 100th percentile, so an extreme has no interval.
     #[error("p{percent} is an extreme, which has no interval")]
     Extreme {
@@ -92,19 +99,22 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     if tail.is_nan() || tail <= 0.0 {
         return Err(NotEnough::Extreme { percent });
     }
-    let too_few = NotEnough::Rounds { percent, rounds: rounds.len() };
     if rounds.len() < FEWEST_ROUNDS {
-        return Err(too_few);
+        return Err(NotEnough::Rounds { percent, rounds: rounds.len() });
     }
-    let [baseline, candidate] = [Role::Baseline, Role::Candidate]
-        .map(|role| Pooled::of(rounds.iter().map(|round| role.of(round)).collect(), percent));
+    let [(baseline, their_lengths), (candidate, our_lengths)] = [Role::Baseline, Role::Candidate].map(|role| {
+        let rounds: Vec<&Histogram> = rounds.iter().map(|round| role.of(round)).collect();
+        let lengths = Lengths::of(&rounds.iter().map(|round| round.total() as f64).collect::<Vec<_>>());
+        (Pooled::of(rounds, percent), lengths)
+    });
     let ios = baseline.ios().min(candidate.ios());
     // Rounding errors of 60/(1 − 0.99) must not require one I/O more than 6,000.
     let needed = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
     if ios < needed {
         return Err(NotEnough::Ios { percent, ios, needed });
     }
-    shift(baseline, candidate, percent, rounds.len()).ok_or(too_few)
+    let lengths = their_lengths.zip(our_lengths);
+    lengths.and_then(|lengths| shift(baseline, candidate, lengths, percent)).ok_or(NotEnough::Uneven { percent })
 }
 
 #[derive(Clone, Copy)]
@@ -130,39 +140,40 @@ pub fn shift_function(rounds: &[LatencyRound], percents: &[f64]) -> Vec<Result<P
     percents.iter().map(|&percent| percentile(rounds, percent)).collect()
 }
 
-fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Option<PercentileShift> {
+fn shift(
+    baseline: Pooled,
+    candidate: Pooled,
+    (their_lengths, our_lengths): (Lengths, Lengths),
+    percent: f64,
+) -> Option<PercentileShift> {
     let (baseline_ticks, candidate_ticks) = (baseline.ticks()?, candidate.ticks()?);
     let (ours, theirs) = (candidate.influences()?, baseline.influences()?);
-    let (own, other) = (standard_error(&ours), standard_error(&theirs));
+    let own = our_lengths.variance_of_mean(&ours).sqrt();
+    let other = their_lengths.variance_of_mean(&theirs).sqrt();
     // The influence of each round on θ, to first order: neighbours count in its direction.
     let (slope, other_slope) = (candidate.slope(own), baseline.slope(other));
     let along: Vec<f64> = ours.iter().zip(&theirs).map(|(one, two)| slope * one - other_slope * two).collect();
-    let serial = serial(&along, 1, Neighbours::Independent);
+    let serial = serial(&along, Neighbours::Independent);
     let grown = |error: f64| error * serial.growth.sqrt();
-    let products: f64 = ours.iter().zip(&theirs).map(|(one, two)| one * two).sum();
-    let count = units as f64;
-    let together = if own > 0.0 && other > 0.0 { products / (count - 1.0) / count / own / other } else { 0.0 };
+    let products = |one: &[f64], two: &[f64]| one.iter().zip(two).map(|(one, two)| one * two).sum::<f64>();
+    let together = products(&ours, &theirs) / (products(&ours, &ours) * products(&theirs, &theirs)).sqrt();
+    let degrees = our_lengths.degrees_of_freedom.min(their_lengths.degrees_of_freedom);
     Some(PercentileShift {
         percent,
         baseline_ticks,
         candidate_ticks,
         theta: (candidate_ticks / baseline_ticks).ln(),
-        units,
+        units: ours.len(),
         correlation: serial.is_evident.then_some(serial.correlation),
         ranks: Ranks {
             baseline: (baseline, grown(other)),
             candidate: (candidate, grown(own)),
-            correlation: together.clamp(-MOST_CORRELATED, MOST_CORRELATED),
+            // Without spread there is nothing that varies together.
+            correlation: if together.is_nan() { 0.0 } else { together.clamp(-MOST_CORRELATED, MOST_CORRELATED) },
             // At least three, as for means.
-            degrees_of_freedom: ((count - 1.0) / serial.growth).max(3.0),
+            degrees_of_freedom: (degrees / serial.growth).max(degrees.min(3.0)),
         },
     })
-}
-
-/// Of the mean of independent rounds with these influences.
-fn standard_error(influences: &[f64]) -> f64 {
-    let count = influences.len() as f64;
-    (influences.iter().map(|value| value.powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
 }
 
 /// Ranks that vary together more than this count as if they did a little less, so that one is not a function of the other.

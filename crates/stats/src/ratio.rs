@@ -36,7 +36,8 @@ impl Ratio {
 /// Σd is not positive.
 pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
     let (value, influences) = with_influences(pairs)?;
-    let (error, serial) = Uncertainty::of_mean(&influences, neighbours).unzip();
+    let lengths: Vec<f64> = pairs.iter().map(|pair| pair.denominator).collect();
+    let (error, serial) = Uncertainty::of_mean(&influences, &lengths, neighbours).unzip();
     let correlation = serial.filter(|serial| serial.is_evident).map(|serial| serial.correlation);
     Some(Ratio { value, error, units: pairs.len(), correlation })
 }
@@ -52,6 +53,20 @@ pub(super) fn with_influences(pairs: &[Pair]) -> Option<(f64, Vec<f64>)> {
     let per_unit = pairs.len() as f64 / denominators;
     let influence = |pair: &Pair| (pair.numerator - value * pair.denominator) * per_unit;
     Some((value, pairs.iter().map(influence).collect()))
+}
+
+/// Whether a cost `net` of a background is more than the background's error explains, per capacity, round by round; `None` if its sum is
+/// unknown.
+///
+/// A cost of less has no ratio to another: its interval contains 0 (Fieller, 1954). The error of a net cost is at most that of its own spread,
+/// which a load that varies has too, and at most √2 times that of the background `alone`, which a drift has too: it is subtracted from what ran
+/// beside the same background. So the smaller of the two counts.
+pub fn exceeds_background(net: &[Pair], alone: &[Pair]) -> Option<bool> {
+    let net = ratio_of_sums(net, Neighbours::Independent)?;
+    let reach = |ratio: Ratio| ratio.error?.times_t(0.5 + CONFIDENCE / 2.0);
+    let (own, alone) = (reach(net), ratio_of_sums(alone, Neighbours::Independent).and_then(reach));
+    // One round has no error, and no interval.
+    Some(net.value > own.zip(alone).map_or(0.0, |(own, alone)| own.min(2f64.sqrt() * alone)))
 }
 
 /// The one unit that carries a large part of a sum.
@@ -173,7 +188,7 @@ mod tests {
     proptest! {
         #[test]
         fn scaling_the_work_scales_the_cost_and_its_error(
-            values in proptest::collection::vec((1.0f64..1e6, 1.0f64..1e6), 2..30),
+            values in proptest::collection::vec((1.0f64..1e6, 2e5f64..5e5), 2..30),
             factor in 0.001f64..1000.0,
         ) {
             let plain = ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap();

@@ -35,14 +35,17 @@ pub fn allowed_half_width(ratio: &LogRatio, wanted_half_width: f64) -> f64 {
 /// [regimes](super::regimes()).
 pub const SLOW_STATE: f64 = 1.5;
 
-/// The largest fraction of rounds that a state may have that none of this many rounds was in, with 95 % confidence:
-/// 1 − 0.05^(1/R).
-pub fn unseen_fraction(rounds: usize) -> f64 {
-    1.0 - (1.0 - CONFIDENCE).powf(1.0 / rounds.max(1) as f64)
+/// Rounds for which a state may last that a report gives as an example.
+pub const SPELL: f64 = 5.0;
+
+/// The largest fraction of rounds that a state may have that none of this many independent rounds was in, with 95 % confidence:
+/// 1 − 0.05^(1/R). A state that lasts for k rounds at a time is drawn only every k rounds: R/k.
+pub fn unseen_fraction(rounds: f64) -> f64 {
+    1.0 - (1.0 - CONFIDENCE).powf(1.0 / rounds.max(1.0))
 }
 
-/// Rounds after which a state that makes rounds 1.5 times slower, and would move the mean past `margin`, has been seen with
-/// 95 % probability: 49 for 3 %.
+/// Rounds after which a state that makes rounds 1.5 times slower, is drawn anew in each, and would move the mean past `margin`, has been seen
+/// with 95 % probability: 49 for 3 %.
 pub fn rounds_for_no_difference(margin: f64) -> usize {
     let fraction = (margin / (SLOW_STATE - 1.0)).clamp(1e-3, 1.0 - 1e-9);
     ((1.0 - CONFIDENCE).ln() / (1.0 - fraction).ln()).ceil() as usize
@@ -60,14 +63,15 @@ pub struct Goal {
 }
 
 /// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, a [half-width](LogRatio::stopping_half_width) of at most the
-/// [`allowed_half_width`], and, if the verdict is "no difference", enough rounds to have seen a rare state.
+/// [`allowed_half_width`], and, if the verdict is "no difference", enough [independent](LogRatio::independent_units) rounds to have seen a
+/// rare state.
 pub fn precise_enough(ratio: &LogRatio, goal: Goal) -> bool {
     let allowed = allowed_half_width(ratio, goal.half_width);
     let is_narrow = ratio.stopping_half_width(goal.confidence).is_some_and(|half| half <= allowed);
     // The direction of the metric does not matter for this verdict.
     let is_none = verdict(&ratio.change(goal.confidence), goal.margin, Good::Lower) == Verdict::NoDifference;
-    let needed = if is_none { rounds_for_no_difference(goal.margin) } else { FEWEST_ROUNDS };
-    is_narrow && ratio.units >= needed.max(FEWEST_ROUNDS)
+    let seen = !is_none || ratio.independent_units() >= rounds_for_no_difference(goal.margin) as f64;
+    is_narrow && seen && ratio.units >= FEWEST_ROUNDS
 }
 
 /// Total length of the experiment for the wanted half-width, from its length and half-width so far: errors shrink with the
@@ -114,6 +118,10 @@ mod tests {
         assert!(rounds_for_no_difference(0.0) < 10_000, "the budget ends such an experiment");
         let enough = |units| precise_enough(&ratio(0.001, 0.0001, units), GOAL);
         assert!(!enough(48) && enough(49));
+        // A correlation of 0.5 makes 147 rounds worth 49.
+        let correlated =
+            |units| precise_enough(&LogRatio { correlation: Some(0.5), ..ratio(0.001, 0.0001, units) }, GOAL);
+        assert!(!correlated(146) && correlated(147));
         // The margin is a fraction, so −10 % is further from 0 than +10 % in logarithms.
         let wide = Goal { half_width: 0.0334, margin: 0.1, ..GOAL };
         let near_the_end = |theta, units| precise_enough(&ratio(theta, 0.0136, units), wide);
@@ -124,9 +132,9 @@ mod tests {
     /// With 3 / R rounds of a state, R rounds contain it with 95 % probability (the rule of three).
     #[test]
     fn rounds_do_not_exclude_what_they_did_not_see() {
-        assert!((unseen_fraction(10) - 0.2589).abs() < 1e-4);
-        assert!((unseen_fraction(60) - 3.0 / 60.0).abs() < 0.002);
-        assert!((unseen_fraction(0) - 0.95).abs() < 1e-12);
+        assert!((unseen_fraction(10.0) - 0.2589).abs() < 1e-4);
+        assert!((unseen_fraction(60.0) - 3.0 / 60.0).abs() < 0.002);
+        assert!((unseen_fraction(0.0) - 0.95).abs() < 1e-12);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The input is the residuals (influences) of units, whose mean is 0. The result gives intervals and p-values, and can
 //! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here.
 
+use super::lengths::Lengths;
 use super::serial::{Neighbours, Serial, serial};
 use super::student::{CONFIDENCE, student_t};
 use serde::{Deserialize, Serialize};
@@ -26,21 +27,20 @@ impl Uncertainty {
         Self { standard_error, degrees_of_freedom: degrees_of_freedom.max(1.0), skewness: 0.0 }
     }
 
-    /// Of the mean of units with these `influences`, whose sum is 0: se = sd/√n. The correlation of neighbours makes
-    /// the error larger and its degrees of freedom fewer. `None` with fewer than two.
-    pub fn of_mean(influences: &[f64], neighbours: Neighbours) -> Option<(Self, Serial)> {
+    /// Of the mean of units with these `influences`, whose sum is 0, and these lengths, in any unit ([`Lengths`]). The correlation of neighbours
+    /// makes the error larger and its degrees of freedom fewer. `None` with fewer than two, or where one is most of the length.
+    pub fn of_mean(influences: &[f64], lengths: &[f64], neighbours: Neighbours) -> Option<(Self, Serial)> {
         let count = influences.len() as f64;
-        if influences.len() < 2 {
-            return None;
-        }
+        let lengths = Lengths::of(lengths)?;
         let squares: f64 = influences.iter().map(|value| value.powi(2)).sum();
         let cubes: f64 = influences.iter().map(|value| value.powi(3)).sum();
-        let serial = serial(influences, 1, neighbours);
+        let serial = serial(influences, neighbours);
         let deviation = (squares / count).sqrt();
+        let degrees = lengths.degrees_of_freedom;
         let skewness = evident(cubes / count / deviation.powi(3), count) / count.sqrt();
-        let standard_error = (squares / (count - 1.0) / count * serial.growth).sqrt();
+        let standard_error = (lengths.variance_of_mean(influences) * serial.growth).sqrt();
         // The correlation is itself an estimate, so it does not take all degrees of freedom.
-        let degrees_of_freedom = ((count - 1.0) / serial.growth).max(FEWEST_DEGREES.min(count - 1.0));
+        let degrees_of_freedom = (degrees / serial.growth).max(FEWEST_DEGREES.min(degrees));
         standard_error.is_finite().then_some((Self { standard_error, degrees_of_freedom, skewness }, serial))
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn of(values: &[f64]) -> Uncertainty {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let influences: Vec<f64> = values.iter().map(|value| value - mean).collect();
-        Uncertainty::of_mean(&influences, Neighbours::Independent).unwrap().0
+        Uncertainty::of_mean(&influences, &vec![1.0; values.len()], Neighbours::Independent).unwrap().0
     }
 
     #[test]

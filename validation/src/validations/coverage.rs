@@ -5,6 +5,7 @@
 
 mod costs;
 mod crossings;
+mod lengths;
 mod levels;
 mod percentiles;
 mod rounds;
@@ -49,6 +50,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     ));
     percentiles::add(scope, &mut evidence);
     costs::add(scope, &mut evidence);
+    lengths::add(scope, &mut evidence);
     rounds::add(scope, &mut evidence);
     crossings::add(scope, &mut evidence);
     levels::add(scope, &mut evidence);

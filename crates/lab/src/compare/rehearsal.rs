@@ -263,10 +263,12 @@ impl Trial {
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
     }
 
-    /// All that moves, in the second half of the course: counters differ in short times by what is on its way.
+    /// All that moves at the end, by its rate in the second half of the course: counters differ in short times by what is on its way.
     fn rates(&self) -> Rates {
         let half = self.course.last().map_or(RATE_TIME, |last| RATE_TIME.max(last.at / 2));
-        let rate = |of: &dyn Fn(&Point) -> Option<u64>| self.rate_of(half, of);
+        // A thaw before the end lets a sleeping command repeat its call.
+        let moves = |of: &dyn Fn(&Point) -> Option<u64>| self.rate_of(RATE_TIME, of) > 0.0;
+        let rate = |of: &dyn Fn(&Point) -> Option<u64>| if moves(of) { self.rate_of(half, of) } else { 0.0 };
         Rates {
             name: self.name.clone(),
             counts: (0..COUNTERS_BY_PREFERENCE.len())
@@ -442,6 +444,17 @@ mod tests {
         let held = late.course[end - 1].counts[both];
         late.course[end..].iter_mut().for_each(|point| point.counts[both] = held);
         assert_eq!(chosen(&[plain(), late]).as_deref(), Some("task:both"));
+    }
+
+    /// It was thawed in the second half of its course.
+    #[test]
+    fn a_sleeping_command_that_repeats_its_call_does_nothing() {
+        let mut asleep = trial(None, &[("syscalls", 1.0)]);
+        let place = COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == "syscalls").unwrap();
+        for (step, point) in asleep.course.iter_mut().enumerate() {
+            (point.counts[place], point.calls) = (Some(u64::from(step > 60)), Some(0));
+        }
+        assert_eq!(chosen(&[asleep]), None);
     }
 
     /// A total of its own shows which counter is right for one command; the other one must move its bytes by the same.

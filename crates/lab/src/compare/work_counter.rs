@@ -252,6 +252,7 @@ impl WorkReader {
             at_nanos: Nanos(monotonic_nanos()),
             count,
             calls: io.filter(|_| is_task).map(|io| io.calls),
+            segments: self.sockets.segments(),
             thread_nanos: cpu_nanos(processes),
             read_bytes: io.map(|io| Bytes(io.read)),
             storage_read: io.map(|io| Bytes(io.from_storage)),

@@ -17,7 +17,7 @@ use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{
-    Estimate, Neighbours, Pair, PairedRound, Resolution, confidence_of_each, difference, log_ratio, ratio_of_sums,
+    Estimate, LogRatio, Neighbours, Pair, PairedRound, Resolution, confidence_of_each, log_ratio, ratio_of_sums,
 };
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
@@ -128,7 +128,7 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
         if seconds > 0.0 { count / seconds } else { 0.0 }
     };
     let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?, Neighbours::Alike)?.estimate());
-    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?, sums.steps(metric, place));
+    let ratio = |metric| Some(ratio_of(&sums.change(metric, 0, place).filter(|_| place > 0)?));
     let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
     let (mut packets, mut reordered) = (Packets::default(), 0_u64);
     for delivery in of_point() {
@@ -168,14 +168,13 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
 
 /// The cost of each point, divided into accounts, and its change against the first; empty without explaining rounds.
 fn explain(rounds: &[RoundRecord], host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<PacketAccount>)> {
-    let seen = (0..sums.cases()).all(|point| sums.never_idle(point).is_none());
-    let meter = sums.meter.filter(|_| seen);
+    let meter = sums.meter.filter(|_| sums.never_idle().is_none());
     let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, rounds) else { return Vec::new() };
     let parts: Vec<AccountParts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
     let confidence = confidence_of_each(parts.iter().skip(1).map(AccountParts::count).sum());
     let of = |(point, parts): (usize, &AccountParts)| {
-        let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point).and_then(|rounds| difference(&rounds));
-        (parts.whole(undisturbed, explaining.known_by_name()), parts.of_packets(confidence, point == 0))
+        let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point);
+        (parts.whole(undisturbed.as_deref(), explaining.known_by_name()), parts.of_packets(confidence, point == 0))
     };
     parts.iter().enumerate().map(of).collect()
 }
@@ -206,10 +205,10 @@ fn count(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) ->
 }
 
 /// The candidate divided by the baseline.
-fn ratio_of(rounds: &[PairedRound], steps: Resolution) -> Option<Estimate> {
-    let change = log_ratio(rounds, steps)?.change(CONFIDENCE);
+fn ratio_of(change: &LogRatio) -> Estimate {
+    let change = change.change(CONFIDENCE);
     let whole = |change: f64| change + 1.0;
-    Some(Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) })
+    Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) }
 }
 
 /// Packets of a point that the kernel accepted per second, divided by those of the first point.
@@ -220,7 +219,7 @@ fn sent_ratio(record: &BlastRecord, place: usize) -> Option<Estimate> {
     };
     let paired = |round: &Round| Some(PairedRound { baseline: pair(round, 0)?, candidate: pair(round, place)? });
     let packets = Resolution { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
-    ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?, packets)
+    Some(ratio_of(&log_ratio(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?, packets)?))
 }
 
 /// What became of the packets of a point in a round.
@@ -310,7 +309,7 @@ fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding:
     }
     if finding.meter.is_none() {
         add(Code::MeterUnavailable, why_unmetered(rounds, &record.header.host).to_owned());
-    } else if let Some(busy) = (0..sums.cases()).find_map(|point| sums.never_idle(point)) {
+    } else if let Some(busy) = sums.never_idle() {
         let message = format!(
             "the machine was {:.0} % busy without packets, so their cost cannot be told from that of others; end other programs",
             busy * 100.0

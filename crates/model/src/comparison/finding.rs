@@ -85,10 +85,13 @@ pub struct CompareFinding {
     /// Why no cell has events although some were to be counted.
     #[serde(default)]
     pub events_reason: Option<String>,
-    /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
-    /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
+    /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
+    /// state anew: 1 − 0.05^(1/R), R rounds less those that an evident correlation takes away. "No difference" holds except for such states.
     #[serde(default)]
     pub unseen_fraction: Option<f64>,
+    /// The same for a state that lasts for five rounds at a time, which are one draw: 1 − 0.05^(5/R).
+    #[serde(default)]
+    pub unseen_in_spells_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
     /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.

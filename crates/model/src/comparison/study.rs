@@ -31,7 +31,7 @@ use crate::measured::{Round, Rounds};
 use crate::record::Outcome;
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
-use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, log_ratio, stopping};
+use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, stopping};
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use regimes::Regimes;
@@ -113,13 +113,9 @@ impl Progress {
 
     /// Every comparison for every target that has a value anywhere.
     fn targets(&self) -> Vec<(Metric, Option<LogRatio>)> {
-        let (sums, pairs) = (&self.slices.rounds, comparisons(&self.experiment));
+        let (sums, pairs) = (self.slices.rounds.after(self.before), comparisons(&self.experiment));
         let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
-            let ratio = |&(baseline, candidate): &(usize, usize)| {
-                let rounds = sums.paired(metric, baseline, candidate);
-                let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
-                (metric, last.and_then(|rounds| log_ratio(&rounds, sums.steps(metric, candidate))))
-            };
+            let ratio = |&(baseline, candidate): &(usize, usize)| (metric, sums.change(metric, baseline, candidate));
             pairs.iter().map(ratio).collect()
         };
         let known = |metric: Metric| ratios(metric).iter().any(|(_, ratio)| ratio.is_some());
@@ -199,7 +195,8 @@ impl CompareFinding {
             (cell.explained, cell.accounts) = (None, Vec::new());
             (cell.symbols, cell.stacks, cell.events) = (Vec::new(), Vec::new(), Vec::new());
         }
-        (self.families, self.account_family, self.unseen_fraction) = (None, None, None);
+        (self.families, self.account_family) = (None, None);
+        (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
         (self.function_family, self.event_family) = (None, None);
         self.event_correlations.clear();
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
@@ -224,6 +221,9 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
+    let of_targets =
+        compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
+    let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
     let explaining::Explained {
         family: account_family,
         function_family,
@@ -296,7 +296,8 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
         unexplained: explaining::reason(record),
-        unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
+        unseen_fraction: independent.map(stopping::unseen_fraction),
+        unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, sums),
@@ -443,8 +444,6 @@ fn slices(record: View, measured: &MeasuredSlices, baseline: usize, candidate: u
     let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
-    // If the machine was never idle, what remains of a slice's cycles is rounding.
-    let unseen = [baseline, candidate].map(|case| measured.rounds.never_idle(case).is_some()).contains(&true);
     let points = all.filter_map(|(round, slice)| {
         let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
         let (from, to) = match &slice.reading {
@@ -459,7 +458,6 @@ fn slices(record: View, measured: &MeasuredSlices, baseline: usize, candidate: u
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
         let SliceCost { ios, seconds: wall_seconds, cycles_per_io } = measured.cost(round, slice);
         let iops = ios.zip(wall_seconds).map(|(ios, seconds)| ios / seconds);
-        let cycles_per_io = cycles_per_io.filter(|_| !unseen);
         Some(SlicePoint { seconds, round, baseline: case == baseline, ios, wall_seconds, iops, cycles_per_io })
     });
     points.collect()

@@ -118,6 +118,11 @@ impl Metric {
         matches!(self, Self::CyclesPerIo | Self::CyclesPerByte | Self::Cycles)
     }
 
+    /// Whether it is per I/O or byte, or their number per second.
+    pub fn is_of_work(self) -> bool {
+        !matches!(self, Self::Cycles | Self::Seconds | Self::LatencyMean) && self.percent().is_none()
+    }
+
     /// Its percentile, in percent, if it is a latency percentile.
     pub fn percent(self) -> Option<f64> {
         self.row().and_then(|row| row.percent)

@@ -15,13 +15,15 @@ use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceRecord};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Difference, Estimate, Pair, PairedRound, difference};
+use crate::stats::{Estimate, Pair, PairedRound, difference};
 use crate::study::{Context, windows};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Accounts with such a part of the cost are told, whether they changed or not.
 const LARGE_SHARE: f64 = 0.1;
+/// A cost that is this many times as large with accounts as without them, or the other way round, is another cost.
+const FAR: f64 = 10.0;
 
 /// What explaining rounds show of the whole cost. Of a blast, an I/O is a delivered packet, the baseline is the first point, and the arm is this
 /// point.
@@ -38,7 +40,8 @@ pub struct ExplainedFinding {
     pub change_cycles_per_io: Estimate,
     /// Change of cycles per I/O in the rounds of the answer, which keep no accounts; `null` if unknown.
     pub undisturbed_change_cycles_per_io: Option<Estimate>,
-    /// Whether the two changes differ by more than their errors explain: the accounts then explain another change than that of the answer.
+    /// Whether the two changes differ by more than their errors explain, or the cost of an arm by a factor of ten: the accounts then explain
+    /// another change than that of the answer.
     pub differs: bool,
     /// Whether other programs were left out by their names, because they used much of the machine.
     pub known_by_name: bool,
@@ -343,18 +346,26 @@ impl AccountParts {
         accounts
     }
 
-    /// The whole cost and its change, beside its change without accounts.
-    pub fn whole(&self, undisturbed: Option<Difference>, known_by_name: bool) -> Option<ExplainedFinding> {
+    /// The whole cost and its change, beside its change in the `undisturbed` rounds, which keep no accounts.
+    pub fn whole(&self, undisturbed: Option<&[PairedRound]>, known_by_name: bool) -> Option<ExplainedFinding> {
         let change = difference(&self.total)?;
+        let (baseline, candidate) = (of_baseline(&self.total)?, of_candidate(&self.total)?);
+        let without = undisturbed.and_then(difference);
+        // A cost by level and one by name differ anyway, but not by an order of magnitude.
+        let contradicted = !known_by_name && without.and_then(|it| change.contradicts(&it, CONFIDENCE)) == Some(true);
+        let is_far = |kept: Estimate, undisturbed: Option<Estimate>| {
+            let times = undisturbed.map(|undisturbed| kept.value / undisturbed.value);
+            kept.contains(0.0) == Some(false) && times.is_some_and(|times| !(1.0 / FAR..FAR).contains(&times))
+        };
+        let levels = undisturbed.map(|rounds| (of_baseline(rounds), of_candidate(rounds)));
+        let far = levels.is_some_and(|(one, other)| is_far(baseline, one) || is_far(candidate, other));
         Some(ExplainedFinding {
             rounds: self.total.len(),
-            baseline: of_baseline(&self.total)?,
-            candidate: of_candidate(&self.total)?,
+            baseline,
+            candidate,
             change_cycles_per_io: change.estimate(CONFIDENCE),
-            undisturbed_change_cycles_per_io: undisturbed.map(|undisturbed| undisturbed.estimate(CONFIDENCE)),
-            // A cost by level and one by name differ anyway.
-            differs: !known_by_name
-                && undisturbed.and_then(|undisturbed| change.contradicts(&undisturbed, CONFIDENCE)) == Some(true),
+            undisturbed_change_cycles_per_io: without.map(|without| without.estimate(CONFIDENCE)),
+            differs: contradicted || far,
             known_by_name,
         })
     }

@@ -8,20 +8,20 @@ use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
 use crate::experiment::WorkCounter;
 use crate::meter::Meter;
-use crate::profile::{Profile, Stack, module_of};
+use crate::profile::{FEWEST_SAMPLES, Profile, Stack, module_of};
 use crate::record::{Host, Mode};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceRecord};
-use crate::stats::{Estimate, Neighbours, Pair, PairedRound, difference, ratio_of_sums};
+use crate::stats::{Estimate, Pair, PairedRound, difference};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions with a smaller part of the cost of both arms, or a cost of both whose interval includes 0, are one row: they are noise, and each
-/// of them would widen the intervals of the others.
+/// Functions with a smaller part of the cost of both arms, or with fewer than [`FEWEST_SAMPLES`], are one row: they are noise, and each of
+/// them would widen the intervals of the others.
 const LEAST_SHARE: f64 = 0.01;
 /// What these are called.
-const SMALL: &str = "functions below 1 %, or below what the samples can tell";
+const SMALL: &str = "functions below 1 %, or of fewer than 4 samples";
 
 /// A function in both arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ type Name = (String, String);
 #[derive(Default)]
 struct OfCase {
     functions: BTreeMap<Name, f64>,
+    /// In each function.
+    samples: BTreeMap<Name, u64>,
     stacks: BTreeMap<String, f64>,
     total: f64,
     ios: f64,
@@ -122,14 +124,11 @@ impl Functions {
         let names: BTreeSet<&Name> =
             rounds.iter().flat_map(|(one, other)| [*one, *other]).flat_map(|case| case.functions.keys()).collect();
         let of = |name: &Name, case: &OfCase| case.functions.get(name).copied().unwrap_or(0.0);
-        let is_told = |name: &Name| {
-            let both = rounds.iter().map(|(one, other)| Pair {
-                numerator: of(name, one) + of(name, other),
-                denominator: one.ios + other.ios,
-            });
-            let cost = ratio_of_sums(&both.collect::<Vec<_>>(), Neighbours::Alike);
-            cost.and_then(|cost| cost.estimate().low).is_some_and(|low| low > 0.0)
+        let samples = |name: &Name| {
+            let cases = rounds.iter().flat_map(|(one, other)| [*one, *other]);
+            cases.filter_map(|case| case.samples.get(name)).fold(0_u64, |sum, samples| sum.saturating_add(*samples))
         };
+        let is_told = |name: &Name| samples(name) >= FEWEST_SAMPLES;
         let (large, small): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| sum(&|case| of(name, case)) >= least && is_told(name));
         let mut rows: Vec<Row> =
@@ -173,6 +172,8 @@ impl OfCase {
                     sum.total += cycles;
                     if let Some(function) = profile.innermost(stack) {
                         let name = (function.name.clone(), module_of(function).to_owned());
+                        let samples = sum.samples.entry(name.clone()).or_default();
+                        *samples = samples.saturating_add(stack.samples);
                         *sum.functions.entry(name).or_default() += cycles;
                     }
                     let account = account_in_words(stack.kind, stack.owner, &stack.name);
@@ -231,6 +232,7 @@ mod tests {
         let name = |name: &str| (name.to_owned(), "kernel".to_owned());
         let case = |[read, copy]: &[u64; 2]| OfCase {
             functions: [(name("read"), *read as f64), (name("copy"), *copy as f64)].into(),
+            samples: [(name("read"), *read), (name("copy"), *copy)].into(),
             stacks: [("load;read".to_owned(), *read as f64), ("load;read;copy".to_owned(), *copy as f64)].into(),
             total: (read + copy) as f64,
             ios: 1000.0,
@@ -254,15 +256,17 @@ mod tests {
         assert!((stacks[0].candidate - stacks[0].baseline - 0.0595).abs() < 0.001);
     }
 
-    /// Three samples in one of twelve rounds are 1 % of all and tell nothing.
+    /// Three samples of 243 are more than 1 % and tell nothing; four do.
     #[test]
-    fn a_function_that_samples_do_not_tell_from_0_is_no_row() {
-        let rounds: Vec<[[u64; 2]; 2]> =
-            (0..12).map(|round| [[if round == 5 { 30 } else { 0 }, 100 + round % 3], [0, 100 + round % 2]]).collect();
-        let parts = functions(&rounds).parts(0, 1);
-        let names: Vec<Option<&str>> =
-            parts.0.iter().map(|(name, _)| name.as_ref().map(|(function, _)| function.as_str())).collect();
-        assert_eq!(names, [Some("copy"), None]);
+    fn a_function_of_few_samples_is_no_row() {
+        let rows = |samples: u64| {
+            let rounds: Vec<[[u64; 2]; 2]> =
+                (0..12).map(|round| [[if round == 5 { samples } else { 0 }, 10], [0, 10]]).collect();
+            functions(&rounds).parts(0, 1).0.into_iter().map(|(name, _)| name.map(|(function, _)| function)).collect()
+        };
+        let named = |name: &str| Some(name.to_owned());
+        let (few, enough): (Vec<_>, Vec<_>) = (rows(3), rows(4));
+        assert_eq!((few, enough), (vec![named("copy"), None], vec![named("copy"), named("read")]));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl MeasuredSlices {
         let readings = known.unwrap_or_else(|| self.unknown_readings());
         let read = measured(slice, self.rounds.meter, &readings);
         let (ios, seconds) = (read.ios, Some(read.seconds).filter(|seconds| *seconds > 0.0));
-        let alone = self.rounds.rounds.get(round).map(|round| Round {
+        let alone = self.rounds.rounds.get(round).filter(|round| !self.rounds.is_unseen(round)).map(|round| Round {
             cases: vec![read],
             background: slice.case.map_or(&round.background, |case| round.background_of(case)).clone(),
             ..Round::default()

@@ -364,7 +364,7 @@ fn jobs_of(phase: &PhaseFinding) -> String {
 fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Warning>) {
     let jobs = jobs_of(phase);
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
-        let message = format!("{jobs}: too short for an interval; run longer");
+        let message = format!("{jobs}: too short for an interval, or one part has most of the work; run longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
     if phase.exits.is_empty() {

@@ -4,8 +4,8 @@ use crate::account::named::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{
-    AnnotatedFinding, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding,
-    module_of,
+    AnnotatedFinding, FEWEST_SAMPLES, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding,
+    SymbolFinding, module_of,
 };
 use crate::record::{Execution, Meter, Mode, Record};
 use crate::stats::{Estimate, wilson};
@@ -23,9 +23,6 @@ pub(super) struct Symbols {
 
 /// An account of a report.
 type Name = (Option<AccountKind>, Option<TaskOwner>, String);
-
-/// Of fewer samples nothing is told: count ± 1.96 √count, 95 % of a Poisson distribution, includes 0 below 4.
-const FEWEST: u64 = 4;
 
 /// What the samples are parts of.
 struct Sampled {
@@ -131,7 +128,7 @@ pub(super) fn study(
         let Some(account) = found.get(&name) else { continue };
         let cycles = part(account, innermost.samples);
         *costs.entry(function).or_default() += cycles.value;
-        if innermost.samples < FEWEST || cycles.low.is_some_and(|low| low <= 0.0) {
+        if innermost.samples < FEWEST_SAMPLES || cycles.low.is_some_and(|low| low <= 0.0) {
             let (functions, samples) = untold.entry(name).or_default();
             *functions += 1;
             *samples = samples.saturating_add(innermost.samples);
@@ -219,7 +216,7 @@ fn annotated(
         let cycles = costs.get(function).copied().unwrap_or(0.0);
         let share = if net > 0.0 { cycles / net } else { 0.0 };
         let all = samples.values().fold(0_u64, |all, samples| all.saturating_add(*samples));
-        if share < LEAST_ANNOTATED || all < FEWEST {
+        if share < LEAST_ANNOTATED || all < FEWEST_SAMPLES {
             continue;
         }
         let mut found: Vec<LineFinding> = lines

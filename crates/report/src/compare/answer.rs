@@ -86,11 +86,16 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
             text + &time.unwrap_or_default()
         }
     };
-    let unseen = finding.unseen_fraction.filter(|_| found.verdict == Verdict::NoDifference);
+    let unseen = finding.unseen_fraction.zip(finding.unseen_in_spells_fraction);
+    let unseen = unseen.filter(|_| found.verdict == Verdict::NoDifference);
     // A state that no round was in is not in the interval.
-    let detail = unseen.map(|part| {
-        let rounds = finding.rounds;
-        format!("{rounds} rounds do not show a state that occurs in fewer than {} of them", tied(&bare_percent(part)))
+    let detail = unseen.map(|(part, in_spells)| {
+        format!(
+            "{} rounds do not show a state that occurs in fewer than {} of them, or {} if it lasts for five at a time",
+            finding.rounds,
+            tied(&bare_percent(part)),
+            tied(&bare_percent(in_spells))
+        )
     });
     let verdict = tied(&words::verdict_in_full(found.verdict, margin));
     Sentence { detail, ..Sentence::judged(text, words::tone(found.verdict), verdict) }

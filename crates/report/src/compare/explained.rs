@@ -152,8 +152,12 @@ fn disagreement(finding: &CompareFinding, cell: &CellFinding, explained: &Explai
     let scale = scale([explained.change_cycles_per_io.value, undisturbed.value].into_iter());
     let point = contents::point(finding, &cell.cell);
     let place = if point.is_empty() { point } else { format!("{}: ", tied(&point)) };
+    let why = match explained.known_by_name {
+        true => "what other programs did is in one of them",
+        false => "keeping them disturbs the arms unequally",
+    };
     let text = format!(
-        "{place}The accounts divide a change of {}, but without accounts it is {} {} per I/O: keeping them disturbs the arms unequally.",
+        "{place}The accounts divide a change of {}, but without accounts it is {} {} per I/O: {why}.",
         whole(scale, &explained.change_cycles_per_io),
         whole(scale, &undisturbed),
         scale.unit

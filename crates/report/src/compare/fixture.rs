@@ -324,6 +324,7 @@ pub fn empty() -> CompareFinding {
         event_correlations: Vec::new(),
         unexplained: None,
         unseen_fraction: Some(0.0499),
+        unseen_in_spells_fraction: Some(0.2259),
         schema: SCHEMA.to_owned(),
         method_version: 1,
         title: String::new(),
@@ -392,8 +393,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     });
     finding.method = text.repeat(9);
     finding.started_unix_seconds = number;
-    finding.seconds = number;
-    finding.slice_seconds = Some(number);
+    (finding.seconds, finding.slice_seconds) = (number, Some(number));
     finding.outcome = Outcome::Failed(text.to_owned());
     finding.targets = Metric::ALL.to_vec();
     finding.rules = Rules {

@@ -21,14 +21,25 @@ const INET_DIAG_INFO: u16 = 2;
 /// linux/tcp.h: places in struct tcp_info (Linux 4.1).
 const BYTES_ACKED: usize = 120;
 const BYTES_RECEIVED: usize = 128;
+/// The same (Linux 4.6).
+const DATA_SEGMENTS_IN: usize = 152;
+const DATA_SEGMENTS_OUT: usize = 156;
 const TCP: u8 = 6;
 const ALL_STATES: u32 = 0xfff;
 
-/// The sockets of a command, by inode, with the bytes that each had moved when it was last seen. The kernel tells only of the
+/// What a socket has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Moved {
+    bytes: u64,
+    /// Segments with data; 0 if the kernel does not tell.
+    segments: u64,
+}
+
+/// The sockets of a command, by inode, with what each had moved when it was last seen. The kernel tells only of the
 /// sockets of one network namespace.
 #[derive(Debug, Default)]
 pub(super) struct TcpSockets {
-    bytes: BTreeMap<u32, u64>,
+    sockets: BTreeMap<u32, Moved>,
     /// For each network namespace of the command that has sockets.
     diagnostics: BTreeMap<u64, std::result::Result<OwnedFd, String>>,
 }
@@ -46,7 +57,7 @@ impl TcpSockets {
                 self.diagnostics.entry(network).or_insert_with(open);
             }
             for inode in sockets {
-                self.bytes.entry(inode).or_default();
+                self.sockets.entry(inode).or_default();
             }
         }
     }
@@ -59,20 +70,25 @@ impl TcpSockets {
 
     /// Whether one was found.
     pub fn any(&self) -> bool {
-        !self.bytes.is_empty()
+        !self.sockets.is_empty()
     }
 
     /// Bytes that were received, and sent and acknowledged; `None` without sockets, or if the kernel does not tell.
     pub fn moved(&mut self) -> Option<u64> {
-        if self.bytes.is_empty() {
+        if self.sockets.is_empty() {
             return None;
         }
         for opened in self.diagnostics.values() {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                ask(opened.as_ref().ok()?, &mut self.bytes, family)?;
+                ask(opened.as_ref().ok()?, &mut self.sockets, family)?;
             }
         }
-        Some(self.bytes.values().sum())
+        Some(self.sockets.values().map(|socket| socket.bytes).sum())
+    }
+
+    /// Segments with data of these bytes; `None` if the kernel does not tell.
+    pub fn segments(&self) -> Option<u64> {
+        Some(self.sockets.values().map(|socket| socket.segments).sum()).filter(|segments| *segments > 0)
     }
 }
 
@@ -81,8 +97,8 @@ fn diagnostics() -> std::io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?)
 }
 
-/// Asks for the bytes of all sockets of a family.
-fn ask(diagnostics: &OwnedFd, bytes: &mut BTreeMap<u32, u64>, family: AddressFamily) -> Option<()> {
+/// Asks what all sockets of a family have moved.
+fn ask(diagnostics: &OwnedFd, sockets: &mut BTreeMap<u32, Moved>, family: AddressFamily) -> Option<()> {
     rustix::io::write(diagnostics, &request(u8::try_from(family.as_raw()).ok()?)).ok()?;
     let mut buffer = vec![0; 32 << 10];
     loop {
@@ -94,18 +110,18 @@ fn ask(diagnostics: &OwnedFd, bytes: &mut BTreeMap<u32, u64>, family: AddressFam
             match half(message, 4)? {
                 DONE => return Some(()),
                 ERROR => return None,
-                _ => note(bytes, message.get(HEADER..)?),
+                _ => note(sockets, message.get(HEADER..)?),
             }
             rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
         }
     }
 }
 
-/// Notes the bytes of a socket, if it is one of those.
-fn note(bytes: &mut BTreeMap<u32, u64>, message: &[u8]) {
+/// Notes what a socket has moved, if it is one of those.
+fn note(sockets: &mut BTreeMap<u32, Moved>, message: &[u8]) {
     let Some((inode, moved)) = word(message, INODE).zip(moved(message)) else { return };
-    if let Some(known) = bytes.get_mut(&inode) {
-        *known = moved.max(*known);
+    if let Some(known) = sockets.get_mut(&inode).filter(|known| known.bytes <= moved.bytes) {
+        *known = moved;
     }
 }
 
@@ -124,14 +140,18 @@ fn request(family: u8) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a socket's message.
-fn moved(message: &[u8]) -> Option<u64> {
+/// What a socket's message tells.
+fn moved(message: &[u8]) -> Option<Moved> {
     let mut rest = message.get(MESSAGE..)?;
     loop {
         let (size, kind) = (usize::from(half(rest, 0)?), half(rest, 2)?);
         if kind == INET_DIAG_INFO {
             let info = rest.get(4..size)?;
-            return Some(long(info, BYTES_ACKED)?.saturating_add(long(info, BYTES_RECEIVED)?));
+            let segments = word(info, DATA_SEGMENTS_IN).zip(word(info, DATA_SEGMENTS_OUT));
+            return Some(Moved {
+                bytes: long(info, BYTES_ACKED)?.saturating_add(long(info, BYTES_RECEIVED)?),
+                segments: segments.map_or(0, |(received, sent)| u64::from(received) + u64::from(sent)),
+            });
         }
         rest = rest.get(size.max(4).next_multiple_of(4)..)?;
     }
@@ -184,6 +204,8 @@ mod tests {
             assert!(since.elapsed().as_secs() < 60);
             std::thread::yield_now();
         }
+        // One was sent, and one received; on loopback they are larger than that.
+        assert!((2..=20).contains(&sockets.segments().unwrap()), "{:?}", sockets.segments());
     }
 
     #[test]

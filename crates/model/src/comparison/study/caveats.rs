@@ -97,8 +97,15 @@ fn unmetered(record: View, sums: &Rounds) -> Option<Warning> {
 
 fn busy_background(sums: &Rounds) -> Option<Warning> {
     let busy = sums.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
+    let unseen = sums.rounds.iter().filter(|round| sums.is_unseen(round)).count();
+    let left_out = match (unseen, sums.never_idle()) {
+        (1.., None) => {
+            format!(", and {unseen} of {} rounds in which it was never idle tell no cost", sums.rounds.len())
+        }
+        _ => String::new(),
+    };
     let message = format!(
-        "the machine was {:.1} % busy without the workload; stop other work for narrower intervals",
+        "the machine was {:.1} % busy without the workload; stop other work for narrower intervals{left_out}",
         busy * 100.0
     );
     Some(Warning::new(Code::BusyBackground, message))
@@ -111,8 +118,8 @@ fn squeezed_background(record: View, sums: &Rounds) -> Option<Warning> {
     let busy = sums.background_fraction().is_some_and(|busy| busy > BUSY_BACKGROUND);
     let full = |load: &CaseLoad| load.busy > SATURATED && load.background > margin;
     let below_own = |load: &CaseLoad| busy && load.own.is_some_and(|own| own * (1.0 - DISAGREEMENT) > 1.0);
-    let loads = (0..sums.cases()).filter(|case| sums.never_idle(*case).is_none());
-    let loads = loads.filter_map(|case| Some((case, sums.load(case)?)));
+    let cases = if sums.never_idle().is_some() { 0 } else { sums.cases() };
+    let loads = (0..cases).filter_map(|case| Some((case, sums.load(case)?)));
     let squeezed: Vec<(usize, CaseLoad)> = loads.filter(|(_, load)| full(load) || below_own(load)).collect();
     squeezed.first()?;
     let of = if squeezed.len() == sums.cases() {

@@ -6,14 +6,13 @@
 //! asked, and all other metrics in all cells, which explain the answer. A metric that is a constant multiple of another in
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
-use super::{View, latencies};
+use super::{View, latencies, sliced_command};
 use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::measured::Rounds;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
 use crate::stats::typical::{shape_changed, typical};
 use crate::stats::{
@@ -47,6 +46,13 @@ pub(super) struct Found {
     pub dominated: Option<Dominated>,
 }
 
+impl Found {
+    /// How many independent rounds those of the change are worth.
+    pub fn independent_rounds(&self) -> f64 {
+        self.evidence.independent_units()
+    }
+}
+
 /// A round that carries much of an arm's sum.
 pub(super) struct Dominated {
     pub is_baseline: bool,
@@ -60,10 +66,12 @@ pub(super) type Comparison = BTreeMap<Metric, Result<Found, String>>;
 impl Judge<'_> {
     /// Compares two cases in every metric.
     pub fn compare(&self, baseline: usize, candidate: usize) -> Comparison {
+        let unlike = sliced_command::unlike(self.record, [baseline, candidate]);
         let found = |metric: Metric| {
-            let found = match metric.percent() {
-                Some(percent) => self.percentile(percent, baseline, candidate),
-                None => self.ratio(metric, baseline, candidate),
+            let found = match (metric.percent(), &unlike) {
+                (Some(percent), _) => self.percentile(percent, baseline, candidate),
+                (None, Some(why)) if metric.is_of_work() => Err(why.clone()),
+                (None, _) => self.ratio(metric, baseline, candidate),
             };
             (metric, found)
         };
@@ -73,8 +81,13 @@ impl Judge<'_> {
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
         let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
-        let ratio = log_ratio(&rounds, self.sums.steps(metric, candidate))
+        let ratio = (self.sums.change(metric, baseline, candidate))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
+        if ratio.error.is_none() && rounds.len() > 1 {
+            return Err(
+                "one round has most of the work, so nothing tells how far the change may be off; run longer".to_owned()
+            );
+        }
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
             sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
@@ -83,16 +96,16 @@ impl Judge<'_> {
         let dominated = [true, false].into_iter().filter_map(|is_baseline| {
             let pairs: Vec<Pair> =
                 rounds.iter().map(|round| if is_baseline { round.baseline } else { round.candidate }).collect();
-            dominant(&pairs).map(|unit| Dominated { is_baseline, unit })
+            let unit = dominant(&pairs)?;
+            let (place, _) = self.sums.showing(metric).nth(unit.place)?;
+            Some(Dominated { is_baseline, unit: Dominant { place, ..unit } })
         });
         let dominated = dominated.max_by(|one, other| one.unit.part.total_cmp(&other.unit.part));
         Ok(Found { evidence: Evidence::Ratio(ratio), typical: typical(&rounds), baseline, candidate, dominated })
     }
 
     fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
-        if metric.is_of_whole_machine()
-            && let Some(busy) = cases.into_iter().find_map(|case| self.sums.never_idle(case))
-        {
+        if let Some(busy) = self.sums.never_idle().filter(|_| metric.is_of_whole_machine()) {
             return format!(
                 "the machine was {:.0} % busy without the workload, so the cost of an arm cannot be seen; stop other \
                  work",

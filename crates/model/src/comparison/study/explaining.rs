@@ -12,7 +12,7 @@ use crate::explained::{
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
 use crate::record::{Mode, Snapshot};
-use crate::stats::{confidence_of_each, difference};
+use crate::stats::confidence_of_each;
 
 /// The costs of all comparisons, divided into accounts.
 pub(super) struct Explained {
@@ -60,8 +60,7 @@ pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> 
 fn by_account(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
     let (header, cases) = (record.header, sums.cases());
     // By a meter that never saw the machine idle, no cost is known; accounts are.
-    let seen = (0..cases).all(|case| sums.never_idle(case).is_none());
-    let meter = sums.meter.filter(|_| seen);
+    let meter = sums.meter.filter(|_| sums.never_idle().is_none());
     let counter = header.work_counter.as_ref();
     let Some(explaining) = Explaining::of(cases, &header.host, counter, meter, record.explaining) else { return };
     let parts = |(baseline, candidate): &(usize, usize)| explaining.parts(*baseline, *candidate);
@@ -69,8 +68,7 @@ fn by_account(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: 
     let family = family(parts.iter().map(AccountParts::count).sum());
     for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
         let undisturbed = sums.paired(Metric::CyclesPerIo, baseline, candidate);
-        let undisturbed = undisturbed.and_then(|rounds| difference(&rounds));
-        cost.explained = parts.whole(undisturbed, explaining.known_by_name());
+        cost.explained = parts.whole(undisturbed.as_deref(), explaining.known_by_name());
         cost.accounts = parts.changes(family.confidence);
     }
     explained.family = Some(family);

@@ -34,7 +34,6 @@ pub(super) fn cases(record: View, measured: &MeasuredSlices) -> Vec<CasePlacemen
     let servers = servers(record);
     let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
         let (mut same, mut all, mut units) = (0, 0, Vec::new());
-        let unseen = measured.rounds.never_idle(place).is_some();
         for (round, slice) in slices(record, place) {
             let windows = windows(slice, placement::of_load(jobs(case), &servers));
             let in_mode = |mode| windows.iter().filter(|window| window.mode == Some(mode)).count();
@@ -47,8 +46,7 @@ pub(super) fn cases(record: View, measured: &MeasuredSlices) -> Vec<CasePlacemen
                 (here, all) if all - here >= ALMOST_ALL * all => Mode::Apart,
                 _ => continue,
             };
-            let unit = unit(mode, round, slice, measured);
-            units.push(if unseen { Unit { cycles: None, ..unit } } else { unit });
+            units.push(unit(mode, round, slice, measured));
         }
         (all > 0).then_some(())?;
         Some(CasePlacement {

@@ -81,7 +81,7 @@ impl Regimes {
             };
             let ios = sum(&|round, case| round.cases.get(case)?.ios);
             let seconds = sum(&|round, case| Some(round.cases.get(case)?.seconds));
-            let seen = (0..sums.cases()).all(|case| sums.never_idle(case).is_none());
+            let seen = sums.never_idle().is_none();
             let cycles = sum(&|round, case| round.net_cycles(case)).filter(|_| seen);
             let read = sum(&|round, case| round.cases.get(case)?.read_bytes).filter(|bytes| *bytes > 0.0);
             let from_storage = sum(&|round, case| round.cases.get(case)?.storage_read);

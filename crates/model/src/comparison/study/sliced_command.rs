@@ -4,7 +4,7 @@ use super::View;
 use crate::comparison::record::{CommandTotal, End, SliceReading, SliceRecord};
 use crate::experiment::work_counter::{self, Counted};
 use crate::measured::Rounds;
-use crate::slice::{counts, is_uncounted};
+use crate::slice::{bytes_of_a_message, counts, is_uncounted};
 use crate::warning::{Code, Warning};
 
 /// A counter and the command's own total that differ by more than this fraction are a caveat: two thirds of the default
@@ -65,27 +65,10 @@ pub(super) fn like_log_lines(record: View) -> Option<Warning> {
     if record.end.is_some_and(told) || !unasked || !work_counter::is_of_system_calls(&counter.name) {
         return None;
     }
-    let silent = |place: usize| {
-        let mut totals = record.rounds.iter().flat_map(|round| &round.commands).filter(|it| it.cases.contains(&place));
-        totals.all(|total| total.own.is_none())
-    };
-    let size = |slice: &SliceRecord| match &slice.reading {
-        SliceReading::Command { first, last, .. } => {
-            let calls = last.calls?.saturating_sub(first.calls?);
-            (calls > 0).then_some(counts(first, last)? / calls as f64)
-        }
-        SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
-    };
-    let typical = |place: usize| {
-        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
-        let mut sizes: Vec<f64> = slices.filter_map(size).collect();
-        sizes.sort_by(f64::total_cmp);
-        sizes.get(sizes.len() / 2).copied()
-    };
     let experiment = &header.experiment;
-    let found = experiment.cases.iter().enumerate().filter(|(place, _)| silent(*place)).filter_map(|(place, case)| {
+    let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
         let arm = experiment.arms.get(case.arm)?;
-        typical(place).filter(|size| *size < LOG_LINE).map(|size| (arm.name.as_str(), size))
+        typical_message(record, place).filter(|size| *size < LOG_LINE).map(|size| (arm.name.as_str(), size))
     });
     let (arm, size) = found.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let message = format!(
@@ -94,6 +77,46 @@ pub(super) fn like_log_lines(record: View) -> Option<Warning> {
         counter.name
     );
     Some(Warning::new(Code::CountersDisagree, message))
+}
+
+/// Bytes of a typical call, or segment, of a case whose command does not report what it does.
+fn typical_message(record: View, place: usize) -> Option<f64> {
+    let mut totals = record.rounds.iter().flat_map(|round| &round.commands).filter(|it| it.cases.contains(&place));
+    if totals.any(|total| total.own.is_some()) {
+        return None;
+    }
+    let size = |slice: &SliceRecord| match &slice.reading {
+        SliceReading::Command { first, last, .. } => bytes_of_a_message(first, last),
+        SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
+    };
+    let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
+    let mut sizes: Vec<f64> = slices.filter_map(size).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.get(sizes.len() / 2).copied()
+}
+
+/// Why what two commands did cannot be compared: the rehearsal chose to count bytes, and their messages differ, so that equal work may be
+/// other bytes, and equal bytes other work.
+pub(super) fn unlike(record: View, cases: [usize; 2]) -> Option<String> {
+    const ALIKE: f64 = 0.05;
+    /// Larger segments are cut by TCP, not by the program.
+    const STREAM: f64 = 16_384.0;
+    let counter = record.header.work_counter.as_ref()?;
+    if counter.counts != Counted::Bytes || counter.reason == work_counter::NAMED {
+        return None;
+    }
+    let [Some(one), Some(other)] = cases.map(|case| typical_message(record, case)) else { return None };
+    let are_calls = work_counter::is_of_system_calls(&counter.name);
+    if (other / one).ln().abs() <= ALIKE || !are_calls && one.min(other) > STREAM {
+        return None;
+    }
+    Some(format!(
+        "a typical {} moves {one:.0} bytes in one arm and {other:.0} in the other, so equal bytes may not be equal work; name what counts the \
+         work: --count {} for bytes, --count {} for system calls",
+        if are_calls { "call" } else { "TCP segment" },
+        counter.name,
+        work_counter::SYSTEM_CALLS
+    ))
 }
 
 /// The largest part of a case's measured cost that counting takes, with the case; `None` if counting is free or the cost is unknown.
@@ -274,5 +297,45 @@ mod tests {
         assert!(!said(32, own, chosen("task:both", "")));
         assert!(!said(32, None, chosen("task:both", work_counter::NAMED)));
         assert!(!said(32, None, chosen("tcp", "")));
+    }
+
+    /// Two clients that send statements of other lengths, as pgbench with a comment in one arm.
+    #[test]
+    fn bytes_of_other_messages_are_other_work() {
+        let studied = |name: &str, reason: &str, sizes: [u64; 2], own: Option<Done>| {
+            let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 900 });
+            let (name, reason) = (name.to_owned(), reason.to_owned());
+            let nanos = Nanos(0);
+            record.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
+            record.header.work_counter = Some(WorkCounter { name, reason, ..counter(Counted::Bytes) });
+            for round in &mut record.rounds {
+                for slice in &mut round.slices {
+                    let SliceReading::Slice { before, after, .. } = slice.reading.clone() else { continue };
+                    let Some(case) = slice.case else { continue };
+                    let first = CommandReading { at_nanos: before.at_nanos, segments: Some(0), ..reading(0, None) };
+                    let count = Some(100 * sizes[case]);
+                    let last = CommandReading { at_nanos: after.at_nanos, count, segments: Some(100), ..first };
+                    slice.reading = SliceReading::Command { before, first, last, after };
+                }
+                round.commands.push(CommandTotal { cases: vec![0, 1], own, own_read: None, count: 1 << 20 });
+            }
+            let mut metrics = study(&record).cells.remove(0).metrics;
+            assert!(metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
+            metrics.remove("bytes_per_second").unwrap()
+        };
+        let other = studied("tcp", "", [43, 117], None);
+        assert_eq!((other.change, other.verdict), (None, crate::stats::Verdict::Inconclusive));
+        let reason = other.reason.unwrap();
+        assert!(
+            reason.contains("43 bytes in one arm and 117 in the other") && reason.contains("--count syscalls"),
+            "{reason}"
+        );
+        assert!(studied("tcp", "", [43, 44], None).change.is_some());
+        assert!(
+            studied("tcp", work_counter::NAMED, [43, 117], None).change.is_some(),
+            "the user says that bytes are the work"
+        );
+        assert!(studied("tcp", "", [43, 117], Some(Done { ios: 100, bytes: Bytes(9000) })).change.is_some());
+        assert!(studied("tcp", "", [20_000, 60_000], None).change.is_some(), "a stream, which TCP cuts");
     }
 }

@@ -472,19 +472,64 @@ fn the_slices_of_an_arm_give_its_rate_and_cost() {
     }
 }
 
+/// Other work leaves a part of the idle time of a slice.
+fn leave(slice: &mut SliceRecord, part: f64) {
+    let SliceReading::Slice { before, after, .. } = &mut slice.reading else { return };
+    for meter in [Meter::TimerList, Meter::Idle] {
+        let (first, last) = (before.counts.get(meter).unwrap().total, after.counts.get_mut(meter).unwrap());
+        last.total = first + ((last.total - first) as f64 * part) as u64;
+    }
+}
+
+/// Five of six rounds beside work that leaves nothing, as two loops of dd on a busy machine: what is left of their cost is rounding.
+#[test]
+fn rounds_in_which_the_machine_was_never_idle_tell_no_cost() {
+    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
+    let load =
+        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
+    let whole = record(experiment(Draft { limits, ..Draft::default() }), 12, load);
+    let filled = |every: fn(usize) -> bool| {
+        let mut record = whole.clone();
+        let busy = record.rounds.iter_mut().enumerate().filter(|(number, _)| every(*number));
+        busy.flat_map(|(_, round)| &mut round.slices).for_each(|slice| leave(slice, 0.0));
+        study(&record)
+    };
+    let most = filled(|number| !number.is_multiple_of(6));
+    let cost = &most.cells[0].metrics["cycles_per_io"];
+    assert_eq!(
+        (cost.baseline, cost.verdict, most.limits[0].state),
+        (None, Verdict::Inconclusive, LimitState::Undecided)
+    );
+    assert!(cost.reason.as_ref().unwrap().contains("cannot be seen"), "{cost:?}");
+    // Two of twelve: those that remain have the cost.
+    let few = filled(|number| number.is_multiple_of(6));
+    let (few_cost, all) = (&few.cells[0].metrics["cycles_per_io"], &study(&whole).cells[0].metrics["cycles_per_io"]);
+    assert_eq!((few_cost.units, few.cells[0].metrics["iops"].units), (10, 12));
+    assert!((few_cost.baseline.unwrap() / all.baseline.unwrap() - 1.0).abs() < 0.01, "{few_cost:?} {all:?}");
+    assert!(few.warnings.iter().any(|warning| warning.message.contains("2 of 12 rounds in which it was never idle")));
+}
+
+/// A background that changes by more than the load costs.
+#[test]
+fn a_cost_within_the_error_of_its_background_has_no_change() {
+    let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 2000 };
+    let mut record = record(experiment(Draft::default()), 12, load);
+    assert!(study(&record).cells[0].metrics["cycles_per_io"].change.is_some());
+    // 2 to 40 % of the idle time; the load takes 2 ms of 100.
+    let slices = record.rounds.iter_mut().flat_map(|round| &mut round.slices).enumerate();
+    slices.for_each(|(number, slice)| leave(slice, (98 - number * 17 % 39) as f64 / 100.0));
+    let cost = &study(&record).cells[0].metrics["cycles_per_io"];
+    assert_eq!((cost.change, cost.detected), (None, false));
+    assert!(cost.reason.as_ref().unwrap().contains("below the noise of the background"), "{cost:?}");
+}
+
 /// Idle clocks that do not advance give no difference, and rounding must not look like one.
 #[test]
 fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
     let draft = Draft { limits, ..Draft::default() };
     let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-        let (before, after) = (before.as_ref(), after.as_mut());
-        for meter in [Meter::TimerList, Meter::Idle] {
-            after.counts.get_mut(meter).unwrap().total = before.counts.get(meter).unwrap().total;
-        }
-    }
+    record.rounds.iter_mut().flat_map(|round| &mut round.slices).for_each(|slice| leave(slice, 0.0));
     let found = study(&record);
     let cost = &found.cells[0].metrics["cycles_per_io"];
     assert_eq!((cost.change, cost.low, cost.detected), (None, None, false));
