@@ -119,6 +119,10 @@ impl BlockRing {
         // Before the entry is built, so that it is written once.
         let flags = if self.asking.force_async > 0 { self.async_flags() } else { squeue::Flags::empty() };
         let entry = self.entry(slot, transfer, address, flags).user_data(slot.into());
+        // A thread of the kernel may post a completion before it says that it took the entry.
+        while self.asking.submission_thread && self.ring.submission().is_full() {
+            std::hint::spin_loop();
+        }
         // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
         // and the files outlive the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };

@@ -202,7 +202,7 @@ pub struct ThreadFinding {
     /// Its number and name: "thread 4711 (io-7)".
     pub name: String,
     /// Bytes that it did.
-    pub amount: f64,
+    pub bytes: f64,
     /// Length of its part of the recording: until it ended.
     pub seconds: f64,
     /// When its longest standstill began, since the recording began.

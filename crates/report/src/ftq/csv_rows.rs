@@ -31,7 +31,7 @@ pub(super) fn table(finding: &FtqFinding) -> Table {
     }
     for thread in &finding.threads {
         let per_second = format!("{}/s", finding.unit);
-        lines.line("thread_per_second", &thread.name, None, &per_second, Some(thread.amount / thread.seconds));
+        lines.line("thread_per_second", &thread.name, None, &per_second, Some(thread.bytes / thread.seconds));
         let at = Some(thread.at_seconds);
         lines.line("thread_standstill_seconds", &thread.name, at, "seconds", Some(thread.standstill_seconds));
     }

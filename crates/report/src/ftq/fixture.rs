@@ -141,7 +141,7 @@ pub fn one_thread() -> FtqFinding {
     finding.worker = "process 4701 (server), its 40 threads together".to_owned();
     let thread = |number: u32, standstill_seconds| ThreadFinding {
         name: format!("thread {number} (io-{})", number - 4701),
-        amount: 1e9,
+        bytes: 1e9,
         seconds: finding.seconds,
         at_seconds: 1.3,
         standstill_seconds,
@@ -217,7 +217,7 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
     finding.stalls = vec![stall; 3];
     finding.threads = vec![ThreadFinding {
         name: text(),
-        amount: number,
+        bytes: number,
         seconds: number,
         at_seconds: number,
         standstill_seconds: number,

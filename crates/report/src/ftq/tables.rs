@@ -95,7 +95,7 @@ pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
             };
             table.row(vec![
                 Cell::from(thread.name.clone()),
-                Cell::from(words::rate(finding, thread.amount / thread.seconds)),
+                Cell::from(words::rate(finding, thread.bytes / thread.seconds)),
                 Cell::from(number::seconds(thread.standstill_seconds)),
                 Cell::from(words::moment(thread.at_seconds)),
                 Cell::from(of_period(|period| period.period_seconds)),

@@ -15,8 +15,8 @@ pub(super) fn threads(record: &FtqRecord, series: &Series) -> Vec<ThreadFinding>
     let read = record.threads().map(|(number, thread)| (series.of_probe(number), thread));
     let found = read.filter(|(own, _)| own.amount() > 0.0).map(|(own, thread)| {
         let (at_seconds, standstill_seconds) = longest_standstill(&own);
-        let (name, amount, seconds) = (thread.meaning.clone(), own.amount(), own.length());
-        (ThreadFinding { name, amount, seconds, at_seconds, standstill_seconds, periodic: Vec::new() }, own)
+        let (name, bytes, seconds) = (thread.meaning.clone(), own.amount(), own.length());
+        (ThreadFinding { name, bytes, seconds, at_seconds, standstill_seconds, periodic: Vec::new() }, own)
     });
     let mut found: Vec<(ThreadFinding, Series)> = found.collect();
     found.sort_by(|(one, _), (other, _)| other.standstill_seconds.total_cmp(&one.standstill_seconds));
