@@ -261,7 +261,10 @@ fn every_engine_reads_back_what_it_wrote() {
         if engine.medium() == Medium::Files {
             use std::os::unix::fs::FileExt;
             let path = directory.join(format!("{engine:?}.0.0"));
-            std::fs::File::options().write(true).open(path).unwrap().write_all_at(b"x", 5 * BLOCK + 600).unwrap();
+            let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, 5 * BLOCK + 600).unwrap();
+            file.write_all_at(&[!byte[0]], 5 * BLOCK + 600).unwrap();
             let error = through(Access::Read).unwrap_err().to_string();
             assert!(error.contains("at offset 20480, at 20992: the crc32c of its data"), "{error}");
         }
