@@ -100,7 +100,7 @@ fn facts_of_a_recording_decide_its_exit_status() {
     let ftq = |more: &[&str]| {
         run(&folder, "ftq --cpu --quantum 1ms --duration 500ms --probe none --quiet --no-save --format json", more)
     };
-    judged(ftq, &["longest_stall_seconds > 100s", "late_share > 100%"], (0, &["kept", "kept"]));
+    judged(ftq, &["longest_stall_seconds > 100s", "late_share > 99%"], (0, &["kept", "kept"]));
     judged(ftq, &["amount_per_second > 1"], (3, &["exceeded"]));
     judged(ftq, &["off_cpu_share > 50%"], (4, &["undecided"]));
 }

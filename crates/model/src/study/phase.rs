@@ -124,7 +124,7 @@ pub(super) fn study(
     let mut counted = events::study(record, executions);
     // Both count the same; on one sheet it is one figure.
     if counted.per_io.remove(CONTEXT_SWITCHES).is_some() {
-        counted.per_io.extend(known_switches.map(|switches| (CONTEXT_SWITCHES.to_owned(), switches)));
+        counted.per_io.extend(switches.net.map(|net| (CONTEXT_SWITCHES.to_owned(), net)));
     }
     let mut found = PhaseFinding {
         jobs: names(executions),

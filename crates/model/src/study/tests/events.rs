@@ -146,9 +146,12 @@ fn context_switches_are_one_figure() {
     let one = |background| {
         let found = studied(vec![background], execution(stretch(LOAD, disturbed), 36_000));
         let phase = &found.phases[0];
-        let of_event = phase.events_per_io.get(SWITCH).copied();
-        assert_eq!(of_event.map(|it| it.value), phase.context_switches_per_io);
-        assert!(of_event.is_none_or(|it| it.low == phase.context_switches_per_io_low));
+        let of_event = phase.events_per_io[SWITCH];
+        assert!(phase.context_switches_per_io.is_none_or(|value| value == of_event.value));
+        assert_eq!(
+            (of_event.low, of_event.high),
+            (phase.context_switches_per_io_low, phase.context_switches_per_io_high)
+        );
         assert!(phase.events_per_io.contains_key(READ));
         phase.context_switches_per_io
     };
