@@ -118,8 +118,8 @@ impl WorkerPool {
         Self::start_logging(copies, placing, clock, None, &Interruption::default())
     }
 
-    /// The same; those whose job says so log their I/Os, each in this number of bytes. The interruption ends engines that wait for another
-    /// program.
+    /// The same; those whose job says so log their I/Os, each in this number of bytes. The interruption ends engines that wait for their
+    /// server.
     ///
     /// # Errors
     /// Likewise.
@@ -167,7 +167,7 @@ impl WorkerPool {
         while ready < copies.len() {
             match pool.news.recv_timeout(LOOK) {
                 Ok(News::Ready) => ready += 1,
-                // An engine may wait for the other end of a connection.
+                // An engine may wait for its server.
                 Err(RecvTimeoutError::Timeout) if interruption.is_requested() => pool.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(News::Ended(_, _, Err(_))) if interruption.is_requested() => {

@@ -1,7 +1,7 @@
 //! Safe wrappers of operating system interfaces, and the project's only unsafe code.
 //!
 //! It contains what the standard library and rustix lack: the time-stamp counter, perf events, programs in the kernel
-//! (BPF), the rings of libaio and io_uring and the C library's asynchronous I/O with buffers that outlive the I/O in flight, scheduling classes, memory shared
+//! (BPF), the rings of libaio and io_uring with buffers that outlive the I/O in flight, scheduling classes, memory shared
 //! between processes, and the resource usage of a child. It knows nothing of measurements.
 
 pub mod aio;

@@ -111,7 +111,7 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     Some(Note::new(Tone::Strong, text))
 }
 
-/// One row for each account that is shown, at most so many of a cell.
+/// One row for each account that is shown; `most` limits the rows of a cell.
 fn table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], most: usize) -> Table {
     let row = |cell: &'_ CellFinding, account: &AccountChange| PartRow {
         cell: cell.cell.clone(),

@@ -124,7 +124,7 @@ impl Page {
         self.paint(tone, self.words(&format!("{first}{text}"), self.columns).trim_end())
     }
 
-    /// As many words of a text as fit into so many columns, with an ellipsis if there are more.
+    /// Cuts a text after the last word that fits into `columns`, and marks the cut with an ellipsis.
     pub fn words(self, text: &str, columns: usize) -> String {
         let text = self.spell(text);
         let cut = self.cut(&text, columns);
