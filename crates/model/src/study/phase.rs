@@ -3,7 +3,7 @@
 use super::Context;
 use super::accounts::{self, Total};
 use super::background::{BackgroundRates, Rate};
-use super::io_time::{self, Own, growth, io_seconds};
+use super::io_time::{self, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
 use super::{events, page_cache, placement, probes, regimes, series, switches, symbols};
@@ -107,7 +107,7 @@ pub(super) fn study(
     let of_threads = readings.iter().find(|(meter, _)| *meter == Meter::Thread);
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
-    let thread = thread_cycles_per_io(executions, work.ios, context);
+    let thread = thread_cycles_per_io(executions, work.ios, rates, context);
     let switches = switches::study(executions, rates);
     let known_switches = switches.net.filter(|_| switches.reason.is_none());
     let cycles_outside_io = outside(executions, headline, rates, context);
@@ -369,13 +369,20 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
     per_work(executions, per, rate, seen)
 }
 
-/// Cycles of the workload's own threads: iotoll's workers, or a command with all its children.
-pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Context) -> Option<f64> {
-    let own = io_time::own_in_interval(executions).or_else(|| {
+/// Cycles of the workload's own threads: iotoll's workers, or a command with all its children. Meters that disturb the load make it dearer
+/// in their windows, so these do not count where the threads' clocks were read at all windows, as they are not in the headline.
+pub(super) fn thread_cycles_per_io(
+    executions: &[Execution],
+    ios: Option<u64>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Option<f64> {
+    let in_windows = cost(executions, Meter::Thread, Per::Io, rates, context).map(|cost| cost.net.value);
+    in_windows.filter(|own| *own > 0.0).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
-        Some(Own { nanos: nanos.as_f64(), ios: ios? as f64 })
-    })?;
-    Some(BusyTime::<WorkloadThreads>::from_nanos(own.nanos).cycles(context.clock).count() / own.ios)
+        let ios = ios.filter(|ios| *ios > 0)?;
+        Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count() / ios as f64)
+    })
 }
 
 /// Fraction of the time that the workload's own threads were on a CPU.

@@ -105,7 +105,7 @@ pub(super) fn of_executions(
             cycles_per_io: cost.map(|cost| cost.value),
             cycles_per_io_low: cost.and_then(|cost| cost.low),
             cycles_per_io_high: cost.and_then(|cost| cost.high),
-            thread_cycles_per_io: thread_cycles_per_io(part, ios, context),
+            thread_cycles_per_io: thread_cycles_per_io(part, ios, rates, context),
             storage_bytes_per_second: from_storage.map(per_second),
             from_storage_fraction: from_storage.zip(read).map(|(from, read)| (from / read).min(1.0)),
         })

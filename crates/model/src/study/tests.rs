@@ -395,8 +395,8 @@ fn unread_values_are_null_with_a_reason() {
 /// The soaker has its own windows, which do not affect any other meter's figure.
 #[test]
 fn windows_of_different_modes_are_never_mixed() {
-    let cheap = Happening { busy: 50_000_000, thread: 0, ios: 1000, steal: 0 };
-    let dear = Happening { busy: 150_000_000, thread: 0, ios: 1000, steal: 0 };
+    let cheap = Happening { busy: 50_000_000, thread: 40_000_000, ios: 1000, steal: 0 };
+    let dear = Happening { busy: 150_000_000, thread: 99_000_000, ios: 1000, steal: 0 };
     let mut machine = Machine::begin(Mode::Quiet);
     for _ in 0..8 {
         machine.pass(cheap, Mode::Quiet);
@@ -409,6 +409,8 @@ fn windows_of_different_modes_are_never_mixed() {
     let by = &finding.phases[0].by_meter;
     assert!((by["idle"].unwrap() - 100_000.0).abs() < 1e-6, "{by:?}");
     assert!((by["soaker"].unwrap() - 300_000.0).abs() < 1e-6, "{by:?}");
+    // The headline is of the quiet windows, and so is the threads' part that stands beside it.
+    assert!((finding.phases[0].thread_cycles_per_io.unwrap() - 80_000.0).abs() < 1e-6);
 }
 
 #[test]
