@@ -234,10 +234,7 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
             let reason = "the files do not fit into memory; --cache cold drops them before each slice".to_owned();
             (CacheCondition::AsIs, reason)
         }
-        _ => (
-            CacheCondition::Warm,
-            "the files fit into memory; --cache cold or as-is selects another condition".to_owned(),
-        ),
+        _ => (CacheCondition::Warm, "the files fit into memory; run starts cold, as --cache cold does".to_owned()),
     }
 }
 

@@ -54,7 +54,7 @@ impl BackgroundRates {
         Self {
             rates,
             task_nanos_per_second: nanos,
-            accounts: accounts::rates(stretches),
+            accounts: accounts::rates(stretches, None),
             shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, context))),
             switches: rate(stretches.iter().map(|stretch| switches::windows(stretch, None))),
         }

@@ -24,7 +24,7 @@ pub fn page_cache(cache: &CacheFinding) -> String {
     }
     text += &left_dirty(cache);
     if cache.dropped && cache.state != CacheState::Warm {
-        text += "; dropped before the first I/O (invalidate=1, fio's default)";
+        text += "; dropped before the first I/O (invalidate=1, fio's default; compare keeps files in memory)";
     }
     text
 }
@@ -201,7 +201,10 @@ mod tests {
         );
         assert_eq!(of(CacheState::Bypassed, None), "page cache: bypassed (direct=1)");
         let dropped = CacheFinding { dropped: true, ..cache(CacheState::Cold, Some(1.0)) };
-        assert!(page_cache(&dropped).ends_with("dropped before the first I/O (invalidate=1, fio's default)"));
+        assert!(
+            page_cache(&dropped)
+                .ends_with("dropped before the first I/O (invalidate=1, fio's default; compare keeps files in memory)")
+        );
         let dirty = CacheFinding { dirty_after_bytes: Some(64 << 20), ..cache(CacheState::Written, None) };
         assert!(plain(&page_cache(&dirty)).starts_with("page cache: used for writes; 64.0 MiB still dirty at the end"));
     }

@@ -43,9 +43,10 @@ fn windows_of(
     pairs.filter_map(move |(before, after)| Some((before, after, kept_in(before, after, interval)?)))
 }
 
-/// The rates of all accounts without the workload; `None` if none were kept.
-pub(in crate::study) fn rates(stretches: &[Stretch]) -> Option<ByAccount> {
-    let windows = || stretches.iter().flat_map(|stretch| windows_of(stretch, None)).map(|(_, _, accounts)| accounts);
+/// The rates of all accounts in some stretches; `None` if none were kept.
+pub(in crate::study) fn rates(stretches: &[Stretch], interval: Option<IoInterval>) -> Option<ByAccount> {
+    let windows =
+        || stretches.iter().flat_map(|stretch| windows_of(stretch, interval)).map(|(_, _, accounts)| accounts);
     let passed: f64 = windows().map(|accounts| accounts.passed_nanos.as_f64()).sum();
     let mut rates = ByAccount::new();
     for (key, spent) in windows().flat_map(by_account) {
@@ -56,21 +57,26 @@ pub(in crate::study) fn rates(stretches: &[Stretch]) -> Option<ByAccount> {
     (passed > 0.0).then_some(rates)
 }
 
-/// The accounts of each window of an execution, net of their rates.
-fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates) -> Vec<Kept<'a>> {
+/// The accounts of each window of an execution, net of their rates. By name, nothing serves the load for less than no time: where an account
+/// had more without the load, as the writeback of what an earlier load left behind, what it had beside the load is all that is taken off.
+fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates, by_name: bool) -> Vec<Kept<'a>> {
+    let (interval, stretch) = (execution.io_interval, &execution.stretch);
+    let beside = self::rates(std::slice::from_ref(stretch), interval).unwrap_or_default();
     let net = |(before, after, accounts): (&'a Snapshot, &'a Snapshot, &'a Accounts)| {
         let mut net = by_account(accounts);
         let (passed, peers) = (accounts.passed_nanos.as_f64(), peers(accounts));
         for (key, rate) in rates.accounts().into_iter().flatten() {
             // Without a load, a server is another process.
             let key = as_peer(key, &peers).unwrap_or_else(|| key.clone());
+            let most = beside.get(&key).copied().unwrap_or_default();
+            let taken = |rate: f64, most: f64| if by_name { rate.min(most) * passed } else { rate * passed };
             let spent = net.entry(key).or_default();
-            spent.time -= rate.time * passed;
-            spent.count -= rate.count * passed;
+            spent.time -= taken(rate.time, most.time);
+            spent.count -= taken(rate.count, most.count);
         }
         Kept { before, after, net }
     };
-    windows_of(&execution.stretch, execution.io_interval).map(net).collect()
+    windows_of(stretch, interval).map(net).collect()
 }
 
 impl Kept<'_> {
@@ -95,7 +101,7 @@ pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRat
         let nanos: f64 = of_the_load.map(|(_, spent)| spent.time).sum();
         kept.window(context, nanos / 1e9 * context.clock.0)
     };
-    net_of(execution, rates).iter().map(window).collect()
+    net_of(execution, rates, true).iter().map(window).collect()
 }
 
 /// Windows without a load, with the cycles of what serves a load too and is charged to it net of its rate here.
@@ -162,7 +168,7 @@ pub(super) fn study(
     let reads = |meter: &Meter| !meter.disturbs() && meter.counts_time();
     let meter = total.meter.filter(|meter| !total.by_name && reads(meter));
     let idle_entry = IDLE_ENTRY;
-    let windows: Vec<Vec<Kept>> = executions.iter().map(|execution| net_of(execution, rates)).collect();
+    let windows: Vec<Vec<Kept>> = executions.iter().map(|execution| net_of(execution, rates, total.by_name)).collect();
     let (mut parts, mut totals): (Vec<BTreeMap<&AccountKey, f64>>, Vec<f64>) = Default::default();
     for kept in windows.iter().flatten() {
         let counted = kept.net.iter().filter(|(key, _)| !total.by_name || is_of_the_load(key));

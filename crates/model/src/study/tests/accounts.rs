@@ -125,3 +125,21 @@ fn what_accounts_add_to_a_cost_by_name_is_told_where_it_is_much() {
     assert!(much.contains("Of the cost, some 4 % are what keeping accounts adds to its context switches"), "{much}");
     assert!(!of(1000).contains("Of the cost"));
 }
+
+/// Before and after the load, the kernel writes back what an earlier one left behind: that is no negative cost of this one.
+#[test]
+fn work_of_the_kernel_that_the_load_ends_is_no_negative_cost_by_name() {
+    let own = (AccountKind::Task, Some(TaskOwner::Workload), "fio", 40);
+    let daemon = (AccountKind::Task, Some(TaskOwner::Other), "daemon", 60);
+    let writer = |millis| (AccountKind::Task, Some(TaskOwner::Kernel), "kworker/u4:1-flush", millis);
+    let background = stretch(Happening { busy: 160_000_000, ..NOTHING }, &[daemon, writer(100)]);
+    let load = Happening { busy: 105_000_000, thread: 40_000_000, ios: 1000, steal: 0 };
+    let stretch = stretch(load, &[own, daemon, writer(5)]);
+    let execution = Execution { jobs: vec![job(30_000)], stretch, ..Execution::default() };
+    let found = study(&record(vec![background.clone(), background], vec![execution]));
+    let phase = &found.phases[0];
+    assert!(phase.known_by_name);
+    let own = 40e6 * CLOCK / 1e9 / 1000.0;
+    assert!((phase.cycles_per_io.unwrap() / own - 1.0).abs() < 0.01, "{:?}", phase.cycles_per_io);
+    assert!(phase.accounts.iter().all(|account| account.cycles_per_io >= 0.0), "{:?}", phase.accounts);
+}
