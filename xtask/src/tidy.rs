@@ -3,6 +3,7 @@
 //! A rule sees files as text. Whatever a compiler lint can check is left to the lint, except where a crate could switch
 //! the lint off for itself.
 
+mod ceilings;
 mod circles;
 mod citations;
 mod files;
@@ -10,6 +11,7 @@ mod imports;
 mod links;
 mod safety;
 mod source;
+mod test_code;
 pub mod tree;
 mod words;
 
@@ -22,7 +24,7 @@ pub struct Rule {
     find: fn(&Tree) -> Vec<Breach>,
 }
 
-pub const RULES: [Rule; 16] = [
+pub const RULES: [Rule; 17] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
     Rule { name: "architecture", find: imports::against_architecture },
@@ -36,6 +38,7 @@ pub const RULES: [Rule; 16] = [
     Rule { name: "name", find: files::names },
     Rule { name: "opening", find: files::openings },
     Rule { name: "length", find: files::lengths },
+    Rule { name: "ceiling", find: ceilings::kept },
     Rule { name: "mod-rs", find: files::mod_rs },
     Rule { name: "link", find: links::resolve },
     Rule { name: "citation", find: citations::resolve },

@@ -3,6 +3,7 @@
 //! A module and its own children may import each other. Code that is compiled only for tests does not count.
 
 use super::Breach;
+use super::test_code::{self, nesting};
 use super::tree::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,12 +19,10 @@ pub fn between_modules(tree: &Tree) -> Vec<Breach> {
 fn of_crate(tree: &Tree, name: &str) -> Vec<Breach> {
     let sources: Vec<(&File, &str)> = tree.sources().filter_map(|file| Some((file, in_crate(file, name)?))).collect();
     let roots: BTreeSet<&str> = sources.iter().map(|(_, path)| root_module(path)).collect();
-    let tests: Vec<String> = sources.iter().flat_map(|(file, path)| test_modules(file, path)).collect();
+    let tests = test_code::files(tree);
     let mut graph: BTreeMap<&str, Imports> = BTreeMap::new();
     for (file, path) in sources {
-        let of_tests =
-            tests.iter().any(|test| path.strip_prefix(test.as_str()).is_some_and(|rest| rest.starts_with(['.', '/'])));
-        if of_tests {
+        if tests.contains(file.path.as_str()) {
             continue;
         }
         let from = root_module(path);
@@ -53,35 +52,13 @@ fn root_module(path: &str) -> &str {
     path.split(['/', '.']).next().unwrap_or(path)
 }
 
-/// Paths, without extension, of the files that `#[cfg(test)] mod NAME;` includes.
-fn test_modules(file: &File, path: &str) -> Vec<String> {
-    let folder = match path.strip_suffix(".rs").unwrap_or(path) {
-        "lib" | "main" => String::new(),
-        module => format!("{module}/"),
-    };
-    let pairs = file.lines.iter().zip(file.lines.iter().skip(1));
-    let tests = pairs.filter(|(line, _)| line.code.contains("#[cfg(test)]"));
-    let named = tests.filter_map(|(_, next)| next.code.trim().strip_suffix(';')?.rsplit_once("mod "));
-    named.map(|(_, name)| format!("{folder}{name}")).collect()
-}
-
 /// Line and name of each import behind a path to the root of the crate, in a file whose module is `depth` below it.
 fn imports(file: &File, depth: usize) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    // Depth of braces behind `crate::`, and depth within an item for tests.
-    let (mut group, mut skipped) = (None, None);
-    for (index, line) in file.lines.iter().enumerate() {
-        if let Some(open) = skipped.as_mut() {
-            *open += braces(&line.code);
-            if *open == 0 && line.code.contains(['}', ';']) {
-                skipped = None;
-            }
-            continue;
-        }
-        if line.code.contains("#[cfg(test)]") {
-            skipped = Some(0);
-            continue;
-        }
+    // Depth of braces behind `crate::`.
+    let mut group = None;
+    let lines = file.lines.iter().zip(test_code::lines(file)).enumerate();
+    for (index, (line, _)) in lines.filter(|(_, (_, is_test))| !is_test) {
         let to_root = format!("{}::", vec!["super"; depth].join("::"));
         let mut rest = line.code.as_str();
         while !rest.is_empty() {
@@ -92,7 +69,7 @@ fn imports(file: &File, depth: usize) -> Vec<(usize, &str)> {
                 if open == 1 {
                     found.extend(first_name(part).map(|name| (index + 1, name)));
                 }
-                let now = open + braces(part);
+                let now = open + nesting(part, "{", "}");
                 group = (now > 0).then_some(now);
                 rest = behind;
                 continue;
@@ -108,10 +85,6 @@ fn imports(file: &File, depth: usize) -> Vec<(usize, &str)> {
         }
     }
     found
-}
-
-fn braces(code: &str) -> i32 {
-    code.chars().map(|letter| i32::from(letter == '{') - i32::from(letter == '}')).sum()
 }
 
 fn first_name(path: &str) -> Option<&str> {

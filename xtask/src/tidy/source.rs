@@ -4,7 +4,7 @@
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Code, with the content of literals removed.
+    /// Code, with the content of literals removed. A literal that goes on has a quote in each line.
     pub code: String,
     pub comment: String,
 }
@@ -46,6 +46,9 @@ pub fn lines(text: &str) -> Vec<Line> {
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         if letter == '\n' {
+            if matches!(state, State::Text | State::RawText(_)) {
+                line.code.push('"');
+            }
             lines.push(std::mem::take(&mut line));
             if matches!(state, State::LineComment) {
                 state = State::Code;
@@ -162,7 +165,7 @@ mod tests {
             ["let q = ''; let e = ''; fn f<'a>(x: &'a str)"]
         );
         assert_eq!(code("\"a\\\\\"; b"), ["\"\"; b"]);
-        assert_eq!(code("\"one\ntwo\\\nthree\"; b"), ["\"", "", "\"; b"]);
+        assert_eq!(code("\"one\ntwo\\\nthree\"; b"), ["\"\"", "\"", "\"; b"]);
         assert_eq!(lines("x // why").first().unwrap().comment, "// why");
     }
 

@@ -91,6 +91,10 @@ fn kept() -> Vec<(&'static str, String)> {
         ("crates/model/src/job/size.rs", "//! Size.\nuse super::Job;\n".to_owned()),
         ("crates/model/src/job/tests.rs", "//! Tests.\nuse crate::plan::Plan;\n".to_owned()),
         ("crates/model/src/plan.rs", PLAN.to_owned()),
+        (
+            "xtask/lines.toml",
+            "\"crates/model\" = [50, 50]\n\"crates/lab\" = [4, 0]\n\"crates/sys\" = [9, 0]\n\"crates/iotoll\" = [3, 0]\n".to_owned(),
+        ),
         ("target/debug/build/mod.rs", "unsafe".to_owned()),
     ]
 }
@@ -173,6 +177,11 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             ("docs/a.md", 3, "# A\n\nsee `model/src/gone.rs`\n".to_owned()),
             ("docs/a.md", 4, "# A\n\n`job.rs`,\n(`DEPTH`, same file)\n".to_owned()),
             ("docs/a.md", 1, "(`DEPTH`, `DEPTHS`, `model/src/plan.rs`)\n".to_owned()),
+        ],
+        "ceiling" => vec![
+            ("xtask/lines.toml", 1, "\"crates/model\" = [2, 50]\n".to_owned()),
+            ("xtask/lines.toml", 1, "\"crates/model\" = [50, 200]\n".to_owned()),
+            ("xtask/lines.toml", 1, String::new()),
         ],
         "mod-rs" => vec![("crates/model/src/job/mod.rs", 1, "//! Jobs.\n".to_owned())],
         _ => Vec::new(),

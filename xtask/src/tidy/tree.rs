@@ -6,8 +6,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Directories to skip: builds, git's own, recorded runs.
-const SKIPPED: [&str; 3] = ["target", ".git", "iotoll-runs"];
+/// Directories to skip anywhere, as builds at the root: git's own, recorded runs.
+const SKIPPED: [&str; 2] = [".git", "iotoll-runs"];
 /// Extensions of the files that are read; all others are data.
 const EXTENSIONS: [&str; 5] = ["rs", "toml", "md", "sh", "lock"];
 /// Scripts without an extension.
@@ -69,7 +69,7 @@ impl Tree {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-            if SKIPPED.contains(&name.as_str()) {
+            if SKIPPED.contains(&name.as_str()) || path == "target" {
                 continue;
             }
             self.paths.insert(path.clone());
