@@ -1,7 +1,7 @@
 //! The instructions of one function of a measurement, as a report of their own.
 
 use crate::cost::annotated;
-use crate::document::{Cell, Column, Document, Section, Table};
+use crate::document::{Document, Section};
 use crate::format::Finding;
 use crate::json;
 use model::elided_list::elided_list;
@@ -43,30 +43,6 @@ impl Annotation {
     }
 }
 
-impl Annotation {
-    /// Every instruction, for a spreadsheet.
-    fn data(&self) -> Table {
-        let names = ["phase", "function", "module", "instruction"].map(Column::text);
-        let numbers = ["offset", "cycles_per_io"].map(Column::number);
-        let mut table = Table::new(names.into_iter().chain(numbers).collect());
-        for phase in &self.finding.phases {
-            for function in phase.annotated.iter().filter(|function| function.symbol == self.symbol) {
-                for line in &function.lines {
-                    table.row(vec![
-                        phase.jobs.join(", ").into(),
-                        Cell::from(&function.symbol),
-                        Cell::from(&function.module),
-                        Cell::from(&line.instruction),
-                        Cell::number(Some(f64::from(line.offset))),
-                        Cell::number(Some(line.cycles_per_io)),
-                    ]);
-                }
-            }
-        }
-        table
-    }
-}
-
 impl Finding for Annotation {
     fn document(&self) -> Document {
         let whole = self.finding.document();
@@ -76,7 +52,7 @@ impl Finding for Annotation {
             let title = if several { phase.jobs.join(", ") } else { String::new() };
             of_it.map(move |function| Section::new(title.clone(), vec![annotated::block(function, phase)]))
         });
-        Document { sections: functions.collect(), data: self.data(), ..whole }
+        Document { sections: functions.collect(), ..whole }
     }
 
     fn json(&self) -> String {

@@ -1,6 +1,5 @@
 //! Finding of a blast of packets → document: the answer, the table of points, what became of the packets, the curve.
 
-mod csv_rows;
 mod events;
 mod explained;
 #[cfg(test)]
@@ -38,7 +37,6 @@ pub(crate) fn document(finding: &BlastFinding) -> Document {
         sections: sections(finding),
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        data: csv_rows::table(finding),
     }
 }
 

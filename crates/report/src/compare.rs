@@ -7,7 +7,6 @@ mod against_stored;
 mod answer;
 mod conditions;
 mod contents;
-mod csv_rows;
 mod curves;
 mod environment;
 mod events;
@@ -74,7 +73,6 @@ pub fn document(finding: &CompareFinding) -> Document {
             vec![provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds)],
         ]
         .concat(),
-        data: csv_rows::table(finding),
     }
 }
 

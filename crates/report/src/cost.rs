@@ -6,7 +6,6 @@
 mod against_stored;
 pub(crate) mod annotated;
 mod conditions;
-mod csv_rows;
 mod events;
 mod jobs;
 mod latency;
@@ -65,7 +64,6 @@ pub fn document(finding: &RunFinding) -> Document {
         sections,
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        data: csv_rows::table(finding),
         ..Document::default()
     }
 }

@@ -1,30 +1,88 @@
-//! A document's data as CSV (RFC 4180), in raw numbers. An unknown value is an empty field.
+//! The JSON of a finding as CSV (RFC 4180): a row for each value, under the same keys. An unknown value is an empty field.
 
-use crate::document::{Cell, Document, Raw, Row};
+use serde_json::{Map, Value};
+
+/// `place` is where the value is: keys, and the names or numbers of what stands in a list.
+const COLUMNS: [&str; 5] = ["place", "key", "value", "low", "high"];
+
+/// Keys of what names a member of a list, the first that it has.
+const NAMES: [&str; 7] = ["name", "jobs", "cell", "method", "symbol", "probe", "metric"];
 
 /// The table with its header.
-pub fn csv(document: &Document) -> String {
+pub fn csv(json: &str) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let mut written = writer.write_record(document.data.columns.iter().map(|column| bare(&column.head)));
-    for row in &document.data.rows {
-        if let Row::Cells(_, cells) = row {
-            written = written.and_then(|()| writer.write_record(cells.iter().map(field)));
-        }
+    let mut rows = vec![COLUMNS.map(str::to_owned)];
+    if let Ok(Value::Object(finding)) = serde_json::from_str(json).map(whole) {
+        members("", &finding, &mut rows);
     }
+    let written = rows.iter().try_for_each(|row| writer.write_record(row));
     // Writing to memory cannot fail in practice; if it does, the result is an empty table.
     let bytes = if written.is_ok() { writer.into_inner().unwrap_or_default() } else { Vec::new() };
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-fn field(cell: &Cell) -> String {
-    match cell.raw {
-        Raw::Number(value) => value.to_string(),
-        Raw::Interval(interval) => interval.value.to_string(),
-        Raw::None => bare(&cell.text),
+/// A list alone has a name too.
+fn whole(value: Value) -> Value {
+    match value {
+        Value::Array(_) => serde_json::json!({ "list": value }),
+        value => value,
     }
 }
 
-/// A name without control characters, because the table may be shown on a terminal.
+fn members(place: &str, of: &Map<String, Value>, rows: &mut Vec<[String; 5]>) {
+    for (key, value) in of {
+        // The ends of an interval stand beside its value.
+        let base = |end: &str| key.strip_suffix(end).and_then(|rest| rest.strip_suffix('_')).unwrap_or("change");
+        if ["low", "high"].iter().any(|end| key.ends_with(end) && of.contains_key(base(end))) {
+            continue;
+        }
+        let end = |end: &str| {
+            let alone = of.get(end).filter(|_| key == "change");
+            of.get(&format!("{key}_{end}")).or(alone).map(text).unwrap_or_default()
+        };
+        let inner = || format!("{place}{}{key}", if place.is_empty() { "" } else { "." });
+        match value {
+            Value::Object(estimate) if estimate.contains_key("value") => {
+                let of = |key: &str| estimate.get(key).map(text).unwrap_or_default();
+                rows.push([place.to_owned(), bare(key), of("value"), of("low"), of("high")]);
+            }
+            Value::Object(inside) => members(&inner(), inside, rows),
+            Value::Array(list) => {
+                for (number, member) in list.iter().enumerate() {
+                    let at = format!("{}[{number}{}]", inner(), name(member));
+                    match whole(member.clone()) {
+                        Value::Object(inside) => members(&at, &inside, rows),
+                        value => rows.push([at, String::new(), text(&value), String::new(), String::new()]),
+                    }
+                }
+            }
+            value => rows.push([place.to_owned(), bare(key), text(value), end("low"), end("high")]),
+        }
+    }
+}
+
+/// " softirq net_rx", if it has a name.
+fn name(member: &Value) -> String {
+    let names = |value: &Value| match value {
+        Value::Array(several) => several.iter().map(text).collect::<Vec<_>>().join(" "),
+        Value::Object(pairs) => {
+            pairs.iter().map(|(name, value)| bare(name) + "=" + &text(value)).collect::<Vec<_>>().join(" ")
+        }
+        one => text(one),
+    };
+    let name = NAMES.iter().find_map(|key| member.get(key)).map(names);
+    name.filter(|name| !name.is_empty()).map(|name| format!(" {name}")).unwrap_or_default()
+}
+
+/// Without quotes and without control characters, because the table may be shown on a terminal.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => bare(text),
+        value => value.to_string(),
+    }
+}
+
 fn bare(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -32,8 +90,7 @@ fn bare(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{document, fixture};
-    use model::comparison::finding::{CellFinding, ProbeComparison};
+    use crate::{Format, Ink, compare, cost, examples};
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<Vec<String>> {
@@ -41,83 +98,54 @@ mod tests {
         reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
     }
 
-    /// The field of a column in a row.
-    fn field<'a>(rows: &'a [Vec<String>], row: usize, column: &str) -> &'a str {
-        let place = rows[0].iter().position(|head| head == column).unwrap();
-        &rows[row][place]
+    fn rows(finding: &dyn crate::Finding) -> Vec<Vec<String>> {
+        read(&Format::Csv.render(finding, Ink::Plain, 0))
     }
 
-    #[test]
-    fn a_line_for_each_cell_arm_and_metric() {
-        for (name, finding) in fixture::all() {
-            let rows = read(&csv(&document(&finding)));
-            let values =
-                |probe: &ProbeComparison| [probe.per_io, probe.per_second, probe.mean].into_iter().flatten().count();
-            let of_cell = |cell: &CellFinding| {
-                let values: usize = cell.probes.iter().map(values).sum();
-                cell.metrics.len() + values + cell.accounts.len() + cell.events.len()
-            };
-            let expected: usize = finding.cells.iter().map(of_cell).sum();
-            assert_eq!(rows.len(), expected + 1, "{name}");
+    /// Numbers in a JSON value, wherever they are.
+    fn numbers(value: &Value) -> Vec<String> {
+        match value {
+            Value::Number(number) => vec![number.to_string()],
+            Value::Array(list) => list.iter().flat_map(numbers).collect(),
+            Value::Object(members) => members.values().flat_map(numbers).collect(),
+            _ => Vec::new(),
         }
     }
 
     #[test]
-    fn numbers_are_raw_and_unknown_ones_are_empty() {
-        let finding = fixture::sweep();
-        let rows = read(&csv(&document(&finding)));
-        let first = &finding.cells[0];
-        let cycles = &first.metrics["cycles_per_io"];
-        assert_eq!((field(&rows, 1, "rw"), field(&rows, 1, "bs")), ("randread", "4k"));
-        assert_eq!(field(&rows, 1, "metric"), "cycles_per_io");
-        assert_eq!(field(&rows, 1, "change").parse::<f64>().unwrap(), cycles.change.unwrap());
-        let explained = fixture::explained();
-        let rows = read(&csv(&document(&explained)));
-        let row = rows.iter().position(|row| row.contains(&"account softirq net_rx".to_owned())).unwrap();
-        let of = |column| field(&rows, row, column).to_owned();
-        assert_eq!(["change", "difference", "difference_low", "detected"].map(of), ["", "-9", "-13", "true"]);
-        let rows = read(&csv(&document(&fixture::unmeasured())));
-        let row = rows.iter().position(|row| row.contains(&"latency_p999".to_owned())).unwrap();
-        assert_eq!(field(&rows, row, "change"), "");
-        assert!(field(&rows, row, "reason").starts_with("not enough samples"));
-    }
-
-    #[test]
-    fn a_stored_record_has_columns() {
-        let finding = fixture::stored();
-        let rows = read(&csv(&document(&finding)));
-        let stored = finding.cells[0].metrics["cycles_per_io"].stored.unwrap();
-        let environment = field(&rows, 1, "environment_change").parse::<f64>().unwrap();
-        assert_eq!((field(&rows, 1, "metric"), environment), ("cycles_per_io", stored.environment.change));
-        assert_eq!(field(&rows, 1, "total_high").parse::<f64>().unwrap(), stored.total.high.unwrap());
-        assert_eq!(field(&read(&csv(&document(&fixture::options()))), 1, "stored_baseline"), "");
-    }
-
-    #[test]
-    fn every_number_of_a_run_has_its_line() {
-        for (name, finding) in crate::cost::fixture::all() {
-            let rows = read(&csv(&crate::cost::document(&finding)));
-            assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{name}");
-            assert!(rows.len() > 10 * finding.phases.len(), "{name}");
+    fn every_number_of_the_json_is_there() {
+        for (name, finding) in examples::measured() {
+            let rows = rows(&*finding);
+            let fields: std::collections::HashSet<&String> = rows.iter().flatten().collect();
+            let json = serde_json::from_str(&finding.json()).unwrap();
+            let missing: Vec<String> = numbers(&json).into_iter().filter(|number| !fields.contains(number)).collect();
+            assert!(missing.is_empty() && rows.iter().all(|row| row.len() == COLUMNS.len()), "{name}: {missing:?}");
         }
-        let rows = read(&csv(&crate::cost::document(&crate::cost::fixture::psync_4k())));
-        let (metric, of) = ("cycles_per_io", "meter timer_list");
-        let row = (0..rows.len()).find(|row| field(&rows, *row, "metric") == metric && field(&rows, *row, "of") == of);
-        assert_eq!(
-            ["phase", "value", "unit"].map(|column| field(&rows, row.unwrap(), column)),
-            ["randread-4k", "6884", "cycles"]
+    }
+
+    #[test]
+    fn an_estimate_stands_beside_its_ends_and_a_place_has_its_name() {
+        let has = |finding: &dyn crate::Finding, expected: [&str; 5]| {
+            let rows = rows(finding);
+            assert!(rows.iter().any(|row| *row == expected), "{expected:?} in {rows:#?}");
+        };
+        let run = cost::fixture::psync_4k();
+        has(&run, ["phases[0 randread-4k].by_meter_detail[0 idle]", "cycles_per_io", "6910.0", "6840.0", "6980.0"]);
+        let sweep = compare::fixture::explained();
+        let of = sweep.cells[0].accounts.iter().position(|account| account.name == "softirq net_rx").unwrap();
+        has(
+            &sweep,
+            [&format!("cells[0].accounts[{of} softirq net_rx]"), "change_cycles_per_io", "-9.0", "-13.0", "-5.0"],
         );
     }
 
     proptest! {
         #[test]
         fn hostile_names_are_read_back(number in any::<f64>(), text in any::<String>()) {
-            let finding = fixture::hostile(number, &text);
-            let table = csv(&document(&finding));
+            let table = Format::Csv.render(&compare::fixture::hostile(number, &text), Ink::Plain, 0);
             let escapes = table.contains('\u{1b}');
             prop_assert!(!escapes);
-            let rows = read(&table);
-            prop_assert!(rows.iter().skip(1).all(|row| row.iter().any(|field| *field == bare(&text))));
+            prop_assert!(read(&table).iter().flatten().any(|field| *field == bare(&text)));
         }
     }
 }

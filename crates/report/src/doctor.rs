@@ -3,7 +3,7 @@
 //! First what can be measured, then the problems, then everything else. A problem is shown with its reason and fix; a
 //! passed check takes one line. All texts come from the diagnosis; this file only adds marks and the order.
 
-use crate::document::{Audience, Block, Body, Cell, Column, Document, Fact, Note, Section, Sentence, Table, Tone};
+use crate::document::{Audience, Block, Body, Document, Fact, Note, Section, Sentence, Tone};
 use crate::number::{self, BYTES, NANOS};
 use crate::phrase::units_tied;
 use model::doctor::{Check, Diagnosis, State};
@@ -29,7 +29,6 @@ pub fn document(diagnosis: &Diagnosis) -> Document {
         kind: "iotoll doctor".to_owned(),
         headline: vec![Sentence::plain(units_tied(&diagnosis.summary))],
         sections: blocks.into_iter().map(|block| Section::new("", vec![block])).collect(),
-        data: data(diagnosis),
         ..Document::default()
     }
 }
@@ -89,17 +88,6 @@ fn speeds(diagnosis: &Diagnosis) -> Vec<Fact> {
     ]
     .map(|(label, text)| Fact::new(label, units_tied(&text)))
     .to_vec()
-}
-
-fn data(diagnosis: &Diagnosis) -> Table {
-    let mut table = Table::new(["topic", "state", "found", "fix"].map(Column::text).to_vec());
-    for check in &diagnosis.checks {
-        let state = serde_json::to_value(check.state).ok();
-        let state = state.as_ref().and_then(|state| state.as_str()).unwrap_or_default();
-        let mend = check.mend.as_deref().unwrap_or_default();
-        table.row([check.topic.title(), state, &check.found, mend].map(Cell::from).to_vec());
-    }
-    table
 }
 
 #[cfg(test)]

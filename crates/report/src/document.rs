@@ -323,8 +323,6 @@ pub struct Document {
     pub caveats: Vec<Warning>,
     /// The machine and the method.
     pub provenance: Vec<Fact>,
-    /// All numbers, for a spreadsheet. The only table that is for programs.
-    pub data: Table,
 }
 
 impl Document {

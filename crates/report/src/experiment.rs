@@ -1,12 +1,12 @@
 //! Renders an [`Experiment`] that is only read, not measured (`compare --parse-only`): what would be measured, in words.
 
-use crate::document::{Block, Body, Cell, Column, Document, Fact, Section, Table};
+use crate::document::{Block, Body, Document, Fact, Section};
 use crate::number;
 use crate::phrase::{tied, units_tied};
 use crate::services;
 use crate::shell::command;
 use crate::workload::options;
-use model::experiment::{Axis, Cache, Case, Experiment, Metric, Rules, Work};
+use model::experiment::{Axis, Cache, Experiment, Metric, Rules, Work};
 
 pub fn document(experiment: &Experiment) -> Document {
     let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment)].concat();
@@ -15,7 +15,6 @@ pub fn document(experiment: &Experiment) -> Document {
         title: experiment.title.clone(),
         subjects: experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms))).collect(),
         sections: vec![Section::new("", vec![Block::new("", Body::Facts(facts))])],
-        data: data(experiment),
         ..Document::default()
     }
 }
@@ -90,22 +89,6 @@ fn rules(experiment: &Experiment) -> Vec<Fact> {
     facts
 }
 
-fn data(experiment: &Experiment) -> Table {
-    let mut table = Table::new(["point", "arm", "work"].map(Column::text).to_vec());
-    for Case { cell, arm, work } in &experiment.cases {
-        let cell = experiment.cells.get(*cell).map(ToString::to_string).unwrap_or_default();
-        let arm = experiment.arms.get(*arm).map_or("", |arm| arm.name.as_str());
-        let work = match work {
-            Work::Jobs(plan) => {
-                plan.phases.iter().flat_map(|phase| &phase.jobs).map(options).collect::<Vec<_>>().join("; ")
-            }
-            Work::Command(words) => command(words),
-        };
-        table.row([cell.as_str(), arm, &work].map(Cell::from).to_vec());
-    }
-    table
-}
-
 #[cfg(test)]
 pub use tests::experiment as fixture;
 
@@ -161,7 +144,5 @@ mod tests {
         ] {
             assert!(text.contains(part), "'{part}' is not in\n{text}");
         }
-        let csv = Format::Csv.render(&experiment(), Ink::Plain, 0);
-        assert_eq!(csv.lines().count(), 5, "{csv}");
     }
 }

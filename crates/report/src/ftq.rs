@@ -1,6 +1,5 @@
 //! Finding of a recording of quanta → document: the answer, the series over time, periods, stalls, noise, probes.
 
-mod csv_rows;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod pictures;
@@ -37,7 +36,6 @@ pub(crate) fn document(finding: &FtqFinding) -> Document {
         sections: sections(finding),
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        data: csv_rows::table(finding),
     }
 }
 

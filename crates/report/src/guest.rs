@@ -51,7 +51,6 @@ pub fn document(finding: &GuestFinding) -> Document {
         sections: sections(finding),
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        data: tables::data(finding),
     }
 }
 

@@ -38,7 +38,6 @@ pub fn document(finding: &HistoryFinding) -> Document {
         headline: finding.experiments.iter().flat_map(headline).collect(),
         sections,
         caveats: finding.experiments.iter().flat_map(|experiment| experiment.warnings.clone()).collect(),
-        data: data(finding),
         ..Document::default()
     }
 }
@@ -244,27 +243,6 @@ fn chart(experiment: &Experiment, series: &Series) -> Chart {
     }
 }
 
-/// Each value of each series.
-fn data(finding: &HistoryFinding) -> Table {
-    let mut columns: Vec<Column> =
-        ["experiment", "record", "started", "metric", "unit", "cell", "arm"].map(Column::text).to_vec();
-    columns.extend(["value", "low", "high"].map(Column::number));
-    let mut table = Table::new(columns);
-    for experiment in &finding.experiments {
-        for series in &experiment.series {
-            for point in &series.points {
-                let path = experiment.records.get(point.record).map_or("", |record| record.path.as_str());
-                let (title, moment) = (title(experiment), moment(experiment, point.record));
-                let texts = [title.as_str(), path, &moment, &series.metric, &series.unit, &series.cell, &series.arm];
-                let Estimate { value, low, high } = point.value;
-                let numbers = [Some(value), low, high].map(Cell::number);
-                table.row(texts.map(Cell::from).into_iter().chain(numbers).collect());
-            }
-        }
-    }
-    table
-}
-
 fn title(experiment: &Experiment) -> String {
     format!("iotoll {}", shell::command(&experiment.command_line))
 }
@@ -314,12 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_a_chart_of_each_series_and_csv_each_value() {
+    fn a_page_has_a_chart_of_each_series() {
         let finding = fixture::upgraded();
         let page = Format::Html.render(&finding, Ink::Plain, 0);
         assert_eq!(page.matches("<figure").count(), 2, "a series without levels has none");
-        let values: usize =
-            finding.experiments.iter().flat_map(|it| &it.series).map(|series| series.points.len()).sum();
-        assert_eq!(Format::Csv.render(&finding, Ink::Plain, 0).lines().count(), values + 1);
     }
 }

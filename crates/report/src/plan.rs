@@ -1,6 +1,6 @@
 //! Renders a plan that is only read, not measured (`--parse-only` of run, ftq and guest run): what would run, in words.
 
-use crate::document::{Block, Body, Cell, Column, Document, Fact, Section, Table};
+use crate::document::{Block, Body, Document, Fact, Section};
 use crate::number;
 use crate::phrase::units_tied;
 use crate::shell::command;
@@ -16,14 +16,8 @@ pub fn document(plan: &Plan) -> Document {
     let mut facts: Vec<Fact> =
         jobs(plan).map(|(phase, job)| Fact::new(label(phase), format!("{}: {}", job.name, options(job)))).collect();
     facts.extend(plan.warnings.iter().map(|warning| Fact::new("Caveat", &warning.message)));
-    let mut data = Table::new(["phase", "job", "work"].map(Column::text).to_vec());
-    for (phase, job) in jobs(plan) {
-        data.row(
-            [(phase + 1).to_string(), job.name.clone(), options(job)].map(|text| Cell::from(text.as_str())).to_vec(),
-        );
-    }
     let names: Vec<&str> = jobs(plan).map(|(_, job)| job.name.as_str()).collect();
-    read_only("run", names.join(", "), facts, data)
+    read_only("run", names.join(", "), facts)
 }
 
 /// The document of a recording's plan.
@@ -43,10 +37,7 @@ pub fn recording(plan: &FtqPlan) -> Document {
     ];
     let cpu = |name: &str, cpu: Option<u32>| cpu.map(|cpu| Fact::new(name, format!("on CPU {cpu}")));
     facts.extend([cpu("Recorder", plan.recorder_cpu), cpu("Worker's place", plan.worker_cpu)].into_iter().flatten());
-    let mut data = Table::new(["worker", "quantum_nanos", "duration_nanos"].map(Column::text).to_vec());
-    let numbers = [plan.quantum.0.to_string(), plan.duration.0.to_string()];
-    data.row([worker.as_str(), &numbers[0], &numbers[1]].map(Cell::from).to_vec());
-    read_only("ftq", worker, facts, data)
+    read_only("ftq", worker, facts)
 }
 
 /// The document of a plan of guests.
@@ -56,33 +47,26 @@ pub fn guests(plan: &GuestPlan) -> Document {
     if let Some(compared) = &plan.compared {
         facts.push(Fact::new("Compared", format!("{compared}: {}", plan.arms.join(", "))));
     }
-    let mut data =
-        Table::new(["job", "kernel", "stack", "parameters", "sweep", "ios", "work"].map(Column::text).to_vec());
     let mut seen = Vec::new();
     for point in &plan.points {
-        let cell: Vec<String> = point.cell.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let (work, ios) = (work(&point.phase), point.ios.to_string());
         let line = format!("{} on {}: {work}", point.job, point.stack);
         if !seen.contains(&line) {
             facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
             seen.push(line);
         }
-        let sweep = cell.join(" ");
-        let cells = [&point.job, &point.kernel, &point.stack, &point.parameters, &sweep, &ios, &work];
-        data.row(cells.map(|text| Cell::from(text.as_str())).to_vec());
     }
     let (points, boots) = (plan.points.len(), plan.points.len() * plan.replicates as usize);
     facts.push(Fact::new("Guests", format!("{points} points × {} replicates = {boots}", plan.replicates)));
     facts.extend(plan.published.iter().map(|it| Fact::new("Published", format!("{} ({})", it.what, it.source))));
-    read_only("guest run", plan.title.clone(), facts, data)
+    read_only("guest run", plan.title.clone(), facts)
 }
 
-fn read_only(verb: &str, title: String, facts: Vec<Fact>, data: Table) -> Document {
+fn read_only(verb: &str, title: String, facts: Vec<Fact>) -> Document {
     Document {
         kind: format!("iotoll {verb} --parse-only"),
         title,
         sections: vec![Section::new("", vec![Block::new("", Body::Facts(facts))])],
-        data,
         ..Document::default()
     }
 }
@@ -117,7 +101,6 @@ mod tests {
             assert!(table.contains(part), "'{part}' is not in\n{table}");
         }
         assert_eq!(table.matches("numjobs").count(), 1, "{table}");
-        assert_eq!(Format::Csv.render(&plan, Ink::Plain, 0).lines().count(), 3);
     }
 
     #[test]
@@ -162,6 +145,5 @@ mod tests {
             assert!(table.contains(part), "'{part}' is not in\n{table}");
         }
         assert_eq!(table.matches("a on ext4").count(), 1, "{table}");
-        assert!(Format::Csv.render(&plan, Ink::Plain, 0).contains("depth=4"));
     }
 }

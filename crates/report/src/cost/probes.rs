@@ -115,7 +115,5 @@ mod tests {
         assert!(!Format::Table.render(&fixture::psync_4k(), Ink::Plain, 100).contains("Probes"));
         let page = Format::Html.render(&fixture::probed(), Ink::Plain, 100);
         assert!(page.contains("Probes over time") && page.contains("<svg"), "no chart of a probe");
-        let csv = Format::Csv.render(&fixture::probed(), Ink::Plain, 100);
-        assert!(csv.contains("probe net.eth0.rx_bytes"), "{csv}");
     }
 }

@@ -105,12 +105,3 @@ fn a_probe_that_was_lost_says_when() {
     let text = terminal(&fixture::interrupted(), 100);
     assert!(text.contains("could not be read after 1.234 s") && text.contains("— never read"), "{text}");
 }
-
-#[test]
-fn every_number_has_its_line() {
-    let text = Format::Csv.render(&fixture::compared(), Ink::Plain, 80);
-    for line in ["metric,of,seconds,unit,value", "late,,,readings,185", "period_seconds,period 1,,seconds,5"] {
-        assert!(text.lines().any(|found| found == line), "{line} in {text}");
-    }
-    assert!(text.contains("period_times_chance,period 1 dirty,,,23.4") && text.contains("period_went"), "{text}");
-}

@@ -9,7 +9,6 @@ use model::guest::GuestFinding;
 use model::guest::InstructionsPerIo;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::stats::Estimate;
-use std::collections::BTreeSet;
 
 /// Columns of the narrowest page on which a matrix is shown: a mail.
 const NARROW: usize = 72;
@@ -294,57 +293,4 @@ pub(super) const LEAST_MOVE: f64 = 0.5;
 /// More instructions are worse.
 pub(super) fn tone(difference: f64) -> Tone {
     if difference > 0.0 { Tone::Bad } else { Tone::Own }
-}
-
-/// All numbers, for programs.
-pub(super) fn data(finding: &GuestFinding) -> Table {
-    let axes: BTreeSet<&String> = finding.points.iter().flat_map(|point| point.cell.keys()).collect();
-    let heads = ["job", "kernel", "stack", "parameters", "arm"];
-    let numbers = [
-        "ios",
-        "replicates",
-        "instructions_per_io",
-        "low",
-        "high",
-        "lowest",
-        "highest",
-        "kernel",
-        "programs",
-        "string_repetitions",
-        "locked",
-        "per_byte",
-        "change",
-        "change_low",
-        "change_high",
-    ];
-    let columns = heads.iter().map(|head| (*head).to_owned()).chain(axes.iter().map(|axis| format!("axis_{axis}")));
-    let columns = columns.chain(numbers.iter().map(|head| (*head).to_owned())).map(Column::text);
-    let mut table = Table::new(columns.collect());
-    for point in &finding.points {
-        let names = [&point.job, &point.kernel, &point.stack, &point.parameters, &point.arm];
-        let axes = axes.iter().map(|axis| Cell::from(point.cell.get(*axis).cloned().unwrap_or_default()));
-        let value = point.instructions_per_io;
-        let part = |value: Option<InstructionsPerIo>| value.map(|InstructionsPerIo(value)| value);
-        let change = point.change.as_ref().map(|change| change.change);
-        let numbers = [
-            Some(point.ios as f64),
-            Some(point.replicates as f64),
-            value.map(|value| value.value),
-            value.and_then(|value| value.low),
-            value.and_then(|value| value.high),
-            part(point.lowest),
-            part(point.highest),
-            part(point.kernel_instructions_per_io),
-            part(point.program_instructions_per_io),
-            part(point.string_repetitions_per_io),
-            part(point.locked_instructions_per_io),
-            point.instructions_per_byte,
-            change.map(|change| change.value),
-            change.and_then(|change| change.low),
-            change.and_then(|change| change.high),
-        ];
-        let names = names.into_iter().map(|name| Cell::from(name.clone()));
-        table.row(names.chain(axes).chain(numbers.map(Cell::number)).collect());
-    }
-    table
 }
