@@ -8,10 +8,10 @@ mod events;
 mod functions;
 mod read_times;
 
-pub use accounts::{AccountChange, ExplainedFinding, PacketAccount};
+pub use accounts::{AccountChange, ExplainedFinding};
 pub(crate) use accounts::{AccountParts, Explaining, reason};
+pub use events::EventChange;
 pub(crate) use events::{CountedEvents, EventParts};
-pub use events::{EventChange, PacketEvent};
 pub(crate) use functions::{FunctionParts, Functions};
 pub use functions::{StackChange, SymbolChange};
 

@@ -2,6 +2,7 @@
 
 use crate::number::{COUNT, CYCLES, MISSING, Scale, Units};
 use crate::phrase::tied;
+use model::explained::AccountChange;
 use model::stats::Estimate;
 
 /// The unit of changes: that in which the largest of them has three digits.
@@ -40,6 +41,19 @@ pub(crate) fn interval(scale: Scale, change: &Estimate) -> String {
 /// "+160 [150, 170]".
 pub(crate) fn whole(scale: Scale, change: &Estimate) -> String {
     tied(&format!("{} {}", signed(scale, change.value), interval(scale, change)))
+}
+
+/// "+182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx, and 3 more."
+pub(crate) fn divided(change: &Estimate, per: &str, accounts: &[&AccountChange]) -> String {
+    /// Accounts named in a sentence.
+    const NAMED: usize = 4;
+    let changes = accounts.iter().map(|account| account.change_cycles_per_io.value);
+    let scale = scale(changes.chain([change.value]));
+    let named = accounts.iter().take(NAMED);
+    let named = named.map(|account| format!("{} {}", whole(scale, &account.change_cycles_per_io), account.name));
+    let more = accounts.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("{} {} {per}: {}{more}.", whole(scale, change), scale.unit, named.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

@@ -242,8 +242,8 @@ fn a_delivered_packet_has_its_calls() {
         let events = finding["points"][point]["events"].as_array().unwrap();
         events.iter().find(|event| event["name"] == "syscalls:sendto").unwrap()
     };
-    assert!(number(&of(0)["count_per_packet"]["value"]) > 0.95, "{}", of(0));
-    assert!(of(0)["change_per_packet"].is_null());
-    assert!(number(&of(1)["count_per_packet"]["value"]) < 0.1, "{}", of(1));
-    assert!(of(1)["detected"] == true && number(&of(1)["change_per_packet"]["value"]) < -0.9, "{}", of(1));
+    assert!(number(&of(0)["candidate"]["value"]) > 0.95, "{}", of(0));
+    assert!(of(0)["change_per_io"]["value"] == 0.0);
+    assert!(number(&of(1)["candidate"]["value"]) < 0.1, "{}", of(1));
+    assert!(of(1)["detected"] == true && number(&of(1)["change_per_io"]["value"]) < -0.9, "{}", of(1));
 }

@@ -4,7 +4,7 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
-use crate::explained::{ExplainedFinding, PacketAccount, PacketEvent};
+use crate::explained::{AccountChange, EventChange, ExplainedFinding};
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
@@ -126,12 +126,12 @@ pub struct PointFinding {
     /// The cost in the explaining rounds, an I/O being a delivered packet, and its change against the first point; `null` without such rounds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub explained: Option<ExplainedFinding>,
-    /// The accounts of a packet, the largest first; the last is the sum of small ones.
+    /// The accounts of a packet, the largest first; the last is the sum of small ones. The change is that against the first point.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub accounts: Vec<PacketAccount>,
-    /// What the kernel does for a packet, the most frequent first.
+    pub accounts: Vec<AccountChange>,
+    /// What the kernel does for a packet, the most frequent first. The change is that against the first point.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub events: Vec<PacketEvent>,
+    pub events: Vec<EventChange>,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
 }

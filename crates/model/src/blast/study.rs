@@ -6,7 +6,7 @@ use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
 use crate::explained::{
-    self, AccountParts, CountedEvents, EventParts, ExplainedFinding, Explaining, PacketAccount, PacketEvent,
+    self, AccountChange, AccountParts, CountedEvents, EventChange, EventParts, ExplainedFinding, Explaining,
 };
 use crate::group_limit;
 use crate::measured::Rounds;
@@ -167,14 +167,19 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
 }
 
 /// The cost of each point, divided into accounts, and its change against the first; empty without explaining rounds.
-fn explain(rounds: &[RoundRecord], host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<PacketAccount>)> {
+fn explain(rounds: &[RoundRecord], host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<AccountChange>)> {
     let meter = sums.meter.filter(|_| sums.never_idle().is_none());
     let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, rounds) else { return Vec::new() };
     let parts: Vec<AccountParts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
     let confidence = confidence_of_each(parts.iter().skip(1).map(AccountParts::count).sum());
     let of = |(point, parts): (usize, &AccountParts)| {
         let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point);
-        (parts.whole(undisturbed.as_deref(), explaining.known_by_name()), parts.of_packets(confidence, point == 0))
+        let mut accounts = parts.changes(confidence);
+        accounts.sort_by(|one, other| {
+            let size = |account: &AccountChange| account.candidate.value;
+            one.kind.is_none().cmp(&other.kind.is_none()).then(size(other).total_cmp(&size(one)))
+        });
+        (parts.whole(undisturbed.as_deref(), explaining.known_by_name()), accounts)
     };
     parts.iter().enumerate().map(of).collect()
 }
@@ -185,7 +190,7 @@ struct Counted {
     rounds: usize,
     /// Why there are none.
     reason: Option<String>,
-    events: Vec<Vec<PacketEvent>>,
+    events: Vec<Vec<EventChange>>,
 }
 
 /// How often each event happens for a packet of each point, and its change against the first.
@@ -200,8 +205,12 @@ fn count(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) ->
     };
     let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(sums, 0, point)).collect();
     let confidence = confidence_of_each(parts.iter().skip(1).map(EventParts::count).sum());
-    let of = |(point, parts): (usize, &EventParts)| parts.of_packets(confidence, point == 0);
-    Counted { rounds, reason: None, events: parts.iter().enumerate().map(of).collect() }
+    let of = |parts: &EventParts| {
+        let mut events = parts.changes(confidence);
+        events.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+        events
+    };
+    Counted { rounds, reason: None, events: parts.iter().map(of).collect() }
 }
 
 /// The candidate divided by the baseline.

@@ -144,16 +144,19 @@ fn a_packet_is_divided_into_accounts() {
     let finding = study(&explained([0.6, 0.9]), None);
     let [first, second] = finding.points.as_slice() else { panic!("{finding:?}") };
     let told = |point: &super::finding::PointFinding| -> Vec<(String, f64)> {
-        let told = point.accounts.iter().filter(|account| account.share.abs() > 0.005);
-        told.map(|account| (account.name.clone(), (account.cycles_per_packet.value / 10.0).round() * 10.0)).collect()
+        let told = point
+            .accounts
+            .iter()
+            .filter(|account| account.candidate.value.abs() > 0.005 * point.explained.unwrap().candidate.value);
+        told.map(|account| (account.name.clone(), (account.candidate.value / 10.0).round() * 10.0)).collect()
     };
     let of = |own: f64, softirq: f64| {
         vec![("the workload's own threads".to_owned(), own), ("softirq net_rx".to_owned(), softirq)]
     };
     assert_eq!((told(first), told(second)), (of(3600.0, 2400.0), of(1800.0, 200.0)));
-    assert!(first.accounts.iter().all(|account| account.change_cycles_per_packet.is_none() && !account.detected));
+    assert!(first.accounts.iter().all(|account| account.change_cycles_per_io.value == 0.0 && !account.detected));
     let softirq = second.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
-    let change = softirq.change_cycles_per_packet.unwrap();
+    let change = softirq.change_cycles_per_io;
     assert!(near(change.value, -2200.0) && softirq.detected, "{softirq:?}");
     assert!(second.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.accounts);
     assert!(!second.explained.unwrap().differs, "{:?}", second.explained);

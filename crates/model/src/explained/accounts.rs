@@ -47,7 +47,7 @@ pub struct ExplainedFinding {
     pub known_by_name: bool,
 }
 
-/// An account in both arms. Sums of these are the whole cost.
+/// An account in both arms; of a blast, in the first point and in this one. Sums of these are the whole cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountChange {
@@ -67,27 +67,6 @@ pub struct AccountChange {
     pub detected: bool,
     /// Whether it is at least a tenth of the cost of both arms.
     pub large: bool,
-}
-
-/// An account of a packet. Sums of these are the whole cost in the explaining rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PacketAccount {
-    /// Name of the account.
-    pub name: String,
-    /// What the CPUs did; `null` for the sum of small accounts.
-    pub kind: Option<AccountKind>,
-    /// The owner of a task; `null` for other kinds.
-    pub owner: Option<TaskOwner>,
-    /// Cycles per delivered packet, net of the background.
-    pub cycles_per_packet: Estimate,
-    /// Its part of the cost in these rounds.
-    pub share: f64,
-    /// Change of cycles per packet against the first point; `null` at the first point. Its interval holds together with those of all accounts
-    /// of all points (95 %).
-    pub change_cycles_per_packet: Option<Estimate>,
-    /// Whether this interval excludes 0.
-    pub detected: bool,
 }
 
 /// Why accounts cannot be kept although nobody chose other meters, and what would mend it; `None` if they can.
@@ -324,26 +303,6 @@ impl AccountParts {
             order(one).cmp(&order(other)).then(size(other).total_cmp(&size(one)))
         });
         changes
-    }
-
-    /// The accounts of the second case, the largest first, with their changes if the first is another one. The last is the sum of small accounts.
-    pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketAccount> {
-        let whole = of_candidate(&self.total).map_or(f64::NAN, |whole| whole.value);
-        let account = |change: AccountChange| PacketAccount {
-            name: change.name,
-            kind: change.kind,
-            owner: change.owner,
-            cycles_per_packet: change.candidate,
-            share: change.candidate.value / whole,
-            change_cycles_per_packet: Some(change.change_cycles_per_io).filter(|_| !is_first),
-            detected: change.detected && !is_first,
-        };
-        let mut accounts: Vec<PacketAccount> = self.changes(confidence).into_iter().map(account).collect();
-        accounts.sort_by(|one, other| {
-            let size = |account: &PacketAccount| account.cycles_per_packet.value;
-            one.kind.is_none().cmp(&other.kind.is_none()).then(size(other).total_cmp(&size(one)))
-        });
-        accounts
     }
 
     /// The whole cost and its change, beside its change in the `undisturbed` rounds, which keep no accounts.

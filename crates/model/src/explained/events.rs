@@ -16,7 +16,7 @@ use crate::study::io_time::io_seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An event in both arms.
+/// An event in both arms; of a blast, in the first point and in this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventChange {
@@ -30,23 +30,6 @@ pub struct EventChange {
     pub candidate: Estimate,
     /// Change of this count: candidate − baseline. Its interval holds together with those of all events of all cells (95 %).
     pub change_per_io: Estimate,
-    /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
-    pub detected: bool,
-}
-
-/// An event of a packet, counted in rounds of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PacketEvent {
-    /// Its tracepoint, `net:net_dev_xmit`, or system call, `syscalls:sendto`.
-    pub name: String,
-    /// Whether the user named it, and not a group that contains it.
-    pub named: bool,
-    /// How often it happens for a delivered packet, on the whole machine, net of the background.
-    pub count_per_packet: Estimate,
-    /// Change of this count against the first point; `null` at the first point. Its interval holds together with those of all events of all
-    /// points (95 %).
-    pub change_per_packet: Option<Estimate>,
     /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
     pub detected: bool,
 }
@@ -272,19 +255,5 @@ impl EventParts {
             other.detected.cmp(&one.detected).then(size(other).total_cmp(&size(one)))
         });
         changes
-    }
-
-    /// The events of the second case, the most frequent first, with their changes if the first is another one.
-    pub fn of_packets(&self, confidence: f64, is_first: bool) -> Vec<PacketEvent> {
-        let event = |change: EventChange| PacketEvent {
-            name: change.name,
-            named: change.named,
-            count_per_packet: change.candidate,
-            change_per_packet: Some(change.change_per_io).filter(|_| !is_first),
-            detected: change.detected && !is_first,
-        };
-        let mut events: Vec<PacketEvent> = self.changes(confidence).into_iter().map(event).collect();
-        events.sort_by(|one, other| other.count_per_packet.value.total_cmp(&one.count_per_packet.value));
-        events
     }
 }

@@ -7,7 +7,7 @@ use crate::number::{self, COUNT, Scale};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::events::{RARE, meaning};
-use model::explained::PacketEvent;
+use model::explained::EventChange;
 use model::stats::Estimate;
 
 /// Of more points, only a page has the events.
@@ -40,7 +40,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
 fn rows<'a>(points: &[&'a PointFinding]) -> (Vec<&'a str>, usize) {
     let mut events: Vec<(&str, f64, bool)> = Vec::new();
     for event in points.iter().flat_map(|point| &point.events) {
-        let count = if is_told(event) { event.count_per_packet.value } else { 0.0 };
+        let count = if is_told(event) { event.candidate.value } else { 0.0 };
         match events.iter_mut().find(|(name, ..)| *name == event.name) {
             Some((_, most, _)) => *most = most.max(count),
             None => events.push((&event.name, count, event.named)),
@@ -60,11 +60,11 @@ fn rows<'a>(points: &[&'a PointFinding]) -> (Vec<&'a str>, usize) {
 }
 
 /// Whether a count is more than noise of the background.
-fn is_told(event: &PacketEvent) -> bool {
-    event.detected || event.count_per_packet.low.is_none_or(|low| low > 0.0)
+fn is_told(event: &EventChange) -> bool {
+    event.detected || event.candidate.low.is_none_or(|low| low > 0.0)
 }
 
-fn of_point<'a>(point: &'a PointFinding, name: &str) -> Option<&'a PacketEvent> {
+fn of_point<'a>(point: &'a PointFinding, name: &str) -> Option<&'a EventChange> {
     point.events.iter().find(|event| event.name == name)
 }
 
@@ -77,7 +77,7 @@ fn of_one(point: &PointFinding, shown: &[&str]) -> Table {
     ]);
     for name in shown {
         let Some(event) = of_point(point, name) else { continue };
-        let estimate = event.count_per_packet;
+        let estimate = event.candidate;
         let within = interval(Scale::of(COUNT, estimate.value), &estimate);
         table.row(vec![Cell::from(*name), count(estimate, ""), within.into(), Cell::new(Tone::Faint, meaning(name))]);
     }
@@ -94,9 +94,9 @@ fn of_several(points: &[&PointFinding], shown: &[&str]) -> Table {
             cells.push(match of_point(point, name) {
                 // More of an event is neither worse nor better: a method may use one in place of another.
                 Some(event) if event.detected => {
-                    Cell { tone: Tone::Strong, ..count(event.count_per_packet, &format!(" {CHANGED}")) }
+                    Cell { tone: Tone::Strong, ..count(event.candidate, &format!(" {CHANGED}")) }
                 }
-                Some(event) => count(event.count_per_packet, ""),
+                Some(event) => count(event.candidate, ""),
                 None => Cell::from("≈ 0"),
             });
         }

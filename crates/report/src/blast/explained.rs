@@ -2,16 +2,14 @@
 
 use super::{name, remark, short_name};
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
-use crate::explained::{interval, scale, signed, whole};
+use crate::explained::{divided, interval, scale, signed};
 use crate::number::{self, CYCLES};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
-use model::explained::PacketAccount;
+use model::explained::AccountChange;
 
 /// Of more points, only a page has the accounts.
 const FEW: usize = 4;
-/// Accounts named in a sentence.
-const NAMED: usize = 4;
 
 /// A sentence for each point but the first, and all accounts; empty without explaining rounds.
 pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
@@ -26,25 +24,17 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
 }
 
-/// "gso, 1 submitter: of −12.3 [−12.5, −12.1] kcycles per packet against sendto, 1 submitter: −9.0 […] the workload's own threads".
+/// "gso, 1 submitter, against sendto, 1 submitter: −12.3 [−12.5, −12.1] kcycles per packet: −9.0 […] the workload's own threads".
 fn sentence(finding: &BlastFinding, point: &PointFinding) -> Option<Note> {
     let change = point.explained?.change_cycles_per_io;
-    let first = finding.points.first()?;
-    let detected = point.accounts.iter().filter(|account| account.detected);
-    let mut parts: Vec<(&PacketAccount, model::stats::Estimate)> =
-        detected.filter_map(|account| Some((account, account.change_cycles_per_packet?))).collect();
-    parts.sort_by(|(_, one), (_, other)| other.value.abs().total_cmp(&one.value.abs()));
-    let scale = scale(parts.iter().map(|(_, change)| change.value).chain([change.value]));
-    let named = parts.iter().take(NAMED).map(|(account, change)| format!("{} {}", whole(scale, change), account.name));
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = parts.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let mut parts: Vec<&AccountChange> = point.accounts.iter().filter(|account| account.detected).collect();
+    let size = |account: &AccountChange| account.change_cycles_per_io.value.abs();
+    parts.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let text = format!(
-        "{}: of {} {} per packet against {}: {named}{more}.",
+        "{}, against {}: {}",
         name(point),
-        whole(scale, &change),
-        scale.unit,
-        name(first)
+        name(finding.points.first()?),
+        divided(&change, "per packet", &parts)
     );
     (!parts.is_empty()).then(|| Note::new(Tone::Strong, text))
 }
@@ -53,8 +43,7 @@ fn sentence(finding: &BlastFinding, point: &PointFinding) -> Option<Note> {
 fn table(points: &[&PointFinding]) -> Table {
     let several = points.len() > 1;
     let accounts = || points.iter().flat_map(|point| point.accounts.iter().map(move |account| (*point, account)));
-    let changes = accounts().filter_map(|(_, account)| account.change_cycles_per_packet);
-    let changes = scale(changes.map(|change| change.value));
+    let changes = scale(accounts().map(|(_, account)| account.change_cycles_per_io.value));
     let mut columns: Vec<Column> = several.then(|| Column::text("packets of")).into_iter().collect();
     columns.push(Column::rows("account"));
     columns.extend([Column::number("cycles/packet"), Column::number("±").spare(1), Column::number("share")]);
@@ -64,24 +53,26 @@ fn table(points: &[&PointFinding]) -> Table {
     columns.push(Column::drawing(Draw::Bar));
     let mut table = Table { keys: if several { 2 } else { 1 }, ..Table::new(columns) };
     for (point, account) in accounts() {
-        let cost = account.cycles_per_packet;
+        let cost = account.candidate;
+        let share = point.explained.map_or(f64::NAN, |whole| cost.value / whole.candidate.value);
         let mut cells: Vec<Cell> = several.then(|| Cell::from(short_name(point))).into_iter().collect();
         cells.push(Cell::from(&account.name));
         cells.push(Cell::from(number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost))));
         cells.push(Cell::new(Tone::Faint, number::plus_minus_in(CYCLES, cost.value, cost.low, cost.high)));
-        cells.push(Cell::from(number::percent(account.share)));
+        cells.push(Cell::from(number::percent(share)));
         if several {
-            let change = account.change_cycles_per_packet;
-            let tone = match change.filter(|_| account.detected).map(|change| change.value > 0.0) {
-                Some(true) => Tone::Bad,
-                Some(false) => Tone::Own,
-                None => Tone::Faint,
+            let change = account.change_cycles_per_io;
+            let tone = match (account.detected, change.value > 0.0) {
+                (true, true) => Tone::Bad,
+                (true, false) => Tone::Own,
+                (false, _) => Tone::Faint,
             };
-            let text = |of: &dyn Fn(model::stats::Estimate) -> String| change.map_or_else(String::new, of);
-            cells.push(Cell::new(tone, text(&|change| format!("{} {}", signed(changes, change.value), changes.unit))));
-            cells.push(Cell::new(Tone::Faint, text(&|change| interval(changes, &change))));
+            let is_first = std::ptr::eq(point, *points.first().unwrap_or(&point));
+            let text = |text: String| if is_first { String::new() } else { text };
+            cells.push(Cell::new(tone, text(format!("{} {}", signed(changes, change.value), changes.unit))));
+            cells.push(Cell::new(Tone::Faint, text(interval(changes, &change))));
         }
-        cells.push(Cell::drawn(Tone::Notice, Raw::Number(account.share)));
+        cells.push(Cell::drawn(Tone::Notice, Raw::Number(share)));
         table.row(cells);
     }
     table

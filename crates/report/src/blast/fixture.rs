@@ -4,7 +4,7 @@ use crate::cost::fixture::host;
 use model::blast::finding::*;
 use model::blast::plan::{Method, PublishedPackets};
 use model::blast::record::{Counted, Receiver};
-use model::explained::{ExplainedFinding, PacketAccount, PacketEvent};
+use model::explained::{AccountChange, EventChange, ExplainedFinding};
 use model::record::{Host, Outcome};
 use model::scaling::ScalabilityFinding;
 use model::stats::Estimate;
@@ -190,14 +190,15 @@ pub fn explained() -> BlastFinding {
     use model::account::{AccountKind, TaskOwner};
     let mut finding = methods();
     finding.points.truncate(2);
-    let account = |name: &str, kind: Option<AccountKind>, owner: Option<TaskOwner>, cycles: f64| PacketAccount {
+    let account = |name: &str, kind: Option<AccountKind>, owner: Option<TaskOwner>, cycles: f64| AccountChange {
         name: name.to_owned(),
         kind,
         owner,
-        cycles_per_packet: estimate(cycles, 0.02),
-        share: cycles / 16_700.0,
-        change_cycles_per_packet: None,
+        baseline: estimate(cycles, 0.02),
+        candidate: estimate(cycles, 0.02),
+        change_cycles_per_io: Estimate::exact(0.0),
         detected: false,
+        large: false,
     };
     let (own, peer) = (Some(TaskOwner::Workload), Some(TaskOwner::Peer));
     let accounts = [
@@ -222,36 +223,37 @@ pub fn explained() -> BlastFinding {
         });
         point.accounts = accounts.to_vec();
         for account in point.accounts.iter_mut().filter(|_| share < 1.0) {
-            let change = account.cycles_per_packet.value * (share - 1.0);
-            account.cycles_per_packet = times(account.cycles_per_packet, share);
-            account.change_cycles_per_packet =
-                Some(Estimate { value: change, low: Some(change - 90.0), high: Some(change + 90.0) });
+            let change = account.candidate.value * (share - 1.0);
+            account.candidate = times(account.candidate, share);
+            account.change_cycles_per_io =
+                Estimate { value: change, low: Some(change - 90.0), high: Some(change + 90.0) };
             account.detected = change.abs() > 90.0;
         }
     }
-    let event = |name: &str, count: f64, change: Option<f64>| PacketEvent {
+    let event = |name: &str, count: f64, change: f64| EventChange {
         name: name.to_owned(),
         named: false,
-        count_per_packet: estimate(count, 0.02),
-        change_per_packet: change.map(|change| estimate(change, 0.02)),
-        detected: change.is_some_and(|change| change != 0.0),
+        baseline: estimate(count - change, 0.02),
+        candidate: estimate(count, 0.02),
+        change_per_io: estimate(change, 0.02),
+        detected: change != 0.0,
     };
-    let noise = |change| PacketEvent {
-        count_per_packet: Estimate { value: 0.002, low: Some(-0.001), high: Some(0.005) },
-        ..event("timer:timer_start", 0.002, change)
+    let noise = EventChange {
+        candidate: Estimate { value: 0.002, low: Some(-0.001), high: Some(0.005) },
+        ..event("timer:timer_start", 0.002, 0.0)
     };
     let events = [
         vec![
-            event("net:net_dev_xmit", 1.0, None),
-            event("syscalls:sendto", 1.0, None),
-            event("syscalls:sendmmsg", 0.0, None),
-            noise(None),
+            event("net:net_dev_xmit", 1.0, 0.0),
+            event("syscalls:sendto", 1.0, 0.0),
+            event("syscalls:sendmmsg", 0.0, 0.0),
+            noise.clone(),
         ],
         vec![
-            event("net:net_dev_xmit", 1.0, Some(0.0)),
-            event("syscalls:sendmmsg", 1.0 / 64.0, Some(1.0 / 64.0)),
-            event("syscalls:sendto", 0.0, Some(-1.0)),
-            noise(Some(0.0)),
+            event("net:net_dev_xmit", 1.0, 0.0),
+            event("syscalls:sendmmsg", 1.0 / 64.0, 1.0 / 64.0),
+            event("syscalls:sendto", 0.0, -1.0),
+            noise,
         ],
     ];
     finding.points.iter_mut().zip(events).for_each(|(point, events)| point.events = events);
@@ -275,12 +277,11 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
         point.sent_ratio = Some(wrong);
         for account in &mut point.accounts {
             account.name = text.to_owned();
-            (account.cycles_per_packet, account.change_cycles_per_packet, account.detected) =
-                (wrong, Some(wrong), true);
+            (account.candidate, account.change_cycles_per_io, account.detected) = (wrong, wrong, true);
         }
         for event in &mut point.events {
             event.name = text.to_owned();
-            (event.count_per_packet, event.change_per_packet, event.detected) = (wrong, Some(wrong), true);
+            (event.candidate, event.change_per_io, event.detected) = (wrong, wrong, true);
         }
         point.probes_per_packet = [(text.to_owned(), Some(wrong))].into();
         point.packets.drops = vec![counted(text, u64::MAX)];

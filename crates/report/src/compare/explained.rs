@@ -3,7 +3,7 @@
 use super::parts::{PartRow, parts};
 use super::{contents, events, functions};
 use crate::document::{Audience, Block, Body, Note, Table, Tone};
-use crate::explained::{scale, whole};
+use crate::explained::{divided, scale, whole};
 use crate::number;
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
@@ -13,8 +13,6 @@ use model::explained::{AccountChange, ExplainedFinding};
 /// Most accounts of a comparison, and of each cell of a sweep.
 const MOST: usize = 10;
 const MOST_OF_CELL: usize = 3;
-/// Accounts named in the sentence.
-const NAMED: usize = 4;
 
 /// The blocks of all arms; empty without explaining rounds.
 pub fn blocks(finding: &CompareFinding) -> Vec<Block> {
@@ -90,24 +88,12 @@ pub(super) fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
 fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     let explained = cell.explained?;
     let place = place(finding, cell);
-    let change = explained.change_cycles_per_io;
     let detected: Vec<&AccountChange> = cell.accounts.iter().filter(|account| account.detected).collect();
     if detected.is_empty() {
         let text = format!("{place}No account's change is detected in {} rounds that kept accounts.", explained.rounds);
         return Some(Note::new(Tone::Faint, text));
     }
-    let changes = detected.iter().map(|account| account.change_cycles_per_io.value);
-    let scale = scale(changes.chain([change.value]));
-    let named = detected.iter().take(NAMED);
-    let named = named.map(|account| format!("{} {}", whole(scale, &account.change_cycles_per_io), account.name));
-    let more = detected.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    let text = format!(
-        "{place}Of {} {} per I/O: {}{more}.",
-        whole(scale, &change),
-        scale.unit,
-        named.collect::<Vec<_>>().join(", ")
-    );
+    let text = format!("{place}Of {}", divided(&explained.change_cycles_per_io, "per I/O", &detected));
     Some(Note::new(Tone::Strong, text))
 }
 

@@ -1,10 +1,9 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
 /// Types with one unit for all keys.
-const TYPES: [(&str, &str); 23] = [
+const TYPES: [(&str, &str); 22] = [
     ("MoveFinding", "instructions per I/O"),
     ("SymbolChange", "cycles per I/O"),
-    ("PacketEvent", "events per packet"),
     ("EventChange", "events per I/O"),
     ("StackChange", "cycles per I/O"),
     ("LatencyFinding", "ns"),
