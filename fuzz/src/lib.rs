@@ -1,4 +1,10 @@
-//! Common code of the targets: feeds bytes in pieces.
+//! Common code of the targets: feeds bytes in pieces, and as a file.
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::LazyLock;
 
 /// Limit of a target's unsent output: it must not grow with the input.
 pub const MOST_UNHEARD: usize = 1 << 20;
@@ -42,4 +48,16 @@ pub fn arrive(said: &[u8], piece: usize, mut take: impl FnMut(&[u8]) -> (usize, 
         }
         end += more;
     }
+}
+
+/// The bytes as a file: its path, until the next call, and its number. It is in memory, because a disk takes longer than a run.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn file_of(bytes: &[u8]) -> (String, u64) {
+    static FILE: LazyLock<File> =
+        LazyLock::new(|| memfd_create("iotoll-fuzz", MemfdFlags::CLOEXEC).expect("creating a file in memory").into());
+    FILE.set_len(bytes.len() as u64).and_then(|()| FILE.write_all_at(bytes, 0)).expect("writing the file");
+    let number = FILE.metadata().expect("reading the file's number").ino();
+    (format!("/proc/self/fd/{}", FILE.as_raw_fd()), number)
 }

@@ -8,9 +8,16 @@ use std::path::Path;
 use std::process::Command;
 
 /// The targets (each a file in `fuzz/targets`) and their maximum input length: handshake messages take kilobytes, and
-/// the limits are beyond them; a direct-I/O write is at least a page.
-const TARGETS: [(&str, u32); 4] =
-    [("server_handshake", 24 << 10), ("client_handshake", 24 << 10), ("requests", 6 << 10), ("replies", 2048)];
+/// the limits are beyond them; a direct-I/O write is at least a page; the least program has a kilobyte.
+const TARGETS: [(&str, u32); 7] = [
+    ("server_handshake", 24 << 10),
+    ("client_handshake", 24 << 10),
+    ("requests", 6 << 10),
+    ("replies", 2048),
+    ("program", 8 << 10),
+    ("trace", 1024),
+    ("job_file", 1024),
+];
 /// Default time per target.
 const SECONDS: u64 = 60;
 /// Flags for LLVM's coverage pass, as libFuzzer requires it.
@@ -29,7 +36,7 @@ pub fn usage() -> String {
     )
 }
 
-fn names() -> [&'static str; 4] {
+fn names() -> [&'static str; 7] {
     TARGETS.map(|(name, _)| name)
 }
 

@@ -98,7 +98,8 @@ pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
     let named = symbols.filter(|symbol| symbol.address() > 0);
     let functions = named.filter_map(|symbol| {
         let (address, length) = (symbol.address(), symbol.size());
-        Some(Function { address, length, name: symbol.name().ok()?.to_owned() })
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
+        Some(Function { address, length, name })
     });
     let mut left = MOST_NAMES;
     let mut functions = within(&mut left, functions);
@@ -232,11 +233,26 @@ mod tests {
         changed[at(".eh_frame_hdr") + 16] ^= 1;
         let found = unwinding(&changed).unwrap();
         assert!(!found.refused && found.eh_frame.is_some() && found.eh_frame_hdr.is_none());
+        // The descriptions would lie in front of the section.
+        let mut changed = this.clone();
+        changed[at(".eh_frame_hdr") + 7] = 0x7f;
+        let found = unwinding(&changed).unwrap();
+        assert!(!found.refused && found.eh_frame.is_some() && found.eh_frame_hdr.is_none());
         // An entry that is longer than its section.
         let mut changed = this.clone();
         changed[at(".eh_frame") + 2] = 0xff;
         let found = unwinding(&changed).unwrap();
         assert!(found.refused && found.eh_frame.is_none() && found.eh_frame_hdr.is_none());
+    }
+
+    #[test]
+    fn a_function_whose_name_is_empty_is_none() {
+        let mut this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let file = ElfFile64::<Endianness>::parse(&*this).unwrap();
+        let (begin, length) = file.section_by_name(".strtab").unwrap().file_range().unwrap();
+        let [begin, length] = [begin, length].map(|it| usize::try_from(it).unwrap());
+        this[begin..begin + length].fill(0);
+        assert!(functions(&this).unwrap().1.iter().all(|function| !function.name.is_empty()));
     }
 
     #[test]

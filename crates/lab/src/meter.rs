@@ -15,7 +15,10 @@ mod idle_clock;
 mod online;
 mod pmu;
 mod proc_stat;
+#[cfg(not(fuzzing))]
 mod sampler;
+#[cfg(fuzzing)]
+pub mod sampler;
 mod soaker;
 mod tasks;
 

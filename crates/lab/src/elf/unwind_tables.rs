@@ -73,10 +73,13 @@ fn steps<'a, S: UnwindSection<Bytes<'a>>>(
 pub(super) fn leads_to(table: &[u8], offsets: &[usize], bases: &BaseAddresses) -> bool {
     let leads = || {
         let header = EhFrameHdr::new(table, LittleEndian).parse(bases, 8).ok()?;
+        let begin = header.eh_frame_ptr().direct().ok()?;
         let table = header.table()?;
         let mut rows = table.iter(bases);
         while let Some((_, pointer)) = rows.next().ok()? {
-            offsets.binary_search(&table.pointer_to_offset(pointer).ok()?.0).ok()?;
+            // gimli subtracts without asking whether the description lies behind the begin of the section.
+            let offset = pointer.direct().ok()?.checked_sub(begin)?;
+            offsets.binary_search(&usize::try_from(offset).ok()?).ok()?;
         }
         Some(())
     };

@@ -4,9 +4,15 @@
 //! the stacks, so that memory stays small however long the window is; functions get their names when the window has ended.
 
 mod kernel_code;
+#[cfg(not(fuzzing))]
 mod listings;
+#[cfg(fuzzing)]
+pub mod listings;
 mod made_code;
+#[cfg(not(fuzzing))]
 mod processes;
+#[cfg(fuzzing)]
+pub mod processes;
 
 use super::account_windows::Relations;
 use super::tasks::{OwnedTask, Owners};

@@ -38,7 +38,7 @@ impl Listings {
     }
 }
 
-pub(super) fn of_program(place: Place, processes: &Processes) -> Option<Vec<(u32, String)>> {
+pub fn of_program(place: Place, processes: &Processes) -> Option<Vec<(u32, String)>> {
     let (code, begin, program) = processes.code(place)?;
     lines(&code, begin, |target| program.at(target).map(str::to_owned)).filter(|lines| !lines.is_empty())
 }

@@ -22,7 +22,7 @@ use sys::perf::{Forked, Mapped, Named, UserRegisters};
 
 /// A place in a mapped file, or in memory without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub struct Place {
     /// `None` for memory without a file.
     pub(super) file: Option<usize>,
     /// In the file; otherwise the address.
@@ -31,7 +31,7 @@ pub(super) struct Place {
 
 /// All processes that were sampled, and their files.
 #[derive(Default)]
-pub(super) struct Processes {
+pub struct Processes {
     files: Vec<MappedFile>,
     /// What is mapped from each path, and when that file was written last.
     by_identity: HashMap<Identity, usize>,
@@ -139,7 +139,7 @@ impl Processes {
     }
 
     /// A process began: with the mappings of its parent, and perhaps for so short a time that nothing else will tell of it.
-    pub(super) fn forked(&mut self, Forked { process, parent }: Forked) {
+    pub fn forked(&mut self, Forked { process, parent }: Forked) {
         if process == parent {
             return;
         }
@@ -184,7 +184,7 @@ impl Processes {
     }
 
     /// A process mapped a file.
-    pub(super) fn mapped(&mut self, mapped: &Mapped<'_>) {
+    pub fn mapped(&mut self, mapped: &Mapped<'_>) {
         // The mappings of a process that was not sampled yet are read when it is.
         if !self.known.contains_key(&mapped.process) {
             return;
@@ -304,7 +304,7 @@ impl Processes {
     }
 
     /// The calls of a program, the innermost first, and whether they reach its first function.
-    pub(super) fn unwind(&mut self, process: u32, registers: UserRegisters, stack: &[u8]) -> (Vec<Place>, bool) {
+    pub fn unwind(&mut self, process: u32, registers: UserRegisters, stack: &[u8]) -> (Vec<Place>, bool) {
         self.process(process);
         let Some(known) = self.known.get(&process) else { return (Vec::new(), false) };
         let cache = self.cache.get_or_insert_with(CacheNative::new);
@@ -339,7 +339,7 @@ impl Processes {
     }
 
     /// The function at a place of a process, and bytes from its begin.
-    pub(super) fn function(&self, process: u32, place: Place) -> (Function, u64) {
+    pub fn function(&self, process: u32, place: Place) -> (Function, u64) {
         let file = place.file.and_then(|file| self.files.get(file));
         let function = |name: String, module: &str, file: &str, begin: u64| Function {
             name,

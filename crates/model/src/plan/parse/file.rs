@@ -6,6 +6,8 @@ use crate::plan::value::{Quoted, Wrong};
 
 /// Files may include others this deep, as in fio; more is a circle.
 const DEEPEST: usize = 16;
+/// Files that are included in all: two includes in each would be 2^16.
+const MOST_INCLUDED: usize = 100;
 
 /// The sections of a file and of those that it includes.
 pub(super) struct Lines<'a> {
@@ -17,11 +19,13 @@ pub(super) struct Lines<'a> {
     pub names: Vec<String>,
     /// Files that are being read, each within the one before.
     depth: usize,
+    /// Too many were included. Nothing more is read, or the errors would have no bound.
+    too_many: bool,
 }
 
 impl<'a> Lines<'a> {
     pub fn new(settings: &'a Settings<'a>) -> Self {
-        Self { settings, sections: Vec::new(), refusals: Vec::new(), names: Vec::new(), depth: 0 }
+        Self { settings, sections: Vec::new(), refusals: Vec::new(), names: Vec::new(), depth: 0, too_many: false }
     }
 
     /// Splits a file into its sections.
@@ -36,6 +40,9 @@ impl<'a> Lines<'a> {
             }
             if let Err(refusal) = self.line(line_text, text, origin) {
                 self.refusals.push(refusal);
+            }
+            if self.too_many {
+                break;
             }
         }
         self.depth -= 1;
@@ -70,6 +77,14 @@ impl<'a> Lines<'a> {
             let why =
                 format!("{} is included within {DEEPEST} others; files must not include each other", Quoted(name));
             return Err(refuse("include", origin, why));
+        }
+        if self.names.len() > MOST_INCLUDED {
+            self.too_many = true;
+            return Err(refuse(
+                "include",
+                origin,
+                format!("more than {MOST_INCLUDED} files are included; include fewer"),
+            ));
         }
         let Origin::Line { file, .. } = origin else { return Ok(()) };
         let folder = self.names.get(file).and_then(|from| from.rsplit_once('/')).map(|(folder, _)| folder);

@@ -359,6 +359,7 @@ fn a_file_is_included_where_its_name_stands() {
         "dir/more" => Some(Ok("bs=8k\n[b]\nsize=x\ninclude ../top\n".to_owned())),
         "dir/../top" => Some(Ok("rw=write\n".to_owned())),
         "circle" => Some(Ok("include circle\n".to_owned())),
+        "bomb" => Some(Ok("x\ninclude bomb\ninclude bomb\ninclude bomb\n".to_owned())),
         "unreadable" => Some(Err("it is a folder".to_owned())),
         _ => None,
     };
@@ -369,6 +370,10 @@ fn a_file_is_included_where_its_name_stands() {
     let text = "[a]\nfilename=x\ninclude ../top\n";
     assert_eq!(read(text).unwrap().phases[0].jobs[0].access, Access::Write);
     assert!(read("[a]\ninclude circle\n").unwrap_err().contains("must not include each other"));
+    let bomb = read("[a]\ninclude bomb\n").unwrap_err();
+    assert!(bomb.lines().count() < 200 && bomb.contains("more than 100 files"), "{bomb}");
+    let hundred = format!("[a]\nfilename=x\n{}rw=randread\n", "include ../top\n".repeat(100));
+    assert_eq!(read(&hundred).unwrap().phases[0].jobs[0].order, Order::Random);
     assert_eq!(read("[a]\ninclude unreadable\n").unwrap_err(), "dir/f:2: option 'include': it is a folder");
 }
 

@@ -1,0 +1,21 @@
+//! Feeds arbitrary text to the parser of job files. What it accepts means the same as flags.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::plan::parse::{Settings, as_flags, flags, job_file};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // The rest is what any `include` names.
+    let (text, included) = text.split_once('\0').unwrap_or((text, ""));
+    let settings = Settings {
+        environment: &|_| Some("4".to_owned()),
+        included: &|_| Some(Ok(included.to_owned())),
+        ..Settings::default()
+    };
+    let Ok(plan) = job_file("a.fio", text, &settings) else { return };
+    let words = as_flags("a.fio", text, &settings).expect("the file is valid");
+    let again = flags(&words, &settings).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    assert_eq!(plan.phases, again.phases, "{words:?}");
+});

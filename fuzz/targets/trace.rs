@@ -1,0 +1,25 @@
+//! Feeds arbitrary traces of fio to a job that replays them.
+
+#![no_main]
+
+use fuzz::{file_of, split};
+use iotoll_fuzz as fuzz;
+use lab::replaying;
+use libfuzzer_sys::fuzz_target;
+use model::plan::parse::{Settings, job_file};
+
+/// Those that change what a trace means.
+const OPTIONS: [&str; 6] =
+    ["replay_redirect=d", "replay_scale=3", "replay_align=512", "replay_skip=read", "replay_skip=sync", "numjobs=2"];
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([choice], trace)) = split::<1>(data) else { return };
+    let chosen = (0..).zip(OPTIONS).filter(|(bit, _)| choice >> bit & 1 != 0);
+    let options: String = chosen.map(|(_, option)| format!("{option}\n")).collect();
+    let text = format!("[a]\nread_iolog={}\n{options}", file_of(trace).0);
+    let plan = job_file("a.fio", &text, &Settings::default()).expect("the job is valid");
+    if let Ok((plan, _)) = replaying::resolve(&plan) {
+        let job = &plan.phases[0].jobs[0];
+        assert!((1..2 << 30).contains(&job.block_sizes.read.0) && !job.target.files.is_empty(), "{job:?}");
+    }
+});
