@@ -56,22 +56,16 @@ pub struct Experiment {
     /// Whether the baseline is compared with itself.
     pub against_itself: bool,
     /// How the machine is booted for each arm, if arms are boots.
-    #[serde(default)]
     pub boots: Option<BootPlan>,
     /// The requested page cache condition. `None` means that the files decide.
-    #[serde(default)]
     pub cache: Option<Cache>,
     /// Shell commands that run around the measurement.
-    #[serde(default)]
     pub around: Around,
     /// The requested placement of the load, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
     /// Servers that it starts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
     /// How commands are measured.
-    #[serde(default)]
     pub commands: CommandRules,
 }
 
@@ -92,10 +86,8 @@ pub struct ArmPlan {
     /// A shell command that undoes `setup`. It always runs.
     pub cleanup: Option<String>,
     /// The condition by which a boot of this arm is recognized.
-    #[serde(default)]
     pub when: Option<When>,
     /// Whether its settings need a fresh process: then a command is not sliced.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
 }
 
@@ -236,7 +228,6 @@ pub struct Published {
     #[serde(default)]
     pub cell: BTreeMap<String, String>,
     /// Name of the arm that the candidate's value belongs to; `null` if there is only one candidate.
-    #[serde(default)]
     pub arm: Option<String>,
     /// The metric.
     pub metric: Metric,

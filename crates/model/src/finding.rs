@@ -47,7 +47,6 @@ pub struct RunFinding {
     /// All meters: what each sees, or why it is unavailable.
     pub meters: Vec<MeterFinding>,
     /// The events that were to be counted per I/O: what each is, or why it cannot be counted.
-    #[serde(default)]
     pub events: Vec<EventFinding>,
     /// The activity of the machine without the workload.
     pub background: Background,
@@ -56,16 +55,12 @@ pub struct RunFinding {
     /// The jobs, each copy (`numjobs`) by itself, or the copies of a job merged where it has `group_reporting`.
     pub jobs: Vec<JobFinding>,
     /// The jobs, the copies of each merged: what reports show, and what caveats and limits are about.
-    #[serde(default)]
     pub merged_jobs: Vec<JobFinding>,
     /// The servers that iotoll started: name, command, URI and CPUs.
-    #[serde(default)]
     pub services: Vec<Service>,
     /// The earlier measurement (`--stored`); `null` without one.
-    #[serde(default)]
     pub stored: Option<StoredFinding>,
     /// The limits of `--fail-on`, each in every phase or job, the worst first.
-    #[serde(default)]
     pub limits: Vec<LimitFinding>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
@@ -74,7 +69,6 @@ pub struct RunFinding {
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
     /// The program that measured, and the files that its command line refers to.
-    #[serde(default)]
     pub origin: Origin,
 }
 
@@ -163,7 +157,6 @@ pub struct PhaseFinding {
     pub jobs: Vec<String>,
     /// Groups of jobs that a foreign program ran one after the other (fio's `stonewall`); the phase's figures are means over all of them.
     /// 1 if all jobs ran at the same time.
-    #[serde(default)]
     pub groups: u32,
     /// Duration of the phase, in seconds.
     pub wall_seconds: f64,
@@ -193,32 +186,25 @@ pub struct PhaseFinding {
     /// Cycles of the whole machine per I/O, including the background.
     pub cycles_per_io_gross: Option<f64>,
     /// Net cycles per I/O with the whole background subtracted as a level, as the machine was before and after.
-    #[serde(default)]
     pub cycles_per_io_by_level: Option<Estimate>,
     /// Net cycles per I/O of what belongs to the load by its name, from the windows of exact accounts: its tasks and those that it wakes in
     /// full, other processes not at all, and the kernel's threads, softirqs, interrupts and idle entry net of their rates without the load.
-    #[serde(default)]
     pub cycles_per_io_by_name: Option<Estimate>,
     /// Whether `cycles_per_io` and the figures that follow from it are those by name: where other processes use more than 5 % of the
     /// machine beside the load, or before and after it.
-    #[serde(default)]
     pub known_by_name: bool,
     /// Part of the machine's time that other processes used while the load ran, 0 to 1; `null` without exact accounts.
-    #[serde(default)]
     pub others_busy_fraction: Option<f64>,
     /// The same before and after the load.
-    #[serde(default)]
     pub others_busy_fraction_before: Option<f64>,
     /// Cycles of the background per I/O: gross − net.
     pub cycles_per_io_background: Option<f64>,
     /// Basis of the interval, in words, or why there is none.
     pub interval_from: String,
     /// The one group of windows, or execution, that carries a quarter of the cost or more; `null` if there is none.
-    #[serde(default)]
     pub carried_by: Option<CarryingUnit>,
     /// Correlation of the cost of consecutive groups of windows, or executions, 0 to 0.9, where it is evident at the 5 % level. The
     /// interval is wider for it.
-    #[serde(default)]
     pub correlation: Option<f64>,
     /// Cycles of the whole machine per byte, net of the background.
     pub cycles_per_byte: Option<f64>,
@@ -230,16 +216,12 @@ pub struct PhaseFinding {
     /// (`context_switches_reason`).
     pub context_switches_per_io: Option<f64>,
     /// Lower end of its 95 % interval, also where it is below 0.
-    #[serde(default)]
     pub context_switches_per_io_low: Option<f64>,
     /// Upper end of its 95 % interval.
-    #[serde(default)]
     pub context_switches_per_io_high: Option<f64>,
     /// Why `context_switches_per_io` is `null`.
-    #[serde(default)]
     pub context_switches_reason: Option<String>,
     /// Context switches of the load's own threads per I/O, by the kernel's count for each; `null` for a command.
-    #[serde(default)]
     pub own_context_switches_per_io: Option<f64>,
     /// Number of busy CPUs, net of the background: 1.0 is one CPU all the time.
     pub busy_cpus: Option<f64>,
@@ -258,27 +240,20 @@ pub struct PhaseFinding {
     /// The accounts that the net cycles per I/O are charged to. They sum to `cycles_per_io`.
     pub accounts: Vec<AccountFinding>,
     /// Functions of the kernel and of programs (`--profile`), the largest first; empty without one.
-    #[serde(default)]
     pub symbols: Vec<SymbolFinding>,
     /// Their stacks of calls.
-    #[serde(default)]
     pub stacks: Vec<StackFinding>,
     /// The instructions of the functions with the largest part.
-    #[serde(default)]
     pub annotated: Vec<AnnotatedFinding>,
     /// How good the profile is; `null` without one.
-    #[serde(default)]
     pub profile: Option<ProfileFinding>,
     /// How often each event happened on the machine for an I/O, net of the background, by its name (`events`). System calls that did not
     /// happen are missing.
-    #[serde(default)]
     pub events_per_io: BTreeMap<String, Estimate>,
     /// Part of the time in the windows of events that counting took at most, if every count delayed the load. Where I/Os are only counted
     /// in total, the intervals of `events_per_io` contain this error.
-    #[serde(default)]
     pub events_counting_fraction: Option<f64>,
     /// Why no event was counted; `null` if some were, or none were to be.
-    #[serde(default)]
     pub events_reason: Option<String>,
     /// Exit statuses of the executions of a measured command.
     pub exits: Vec<Exit>,
@@ -294,10 +269,8 @@ pub struct PhaseFinding {
     /// The page cache for the files of the jobs; `null` if no job uses files.
     pub page_cache: Option<CacheFinding>,
     /// The CPUs on which the threads ran; `null` if not recorded.
-    #[serde(default)]
     pub placement: Option<PlacementFinding>,
     /// The probes (`--probe`); empty if none were requested.
-    #[serde(default)]
     pub probes: Vec<ProbeFinding>,
     /// The first execution over time, one point for each window of the headline meter; at most 400 points, for which
     /// neighbouring windows are merged.
@@ -306,7 +279,6 @@ pub struct PhaseFinding {
     #[serde(skip)]
     pub progress: Vec<SeriesPoint>,
     /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
-    #[serde(default)]
     pub stored: Option<StoredPhase>,
 }
 
@@ -322,10 +294,8 @@ impl PhaseFinding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegimeFinding {
     /// For several executions: the first execution of this regime, from 1.
-    #[serde(default)]
     pub first_execution: Option<usize>,
     /// For several executions: the last execution of this regime.
-    #[serde(default)]
     pub last_execution: Option<usize>,
     /// Start of the regime, in seconds from the start of the phase.
     pub begin_seconds: f64,
@@ -366,7 +336,6 @@ pub struct MeterReading {
     /// Net cycles per I/O; `null` if unknown.
     pub cycles_per_io: Option<Estimate>,
     /// Net cycles of one execution, if the I/Os are not counted.
-    #[serde(default)]
     pub cycles_per_execution: Option<Estimate>,
     /// Total length of the windows, in seconds.
     pub seconds: f64,
@@ -381,7 +350,6 @@ pub struct AccountFinding {
     /// Name of the account, in words.
     pub name: String,
     /// What the CPUs did, by exact accounts; `null` where those were not kept, and for a sum over several.
-    #[serde(default)]
     pub kind: Option<AccountKind>,
     /// Owner of the tasks; `null` for a sum over several owners, and for cycles that no task is charged for:
     /// interrupts, idle entry and exit, tasks that ran between two scans, and the error of the other accounts.
@@ -389,17 +357,13 @@ pub struct AccountFinding {
     /// Net cycles per I/O.
     pub cycles_per_io: f64,
     /// Lower end of its 95 % interval, with the phase's cost taken as known; `null` without exact accounts.
-    #[serde(default)]
     pub low: Option<f64>,
     /// Upper end likewise.
-    #[serde(default)]
     pub high: Option<f64>,
     /// Of idle entry and exit: all of it, of which the meter of the cost counts only `cycles_per_io` as busy.
-    #[serde(default)]
     pub in_all_cycles_per_io: Option<f64>,
     /// How often a softirq, an interrupt or idle entry begins for an I/O; `null` for tasks, without exact accounts, and without a number of
     /// I/Os.
-    #[serde(default)]
     pub times_per_io: Option<Estimate>,
     /// Fraction of the phase's net cycles per I/O, 0 to 1.
     pub share: f64,
@@ -416,19 +380,14 @@ pub struct SeriesPoint {
     /// I/Os per second in the window.
     pub iops: Option<f64>,
     /// Length of the window, in seconds.
-    #[serde(default)]
     pub window_seconds: f64,
     /// I/Os completed in the window.
-    #[serde(default)]
     pub ios: Option<u64>,
     /// Bytes completed in the window.
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// Cycles of the whole machine in the window, net of the background.
-    #[serde(default)]
     pub cycles: Option<f64>,
     /// Cycles of the whole machine per I/O in the window, net of the background.
-    #[serde(default)]
     pub cycles_per_io: Option<f64>,
 }
 

@@ -19,7 +19,6 @@ pub struct GroupLimit {
     /// What is limited.
     pub resource: Resource,
     /// The device whose I/O is limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The most that the group may have: CPUs, bytes of memory, or bytes or I/Os per second.
     pub most: f64,
@@ -47,10 +46,8 @@ pub struct Counted {
     /// Of CPU time, periods in which the group was stopped; of memory, how often it wanted more than it may have; of I/O, what it did.
     pub count: u64,
     /// Of CPU time, all periods in which it wanted to run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<u64>,
     /// Of CPU time, how long it was stopped, added up over the CPUs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_nanos: Option<Nanos>,
 }
 

@@ -77,7 +77,6 @@ pub struct LimitFinding {
     /// The limit: `cycles_per_io > +3%`.
     pub limit: String,
     /// The limited metric.
-    #[serde(default)]
     pub metric: String,
     /// Where it was judged, in words: the cell of a sweep, the jobs of a phase, a job, a method with its submitters. Empty if there
     /// is only one.
@@ -85,13 +84,10 @@ pub struct LimitFinding {
     /// Name of the arm; empty if the measurement has none.
     pub arm: String,
     /// What was measured: the change, or the value. `null` if it is unknown.
-    #[serde(default)]
     pub found: Option<Estimate>,
     /// Unit of `found`: that of the metric, or `change` for a change as a fraction.
-    #[serde(default)]
     pub unit: String,
     /// Why it is undecided, unless the interval contains the limit; `null` otherwise.
-    #[serde(default)]
     pub reason: Option<String>,
     /// Whether the limit was exceeded.
     pub state: LimitState,

@@ -25,10 +25,8 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listings: Vec<Listing>,
     /// Samples that the kernel could not keep.
-    #[serde(default)]
     pub lost: u64,
     /// When the first of its windows began; other times it may cover are gaps.
-    #[serde(default)]
     pub begin_nanos: Nanos,
     /// Whether the kernel hides the addresses of its functions from this user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -58,7 +56,6 @@ pub struct Function {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Its address in the file or the kernel, which tells functions of one name apart; 0 if it is not known.
-    #[serde(default)]
     pub begin: u64,
 }
 

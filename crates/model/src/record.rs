@@ -121,10 +121,8 @@ pub struct Host {
     pub root: bool,
     /// Whether the CPU time of tasks includes stolen time (a kernel without CONFIG_PARAVIRT_TIME_ACCOUNTING); `None` if
     /// the kernel configuration is unavailable.
-    #[serde(default)]
     pub steal_in_task_clocks: Option<bool>,
-    /// What holds the files of the measurement. Empty if it has no files, if the command does not name them, and in older records.
-    #[serde(default)]
+    /// What holds the files of the measurement. Empty if it has no files, or if the command does not name them.
     pub storage: Vec<Storage>,
 }
 
@@ -290,7 +288,6 @@ pub struct SystemCounts {
     pub steal_nanos: Nanos,
     /// The sum of user, nice, system, irq and softirq, sampled at the tick. It is not used for a cost, only to
     /// determine how much of the stolen time the idle clocks count as idle.
-    #[serde(default)]
     pub busy_nanos: Option<Nanos>,
     /// Context switches since boot.
     pub context_switches: u64,

@@ -30,7 +30,6 @@ pub(crate) struct SettingFile {
     /// A file of the kernel (procfs, sysfs…), which takes a value in one write; otherwise a regular file.
     pub kernel: bool,
     /// Of a regular file: another one may come to its path.
-    #[serde(default)]
     pub identity: Option<Identity>,
 }
 

@@ -344,7 +344,8 @@ fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
     let first = value.get(ENVELOPE).ok_or_else(|| format!("line 1: is not the envelope of a record; {mend}"))?;
     let schema = first.get("schema").and_then(serde_json::Value::as_str).unwrap_or("nothing");
     if schema != SCHEMA {
-        return Err(format!("its schema is '{}', not {SCHEMA}; {mend}", excerpt(&schema)));
+        let version = first.get("iotoll_version").map_or_else(String::new, |version| format!(", of iotoll {version}"));
+        return Err(format!("its schema is '{}'{}, not {SCHEMA}; {mend}", excerpt(&schema), excerpt(&version)));
     }
     let EnvelopeLine { envelope } =
         serde_json::from_value(value).map_err(|error| format!("line 1: is damaged: {}; {mend}", excerpt(&error)))?;

@@ -52,13 +52,10 @@ pub struct BlastFinding {
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
     /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
-    #[serde(default)]
     pub unexplained: Option<String>,
     /// Rounds that counted events; of events that were counted in turn, those of each set; 0 without events.
-    #[serde(default)]
     pub counted_rounds: usize,
     /// Why no events have been counted; `null` if they have been, or were not to be.
-    #[serde(default)]
     pub events_reason: Option<String>,
     /// Servers that iotoll started for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -73,14 +70,12 @@ pub struct BlastFinding {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredFinding>,
     /// The limits of `--fail-on`, each at every point, the worst first.
-    #[serde(default)]
     pub limits: Vec<LimitFinding>,
     /// Whether the measurement was completed.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
     /// The program that measured, and the files that its command line refers to.
-    #[serde(default)]
     pub origin: Origin,
 }
 
@@ -102,7 +97,6 @@ pub struct PointFinding {
     /// Packets that the kernel accepted per second.
     pub sent_per_second: f64,
     /// Packets that the kernel accepted per second, divided by those of the first point.
-    #[serde(default)]
     pub sent_ratio: Option<Estimate>,
     /// Packets that it refused per second.
     pub errors_per_second: f64,

@@ -99,7 +99,6 @@ pub struct BlastPlan {
     /// CPUs of the submitters, in turn; empty if the scheduler chooses.
     pub submitter_cpus: Vec<u32>,
     /// CPUs of the thread that drains the ring of `ring-task`, each a point of its own; `None` if the scheduler chooses.
-    #[serde(default)]
     pub task_cpus: Vec<Option<u32>>,
     /// CPU of the receiver that iotoll starts; `None` if the scheduler chooses.
     pub receiver_cpu: Option<u32>,
@@ -108,7 +107,6 @@ pub struct BlastPlan {
     /// Seed of the order of slices.
     pub seed: u64,
     /// Published figures to show beside the measured ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedPackets>,
 }
 
@@ -122,7 +120,6 @@ pub struct PublishedPackets {
     /// Number of sending threads.
     pub submitters: u32,
     /// CPU of the thread that drains the ring of `ring-task`, if that matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_cpu: Option<u32>,
     /// Thousands of packets per second, sent and refused, as netblast's users write them: `1377+0`.
     pub kpps: String,

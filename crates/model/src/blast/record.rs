@@ -45,7 +45,6 @@ pub struct Header {
     /// Who receives.
     pub receiver: Receiver,
     /// CPUs that the sending process may use.
-    #[serde(default)]
     pub allowed_cpus: Option<usize>,
     /// Servers that it started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -58,51 +58,38 @@ pub struct CompareFinding {
     pub targets: Vec<Metric>,
     /// The comparisons whose intervals hold together, those of the targets and all others; `null` in findings of earlier
     /// versions.
-    #[serde(default)]
     pub families: Option<Families>,
     /// The changes of accounts of all cells, whose intervals hold together; `null` without explaining rounds.
-    #[serde(default)]
     pub account_family: Option<FamilyFinding>,
     /// The changes of functions of all cells likewise; `null` without sampled rounds (`--profile`).
-    #[serde(default)]
     pub function_family: Option<FamilyFinding>,
     /// Number of explaining rounds that sampled stacks.
-    #[serde(default)]
     pub sampled_rounds: usize,
     /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
-    #[serde(default)]
     pub event_family: Option<FamilyFinding>,
     /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
-    #[serde(default)]
     pub counted_rounds: usize,
     /// The events that were to be counted, and why some were not.
-    #[serde(default)]
     pub events: Vec<EventFinding>,
     /// The events whose change over the cells of a sweep is correlated with that of cycles per I/O, the closest first for each arm; the
     /// intervals hold together (95 %) and exclude 0. An event that goes along with the cost need not be its cause.
-    #[serde(default)]
     pub event_correlations: Vec<EventCorrelation>,
     /// Why no cell has events although some were to be counted.
-    #[serde(default)]
     pub events_reason: Option<String>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
     /// state anew: 1 − 0.05^(1/R), R rounds less those that an evident correlation takes away. "No difference" holds except for such states.
-    #[serde(default)]
     pub unseen_fraction: Option<f64>,
     /// The same for a state that lasts for five rounds at a time, which are one draw: 1 − 0.05^(5/R).
-    #[serde(default)]
     pub unseen_in_spells_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
     /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
-    #[serde(default)]
     pub unexplained: Option<String>,
     /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
     pub crossovers: Vec<CrossoverFinding>,
     /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
     pub lines: Vec<LineFinding>,
     /// The rate of each arm as a function of its submitters, if their number was swept over three values or more.
-    #[serde(default)]
     pub scalability: Vec<ScalabilityFinding>,
     /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
@@ -117,40 +104,30 @@ pub struct CompareFinding {
     /// Published numbers, as given.
     pub published: Vec<Published>,
     /// The page cache condition; `null` if no job uses the page cache.
-    #[serde(default)]
     pub cache: Option<CacheFound>,
     /// Where the reads of each case came from, if known; ordered by cell, then arm.
-    #[serde(default)]
     pub page_cache: Vec<CaseCache>,
     /// The regimes, if the rate of the arms stepped by half or more: the rounds before the step, and those that the
     /// answer uses. Empty if one level describes all rounds.
-    #[serde(default)]
     pub regimes: Vec<RoundsRegime>,
     /// The servers that iotoll started: name, command, URI, CPUs and arm.
-    #[serde(default)]
     pub services: Vec<Service>,
     /// What counted the I/Os of commands that took turns in slices; `null` otherwise.
-    #[serde(default)]
     pub work_counter: Option<WorkCounter>,
     /// Largest part of an arm's measured cost that the counter itself takes, estimated; `null` if counting is free or the cost is
     /// unknown.
-    #[serde(default)]
     pub counting_fraction: Option<f64>,
     /// The CPUs on which each case ran, if two of its threads were busy; ordered by cell, then arm.
-    #[serde(default)]
     pub placement: Vec<CasePlacement>,
     /// The measured boots in order, if arms are boots.
-    #[serde(default)]
     pub boots: Vec<BootFinding>,
     /// The work of each arm in each cell.
-    #[serde(default)]
     pub cases: Vec<CasePlan>,
     /// How the experiment ended.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
     /// The program that measured, and the files that its command line refers to.
-    #[serde(default)]
     pub origin: Origin,
 }
 
@@ -197,7 +174,6 @@ pub struct ArmFinding {
     /// The arm as it was declared.
     pub plan: ArmPlan,
     /// Busy work added to each I/O (`inject_ns`): the mean over rounds and cells; `null` if there is none.
-    #[serde(default)]
     pub injected_ns: Option<Injected>,
 }
 
@@ -278,23 +254,17 @@ pub struct CellFinding {
     /// All used slices of both arms, in order of time.
     pub slices: Vec<SlicePoint>,
     /// The probes (`--probe`); empty if none were requested.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeComparison>,
     /// The cost in the explaining rounds, whose accounts follow; `null` without such rounds.
-    #[serde(default)]
     pub explained: Option<ExplainedFinding>,
     /// Accounts in both arms: first those whose change is detected, the largest first; the last is the sum of small ones.
-    #[serde(default)]
     pub accounts: Vec<AccountChange>,
     /// The functions of the kernel and of programs in both arms (`--profile`), first those whose change is detected; empty without one.
-    #[serde(default)]
     pub symbols: Vec<SymbolChange>,
     /// Their stacks of calls.
-    #[serde(default)]
     pub stacks: Vec<StackChange>,
     /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
     /// rounds that counted events.
-    #[serde(default)]
     pub events: Vec<EventChange>,
 }
 
@@ -370,7 +340,6 @@ pub struct MetricFinding {
     /// Upper end of its interval.
     pub high: Option<f64>,
     /// Confidence of this interval, 0 to 1: the intervals of its family hold together with 95 % (`families`).
-    #[serde(default)]
     pub confidence: Option<f64>,
     /// Minimum detectable effect: the change, as a fraction, that such an experiment detects with 80 % probability.
     pub mde80: Option<f64>,
@@ -390,7 +359,6 @@ pub struct MetricFinding {
     /// Number of independent units that the interval is based on.
     pub units: usize,
     /// Correlation of consecutive rounds, if it is evident; the interval contains it; `null` otherwise.
-    #[serde(default)]
     pub correlation: Option<f64>,
     /// Why there is no value; `null` if there is one.
     pub reason: Option<String>,
@@ -474,10 +442,8 @@ pub struct SlicePoint {
     /// Whether it is a slice of the baseline.
     pub baseline: bool,
     /// I/Os done in it. Those of a command that reports its own total are scaled to that, so they need not be a whole number.
-    #[serde(default)]
     pub ios: Option<f64>,
     /// Wall time of these I/Os, in seconds.
-    #[serde(default)]
     pub wall_seconds: Option<f64>,
     /// I/Os per second: `ios` ÷ `wall_seconds`.
     pub iops: Option<f64>,

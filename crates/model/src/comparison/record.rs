@@ -24,11 +24,9 @@ pub struct CompareRecord {
     pub rounds: Vec<RoundRecord>,
     /// Explaining rounds, after all others: their slices keep exact accounts, count events or are sampled, which disturbs them. Nothing else
     /// uses them.
-    #[serde(default)]
     pub explaining: Vec<RoundRecord>,
     /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
     /// yet.
-    #[serde(default)]
     pub boots: Vec<BootRecord>,
     /// How the experiment ended; `None` if it was cut off.
     pub end: Option<End>,
@@ -53,7 +51,6 @@ pub struct Header {
     /// Speeds of canary operations before the experiment.
     pub canaries: Canaries,
     /// The page cache condition; `None` if no job uses the page cache.
-    #[serde(default)]
     pub page_cache: Option<CacheSetup>,
     /// What counts the I/Os of commands that take turns in slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,6 @@ pub struct BootPlan {
     /// A shell command that boots the next arm.
     pub hook: Option<String>,
     /// Where and how the experiment was started. `None` until then.
-    #[serde(default)]
     pub begun: Option<Begun>,
 }
 

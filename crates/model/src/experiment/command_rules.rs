@@ -12,19 +12,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandRules {
     /// Whether commands take turns in slices.
-    #[serde(default)]
     pub slices: Slices,
     /// Name of the counter of their I/Os; `None` means that the rehearsal chooses one.
-    #[serde(default)]
     pub count: Option<String>,
     /// I/Os of each whole execution of every command, as the user states; `None` if they are counted.
-    #[serde(default)]
     pub ios: Option<u64>,
     /// Bytes likewise.
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// The signal that ends a sliced command at the end of a round.
-    #[serde(default)]
     pub end_signal: EndSignal,
 }
 

@@ -34,13 +34,10 @@ impl Cache {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {
     /// Once, before anything else.
-    #[serde(default)]
     pub setup: Option<String>,
     /// Before each execution of a command.
-    #[serde(default)]
     pub prepare: Option<String>,
     /// Once, after everything else, also after errors.
-    #[serde(default)]
     pub cleanup: Option<String>,
 }
 

@@ -22,10 +22,8 @@ pub struct Rules {
     pub budget_seconds: f64,
     /// Seconds after which a command, worker or toggle counts as hung. `None` means the default; see
     /// [`Rules::hang_timeout`].
-    #[serde(default)]
     pub hang_timeout_seconds: Option<f64>,
     /// Length of a slice of jobs, seconds, if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_seconds: Option<f64>,
 }
 

@@ -92,7 +92,6 @@ pub struct WorkCounter {
     pub reason: String,
     /// Least time that a count takes in the counted program, in nanoseconds; `None` if counting takes none, or if that is not
     /// measured (a probe).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanos_per_count: Option<f64>,
 }
 

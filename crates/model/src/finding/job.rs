@@ -18,7 +18,6 @@ pub struct JobFinding {
     /// Number of copies that are reported together.
     pub copies: u32,
     /// The slowest and the fastest of these copies; `null` if the fastest has at most 20 % more I/Os per second.
-    #[serde(default)]
     pub copies_apart: Option<CopiesApart>,
     /// I/Os completed.
     pub ios: u64,
@@ -42,16 +41,13 @@ pub struct JobFinding {
     pub trim: DirectionFinding,
     /// Results of the I/Os of a foreign command whose direction is unknown (fio's `unified_rw_reporting=1`, `--ios`, `--count`); `null` if
     /// there are none.
-    #[serde(default)]
     pub mixed: Option<DirectionFinding>,
     /// Flushes of the write cache of the device that `--count block:` names, which are not among its I/Os; `null` if they are not counted.
-    #[serde(default)]
     pub flushes: Option<u64>,
     /// Number of fsync and fdatasync calls.
     pub syncs: u64,
     /// Blocks that were checked; `null` if the job does not verify. Those that a job reads back when it has written everything are
     /// not among its I/Os, and their cost is not measured.
-    #[serde(default)]
     pub verified: Option<Verified>,
     /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
     pub thread_cycles_per_io: Option<f64>,
@@ -62,18 +58,14 @@ pub struct JobFinding {
     /// The stages of the latency, if the engine measures them; the means of the stages sum to the mean latency.
     pub stages_ns: Option<StagesFinding>,
     /// Busy work added to each I/O (`inject_ns`); `null` if there is none.
-    #[serde(default)]
     pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, if it is the only job of the phase, otherwise `null`.
     pub cycles_per_io: Option<f64>,
     /// Index of its phase in `phases`, from 0.
-    #[serde(default)]
     pub phase: usize,
     /// What the kernel counts for the job's threads; `null` for a foreign command.
-    #[serde(default)]
     pub usage: Option<ThreadUsage>,
     /// The job's options, all resolved; `null` for jobs of a foreign command.
-    #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
 }
 
@@ -107,7 +99,6 @@ pub struct DirectionFinding {
     pub short: u64,
     /// Packets that a foreign program reports as lost. Those that it sent are among its I/Os, those that were sent to it are not.
     /// `null` if the program cannot know: iperf3's server does not learn what its client received.
-    #[serde(default)]
     pub lost: Option<u64>,
     /// Latency of this direction, in nanoseconds.
     pub latency_ns: LatencyFinding,
@@ -121,7 +112,6 @@ pub struct StagesFinding {
     pub backlog_wait: LatencyFinding,
     /// From then until the system call that sends it has returned, which on loopback contains the way to the server's socket; `null`
     /// where it is part of the round trip, because the engine does not measure it.
-    #[serde(default)]
     pub sending: Option<LatencyFinding>,
     /// From then until the client has parsed the reply.
     pub round_trip: LatencyFinding,

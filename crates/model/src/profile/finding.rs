@@ -79,6 +79,5 @@ pub struct ProfileFinding {
     /// Whether the kernel shows the addresses of its functions to this user.
     pub kernel_named: bool,
     /// Files of programs of which nothing or not all was used, and why: they have no names or no calls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
 }

@@ -175,7 +175,10 @@ fn a_file_that_is_not_a_record_says_what_to_give() {
         ("\n\n".to_owned(), &["is empty", give]),
         ("garbage\n".to_owned(), &["line 1: is not a record", give]),
         ("{\"schema\":\"iotoll.compare/1\"}\n".to_owned(), &["line 1: is not the envelope", give]),
-        (envelope.replacen("iotoll.record/3", "iotoll.record/9", 1), &["its schema is 'iotoll.record/9'", give]),
+        (
+            envelope.replacen("iotoll.record/5", "iotoll.record/9", 1),
+            &["its schema is 'iotoll.record/9', of iotoll", give],
+        ),
         (envelope.replacen("\"method_version\":5", "\"method_version\":\"two\"", 1), &["line 1: is damaged", give]),
         (
             envelope.replacen("\"method_version\":5", "\"method_version\":1", 1),
