@@ -19,7 +19,6 @@ mod thread;
 mod together;
 mod verify;
 
-use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -115,15 +114,15 @@ pub struct JobPlan {
     /// Block size of each direction.
     pub block_sizes: BlockSizes,
     /// Sizes and positions beyond these.
-    #[serde(default, skip_serializing_if = "RequestPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub requests: RequestPlan,
     /// Files or devices, and the region in them.
     pub target: Target,
     /// How the offset of the region differs between the copies.
-    #[serde(default, skip_serializing_if = "RegionPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub region: RegionPlan,
     /// Their number, sizes and order; how they are made, opened and synced.
-    #[serde(default, skip_serializing_if = "FilePlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub files: FilePlan,
     /// `numjobs`: number of copies. 1 by default.
     pub copies: u32,
@@ -163,36 +162,36 @@ pub struct JobPlan {
     /// `rate_iops` for reads, writes and trims.
     pub rates: Rates,
     /// Rates in bytes, least rates, and how pauses are made.
-    #[serde(default, skip_serializing_if = "Pace::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// Limits of its latencies.
-    #[serde(default, skip_serializing_if = "LatencyPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub latency: LatencyPlan,
     /// What it writes.
-    #[serde(default, skip_serializing_if = "Content::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content: Content,
     /// Whether what was written is read back right.
-    #[serde(default, skip_serializing_if = "Verify::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub verify: Verify,
     /// The trace that it replays.
-    #[serde(default, skip_serializing_if = "ReplayPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub replay: ReplayPlan,
     /// Its logs.
-    #[serde(default, skip_serializing_if = "LogPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub logs: LogPlan,
     /// Errors that do not end it.
-    #[serde(default, skip_serializing_if = "Errors::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub errors: Errors,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// How its engine asks the kernel.
-    #[serde(default, skip_serializing_if = "CallPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub calls: CallPlan,
     /// Its thread: CPUs, priorities, memory.
-    #[serde(default, skip_serializing_if = "ThreadPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub thread: ThreadPlan,
     /// How it depends on other jobs, and when it ends before its I/O is done.
-    #[serde(default, skip_serializing_if = "Together::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub together: Together,
     /// `startdelay`.
     pub start_delay: Nanos,
@@ -211,7 +210,7 @@ pub struct JobPlan {
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
     /// How engine `cpuio` uses a CPU.
-    #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cpu: CpuPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
@@ -240,6 +239,11 @@ pub struct JobPlan {
 /// fio's default `percentile_list`, so that the numbers can be compared with fio's.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// Whether no option of a part of a job is given.
+pub fn is_default<T: Default + PartialEq>(part: &T) -> bool {
+    *part == T::default()
+}
 
 /// The default of `random_run`.
 fn one() -> u32 {
@@ -368,7 +372,7 @@ impl Default for BlockSizes {
 }
 
 /// Files or devices, and the region in them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// `filename`, split at unescaped colons. Empty means fio's `JOB.COPY.0` in `directory`.
@@ -396,15 +400,9 @@ pub enum Size {
     Percent(u8),
 }
 
-impl Default for Target {
+impl Default for Size {
     fn default() -> Self {
-        Self {
-            files: Vec::new(),
-            directory: None,
-            more_directories: Vec::new(),
-            size: None,
-            offset: Size::Bytes(Bytes(0)),
-        }
+        Self::Bytes(Bytes(0))
     }
 }
 
@@ -474,10 +472,10 @@ impl Rates {
     }
 
     /// Changes the directions that are given.
-    pub(crate) fn take(&mut self, given: PerDirection) {
-        self.read = given.read.unwrap_or(self.read);
-        self.write = given.write.unwrap_or(self.write);
-        self.trim = given.trim.unwrap_or(self.trim);
+    pub(crate) fn update(&mut self, [read, write, trim]: [Option<u64>; 3]) {
+        self.read = read.unwrap_or(self.read);
+        self.write = write.unwrap_or(self.write);
+        self.trim = trim.unwrap_or(self.trim);
     }
 }
 

@@ -16,8 +16,8 @@ use std::ops::RangeInclusive;
 
 pub use choice::{Choice, choice, list_words, word};
 pub use list::{
-    LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, each_direction, file_names, per_direction, percentile,
-    percentiles,
+    LARGEST_CPU, MOST_PERCENTILES, cpus, each_direction, file_names, per_direction, percentile, percentiles,
+    plain_number,
 };
 pub use wrong::{Effect, Wrong};
 pub(crate) use wrong::{Quoted, Short};

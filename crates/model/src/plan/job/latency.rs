@@ -12,10 +12,3 @@ pub struct LatencyPlan {
     /// `max_latency`: an I/O that takes longer ends the job with an error; 0 means no limit.
     pub most: Each<Nanos>,
 }
-
-impl LatencyPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}

@@ -45,13 +45,6 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The times between the I/Os of a job with a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

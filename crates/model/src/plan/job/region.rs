@@ -5,7 +5,7 @@ use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// How the beginning of the region is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionPlan {
@@ -13,17 +13,4 @@ pub struct RegionPlan {
     pub increment: Size,
     /// `offset_align`: percentages of offsets are rounded up to this; 0 means to the smallest block.
     pub align: Bytes,
-}
-
-impl Default for RegionPlan {
-    fn default() -> Self {
-        Self { increment: Size::Bytes(Bytes(0)), align: Bytes(0) }
-    }
-}
-
-impl RegionPlan {
-    /// Whether no option is given.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

@@ -81,13 +81,6 @@ impl Default for RequestPlan {
     }
 }
 
-impl RequestPlan {
-    /// Whether no option is given.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// `bsrange` of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

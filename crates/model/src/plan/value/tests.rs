@@ -97,7 +97,7 @@ fn times_have_a_default_unit() {
 
 #[test]
 fn the_last_item_applies_to_the_directions_after_it() {
-    let parse = |text| per_direction(text, &(1..=1 << 30)).map(|given| (given.read, given.write, given.trim));
+    let parse = |text| per_direction(text, &(1..=1 << 30)).map(<(_, _, _)>::from);
     let (k4, k8, k16) = (Some(4096), Some(8192), Some(16384));
     assert_eq!(parse("4k"), Ok((k4, k4, k4)));
     assert_eq!(parse("4k,"), Ok((k4, None, None)));

@@ -1,8 +1,110 @@
 //! Values as people type them: the reverse of parsing.
 
-use crate::plan::job::{AccessZone, Distribution, Each, JobPlan, Shape, Size, SizeRange, SizeShare};
-use crate::unit::Nanos;
+use super::files::{show_range_sync, show_service, show_size};
+use super::{Choice, word};
+use crate::plan::job::*;
+use crate::unit::{Bytes, Nanos};
 use std::fmt::Display;
+
+/// A value as an option has it. `None` if the option is not given.
+pub fn shown<T: Shown + ?Sized>(value: &T) -> Option<String> {
+    value.shown()
+}
+
+/// What has such a text.
+pub trait Shown {
+    /// The text.
+    fn shown(&self) -> Option<String>;
+}
+
+impl<T: Choice + PartialEq> Shown for T {
+    fn shown(&self) -> Option<String> {
+        Some(word(*self).to_owned())
+    }
+}
+
+impl<T: Shown> Shown for Each<T> {
+    fn shown(&self) -> Option<String> {
+        each_given(self, Shown::shown)
+    }
+}
+
+/// Types of values that are always given, and of those that may not be.
+macro_rules! shown {
+    ($($type:ty: $show:expr),+ $(,)?) => {
+        $(impl Shown for $type {
+            fn shown(&self) -> Option<String> {
+                $show(self)
+            }
+        }
+
+        impl Shown for Option<$type> {
+            fn shown(&self) -> Option<String> {
+                self.as_ref().and_then(Shown::shown)
+            }
+        })+
+    };
+}
+
+shown! {
+    bool: |on: &bool| Some(switch(*on)),
+    i8: printed,
+    u8: printed,
+    u32: printed,
+    u64: printed,
+    String: printed,
+    Bytes: |size: &Bytes| Some(bytes(size.0)),
+    Nanos: |span: &Nanos| Some(time(*span)),
+    Size: |value: &Size| Some(size(*value)),
+    SizeRange: |value: &SizeRange| Some(range(*value)),
+    Vec<SizeShare>: |shares: &Vec<SizeShare>| split(shares),
+    Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
+    Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
+    Vec<String>: |all: &Vec<String>| names(all),
+    Rates: |rates: &Rates| Some(each(rates.each().map(|rate| rate.to_string()))),
+    BlockSizes: |sizes: &BlockSizes| Some(each([sizes.read, sizes.write, sizes.trim].map(|size| bytes(size.0)))),
+    Distribution: |of: &Distribution| Some(distribution(of)),
+    FileSize: |size: &FileSize| Some(show_size(*size)),
+    Service: |service: &Service| Some(show_service(*service)),
+    RangeSync: |sync: &RangeSync| Some(show_range_sync(*sync)),
+    LogName: |name: &LogName| Some(name.text().to_owned()),
+    Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
+    Skipped: |skipped: &Skipped| skipped.text(),
+    IgnoredErrors: IgnoredErrors::text,
+    MemoryPolicy: |policy: &MemoryPolicy| Some(memory(policy)),
+    Peer: printed,
+    PathSend: printed,
+    PathReceive: printed,
+    PathSegment: printed,
+    TxTaskCpus: printed,
+}
+
+impl Shown for Option<WriteHint> {
+    fn shown(&self) -> Option<String> {
+        self.and_then(|hint| hint.shown())
+    }
+}
+
+impl Shown for str {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_owned())
+    }
+}
+
+fn printed(value: &impl Display) -> Option<String> {
+    Some(value.to_string())
+}
+
+fn memory(policy: &MemoryPolicy) -> String {
+    let listed = |nodes: &[u32]| list(nodes, ",").unwrap_or_default();
+    match policy {
+        MemoryPolicy::Default => "default".to_owned(),
+        MemoryPolicy::Local => "local".to_owned(),
+        MemoryPolicy::Prefer(node) => format!("prefer:{node}"),
+        MemoryPolicy::Bind(nodes) => format!("bind:{}", listed(nodes)),
+        MemoryPolicy::Interleave(nodes) => format!("interleave:{}", listed(nodes)),
+    }
+}
 
 /// "64k" of 65536, where a unit leaves no rest.
 pub fn bytes(bytes: u64) -> String {

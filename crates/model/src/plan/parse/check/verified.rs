@@ -2,7 +2,7 @@
 
 use super::Complaint;
 use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod};
+use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod, is_default};
 use crate::plan::value::Short;
 use crate::unit::Bytes;
 
@@ -106,7 +106,7 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     let once =
         (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
     let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio);
-    let unused = (idle && !job.content.is_default())
+    let unused = (idle && !is_default(&job.content))
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
     [threads, once, unused].into_iter().flatten()
 }

@@ -1,0 +1,235 @@
+//! How a row of the table is written:
+//! `work("iodepth", Is("1"), "32", "0").help("…").count("I/Os", 1..=DEEPEST, field!(depth.in_flight))`.
+
+use super::{Default, JobOption, Role, Value};
+use crate::plan::draft::Draft;
+use crate::plan::job::{BlockSizes, Each, EngineKind, JobPlan, Rates, Size};
+use crate::plan::value::{Choice, LARGEST_FILE, TimeUnit, Wrong, list_words};
+use crate::unit::{Bytes, Nanos};
+use std::ops::RangeInclusive;
+
+/// Shows the value of a job, as people type it. `None` if it is not given and has no value of its own.
+pub(crate) type Get = fn(&JobPlan) -> Option<String>;
+/// Applies a value.
+pub(crate) type Set<T> = fn(&mut Draft, T);
+/// Applies a text, which may be wrong.
+pub(crate) type SetText = fn(&mut Draft, &str) -> Result<(), Wrong>;
+
+/// Where the value of an option is: [`field!`], [`parsed!`], [`word_of!`], or two functions.
+pub(super) struct Place<S> {
+    get: Get,
+    set: S,
+}
+
+/// A place that is no field.
+pub(super) const fn place<S: Copy>(get: Get, set: S) -> Place<S> {
+    Place { get, set }
+}
+
+/// That of an option whose value another one shows.
+pub(super) const fn unshown<S: Copy>(set: S) -> Place<S> {
+    place(|_| None, set)
+}
+
+/// That of an option without effect.
+macro_rules! nowhere {
+    () => {
+        crate::plan::options::row::unshown(|_, _| {})
+    };
+}
+
+/// A field of the job.
+macro_rules! field {
+    ($($field:ident).+) => {
+        crate::plan::options::row::place(
+            |job| crate::plan::value::typed::shown(&job.$($field).+),
+            |draft, value| crate::plan::options::row::Takes::take(&mut draft.job.$($field).+, value),
+        )
+    };
+}
+
+/// A field of the job that is true where the option is 0.
+macro_rules! field_not {
+    ($($field:ident).+) => {
+        crate::plan::options::row::place(
+            |job| crate::plan::value::typed::shown(&!job.$($field).+),
+            |draft, on: bool| draft.job.$($field).+ = !on,
+        )
+    };
+}
+
+/// A field of the job, with the function that parses its value.
+macro_rules! parsed {
+    ($($field:ident).+, $parse:expr) => {
+        crate::plan::options::row::place(
+            |job| crate::plan::value::typed::shown(&job.$($field).+),
+            |draft, text| {
+                let value = $parse(text)?;
+                crate::plan::options::row::Takes::take(&mut draft.job.$($field).+, value);
+                Ok(())
+            },
+        )
+    };
+}
+
+/// A field of the job that has one of the words of its type.
+macro_rules! word_of {
+    ($($field:ident).+) => {
+        (
+            || crate::plan::options::row::words_of(|job| &job.$($field).+),
+            crate::plan::options::row::parsed!($($field).+, crate::plan::value::choice),
+        )
+    };
+}
+
+pub(super) use {field, field_not, nowhere, parsed, word_of};
+
+/// The words of the type of a field.
+pub(super) fn words_of<T: Choice>(_: fn(&JobPlan) -> &T) -> String {
+    list_words::<T>()
+}
+
+/// A field that takes a value, maybe one of another type.
+pub(super) trait Takes<T> {
+    /// Replaces what is given.
+    fn take(&mut self, value: T);
+}
+
+impl<T> Takes<T> for T {
+    fn take(&mut self, value: T) {
+        *self = value;
+    }
+}
+
+impl<T> Takes<T> for Option<T> {
+    fn take(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+impl<T> Takes<[Option<T>; 3]> for Each<T> {
+    fn take(&mut self, given: [Option<T>; 3]) {
+        self.update(given);
+    }
+}
+
+impl Takes<[Option<u64>; 3]> for BlockSizes {
+    fn take(&mut self, [read, write, trim]: [Option<u64>; 3]) {
+        self.read = read.map_or(self.read, Bytes);
+        self.write = write.map_or(self.write, Bytes);
+        self.trim = trim.map_or(self.trim, Bytes);
+    }
+}
+
+impl Takes<[Option<u64>; 3]> for Rates {
+    fn take(&mut self, given: [Option<u64>; 3]) {
+        self.update(given);
+    }
+}
+
+/// Numbers in fields of another type, which has room for the range of the option.
+macro_rules! numbers {
+    ($($field:ty: $of:expr),+ $(,)?) => {
+        $(impl Takes<u64> for $field {
+            fn take(&mut self, number: u64) {
+                *self = $of(number);
+            }
+        })+
+    };
+}
+
+numbers! {
+    u8: |number| Self::try_from(number).unwrap_or(Self::MAX),
+    u32: |number| Self::try_from(number).unwrap_or(Self::MAX),
+    Bytes: Bytes,
+    Option<Bytes>: |number| Some(Bytes(number)),
+}
+
+/// The beginnings of rows: name, default, a valid value, an invalid one.
+macro_rules! roles {
+    ($($function:ident: $role:ident),+) => {
+        $(pub(super) const fn $function(
+            name: &'static str,
+            default: Default,
+            example: &'static str,
+            bad_example: &'static str,
+        ) -> JobOption {
+            let (role, set) = (Role::$role, Value::Switch(|_, _| {}));
+            JobOption { name, aliases: &[], help: "", default, engines: &[], role, example, bad_example, get: |_| None, set }
+        })+
+    };
+}
+
+roles!(work: Work, extent: Extent, other: Other, nothing: Nothing, said: Said);
+
+impl JobOption {
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    pub(super) const fn of(self, engines: &'static [EngineKind]) -> Self {
+        Self { engines, ..self }
+    }
+
+    const fn value(self, get: Get, set: Value) -> Self {
+        Self { get, set, ..self }
+    }
+
+    pub(super) const fn switch(self, place: Place<Set<bool>>) -> Self {
+        self.value(place.get, Value::Switch(place.set))
+    }
+
+    pub(super) const fn boolean(self, place: Place<Set<bool>>) -> Self {
+        self.value(place.get, Value::Boolean(place.set))
+    }
+
+    pub(super) const fn percent(self, place: Place<Set<u8>>) -> Self {
+        self.value(place.get, Value::Percent(place.set))
+    }
+
+    pub(super) const fn count(self, unit: &'static str, range: RangeInclusive<u32>, place: Place<Set<u32>>) -> Self {
+        self.value(place.get, Value::Count(unit, range, place.set))
+    }
+
+    pub(super) const fn number(self, unit: &'static str, range: RangeInclusive<u64>, place: Place<Set<u64>>) -> Self {
+        self.value(place.get, Value::Number(unit, range, place.set))
+    }
+
+    pub(super) const fn per_direction(
+        self,
+        unit: &'static str,
+        range: RangeInclusive<u64>,
+        place: Place<Set<[Option<u64>; 3]>>,
+    ) -> Self {
+        self.value(place.get, Value::PerDirection(unit, range, place.set))
+    }
+
+    pub(super) const fn time(self, unit: TimeUnit, place: Place<Set<Nanos>>) -> Self {
+        self.value(place.get, Value::Time(unit, place.set))
+    }
+
+    /// Bytes, from `least` to the largest file, or percent.
+    pub(super) const fn size(self, least: u64, percent: RangeInclusive<u8>, place: Place<Set<Size>>) -> Self {
+        self.value(place.get, Value::Size(least..=LARGEST_FILE, percent, place.set))
+    }
+
+    pub(super) const fn choice(self, (words, place): (fn() -> String, Place<SetText>)) -> Self {
+        self.value(place.get, Value::Choice(words, place.set))
+    }
+
+    pub(super) const fn one_of(self, words: &'static [&'static str], place: Place<fn(&mut Draft, &str)>) -> Self {
+        self.value(place.get, Value::OneOf(words, place.set))
+    }
+
+    pub(super) const fn text(self, form: &'static str, place: Place<SetText>) -> Self {
+        self.value(place.get, Value::Text(form, place.set))
+    }
+
+    pub(super) const fn name_or_nothing(self, form: &'static str, place: Place<SetText>) -> Self {
+        self.value(place.get, Value::Name(form, place.set))
+    }
+}
