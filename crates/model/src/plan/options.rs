@@ -10,9 +10,9 @@ mod tables;
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
 use super::nearest::nearest;
-use super::value::{self, Effect, Short, TimeUnit, Wrong};
+use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
-use row::{Get, Set, SetText};
+use row::{Get, Set, SetText, SetWord};
 use std::ops::RangeInclusive;
 use tables::{all, by_subject};
 
@@ -39,6 +39,8 @@ pub(crate) struct JobOption {
     pub bad_example: &'static str,
     /// Its value in a job.
     pub get: Get,
+    /// The accepted values of free text.
+    pub form: &'static str,
     /// The accepted values, and the function that applies one.
     pub set: Value,
 }
@@ -83,23 +85,23 @@ pub(crate) enum Value {
     /// A whole number for each of reads, writes and trims.
     PerDirection(&'static str, RangeInclusive<u64>, Set<[Option<u64>; 3]>),
     Time(TimeUnit, Set<Nanos>),
-    /// Bytes or a percentage, each with its own range.
-    Size(RangeInclusive<u64>, RangeInclusive<u8>, Set<Size>),
+    /// At least so many bytes, or a percentage.
+    Size(u64, RangeInclusive<u8>, Set<Size>),
     /// One of these words.
-    OneOf(&'static [&'static str], fn(&mut Draft, &str)),
+    OneOf(&'static [&'static str], SetWord),
     /// One of the words that the first function lists.
     Choice(fn() -> String, SetText),
-    /// Free text, described by the string.
-    Text(&'static str, SetText),
+    /// Free text.
+    Text(SetText),
     /// The same, or nothing: a bare name is an empty text.
-    Name(&'static str, SetText),
+    Name(SetText),
 }
 
 impl JobOption {
     /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
         let outcome = match (text, &self.set) {
-            (text, Value::Name(_, set)) => set(draft, text.unwrap_or_default()),
+            (text, Value::Name(set)) => set(draft, text.unwrap_or_default()),
             (Some(""), _) => Err(Wrong::new("its value is empty")),
             (Some(text), value) => value.apply(draft, text),
             (None, Value::Switch(set)) => {
@@ -139,7 +141,7 @@ impl JobOption {
     }
 
     fn expectation(&self) -> String {
-        format!("expected {}, for example {}={}", self.set.form(), self.name, self.example)
+        format!("expected {}, for example {}={}", self.set.form(self.form), self.name, self.example)
     }
 
     /// Whether the word that follows the option is its value.
@@ -197,25 +199,23 @@ impl Value {
             Self::Number(_, range, set) => set(draft, value::integer_in(text, range)?),
             Self::PerDirection(_, range, set) => set(draft, value::per_direction(text, range)?),
             Self::Time(unit, set) => set(draft, value::time(text, *unit)?),
-            Self::Size(bytes, percent, set) => set(draft, value::size(text, bytes, percent)?),
+            Self::Size(least, percent, set) => set(draft, value::size(text, &(*least..=LARGEST_FILE), percent)?),
             Self::OneOf(words, set) if words.contains(&text) => set(draft, text),
             Self::OneOf(..) => return Err(Wrong::because(text, "is not supported")),
-            Self::Choice(_, set) | Self::Text(_, set) | Self::Name(_, set) => set(draft, text)?,
+            Self::Choice(_, set) | Self::Text(set) | Self::Name(set) => set(draft, text)?,
         }
         Ok(())
     }
 
-    /// The accepted values, in words.
-    fn form(&self) -> String {
+    /// The accepted values, in words; `text` are those of free text.
+    fn form(&self, text: &str) -> String {
         match self {
             Self::Switch(_) => "nothing, 1 or 0".to_owned(),
             Self::Boolean(_) => "1 or 0".to_owned(),
             Self::Percent(_) => "0 to 100 percent".to_owned(),
             Self::Count(unit, range, _) => format!("{} to {} {unit}", range.start(), range.end()),
             Self::Number(unit, range, _) => limits(unit, range),
-            Self::PerDirection(unit, range, _) => {
-                format!("{} (READ,WRITE,TRIM)", limits(unit, range))
-            }
+            Self::PerDirection(unit, range, _) => format!("{} (READ,WRITE,TRIM)", limits(unit, range)),
             Self::Time(unit, _) => {
                 let days = value::LONGEST_TIME.0 / (86_400 * 1_000_000_000);
                 let unit = match unit {
@@ -224,11 +224,11 @@ impl Value {
                 };
                 format!("{unit}, or a time in us, ms, s, m, h or d, up to {days}d")
             }
-            Self::Size(bytes, percent, _) => {
-                format!("{}, or {} to {}%", limits("bytes", bytes), percent.start(), percent.end())
+            Self::Size(least, percent, _) => {
+                format!("{}, or {} to {}%", limits("bytes", &(*least..=LARGEST_FILE)), percent.start(), percent.end())
             }
             Self::OneOf(..) | Self::Choice(..) => format!("one of {}", self.words().join(", ")),
-            Self::Text(form, _) | Self::Name(form, _) => (*form).to_owned(),
+            Self::Text(_) | Self::Name(_) => text.to_owned(),
         }
     }
 
@@ -326,7 +326,7 @@ pub fn reference() -> impl Iterator<Item = Reference> {
     by_subject().map(|(subject, option)| Reference {
         name: option.name,
         aliases: option.aliases,
-        value: option.set.form(),
+        value: option.set.form(option.form),
         help: option.help,
         group: option.engines_in_words().unwrap_or_else(|| subject.to_owned()),
         engines: option.engines.iter().map(|engine| engine.name()).collect(),

@@ -1,10 +1,10 @@
 //! How a row of the table is written:
-//! `work("iodepth", Is("1"), "32", "0").help("…").count("I/Os", 1..=DEEPEST, field!(depth.in_flight))`.
+//! `work("iodepth", count("I/Os", 1..=DEEPEST, field!(depth.in_flight)), Is("1"), "32", "0").help("…")`.
 
 use super::{Default, JobOption, Role, Value};
 use crate::plan::draft::Draft;
 use crate::plan::job::{BlockSizes, Each, EngineKind, JobPlan, Rates, Size};
-use crate::plan::value::{Choice, LARGEST_FILE, TimeUnit, Wrong, list_words};
+use crate::plan::value::{Choice, TimeUnit, Wrong, list_words};
 use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
 
@@ -12,6 +12,8 @@ use std::ops::RangeInclusive;
 pub(crate) type Get = fn(&JobPlan) -> Option<String>;
 /// Applies a value.
 pub(crate) type Set<T> = fn(&mut Draft, T);
+/// Applies a word.
+pub(crate) type SetWord = fn(&mut Draft, &str);
 /// Applies a text, which may be wrong.
 pub(crate) type SetText = fn(&mut Draft, &str) -> Result<(), Wrong>;
 
@@ -72,10 +74,10 @@ macro_rules! parsed {
     };
 }
 
-/// A field of the job that has one of the words of its type.
+/// One of the words of the type of a field.
 macro_rules! word_of {
     ($($field:ident).+) => {
-        (
+        crate::plan::options::row::words(
             || crate::plan::options::row::words_of(|job| &job.$($field).+),
             crate::plan::options::row::parsed!($($field).+, crate::plan::value::choice),
         )
@@ -145,17 +147,48 @@ numbers! {
     Option<Bytes>: |number| Some(Bytes(number)),
 }
 
-/// The beginnings of rows: name, default, a valid value, an invalid one.
+/// The kind of a value, and its place.
+pub(super) struct Kind {
+    get: Get,
+    set: Value,
+}
+
+/// Kinds of values: what each needs, and its place.
+macro_rules! kinds {
+    ($($function:ident($($limit:ident: $type:ty),*), $set:ty => $value:expr;)+) => {
+        $(pub(super) const fn $function($($limit: $type,)* place: Place<$set>) -> Kind {
+            Kind { get: place.get, set: ($value)($($limit,)* place.set) }
+        })+
+    };
+}
+
+kinds! {
+    switch(), Set<bool> => Value::Switch;
+    boolean(), Set<bool> => Value::Boolean;
+    percent(), Set<u8> => Value::Percent;
+    count(unit: &'static str, range: RangeInclusive<u32>), Set<u32> => Value::Count;
+    number(unit: &'static str, range: RangeInclusive<u64>), Set<u64> => Value::Number;
+    per_direction(unit: &'static str, range: RangeInclusive<u64>), Set<[Option<u64>; 3]> => Value::PerDirection;
+    time(unit: TimeUnit), Set<Nanos> => Value::Time;
+    size(least: u64, percent: RangeInclusive<u8>), Set<Size> => Value::Size;
+    one_of(words: &'static [&'static str]), SetWord => Value::OneOf;
+    words(list: fn() -> String), SetText => Value::Choice;
+    text(), SetText => Value::Text;
+    name_or_nothing(), SetText => Value::Name;
+}
+
+/// The beginnings of rows: the name, the kind of the value with its place, the default, a valid value, an invalid one.
 macro_rules! roles {
     ($($function:ident: $role:ident),+) => {
         $(pub(super) const fn $function(
             name: &'static str,
+            Kind { get, set }: Kind,
             default: Default,
             example: &'static str,
             bad_example: &'static str,
         ) -> JobOption {
-            let (role, set) = (Role::$role, Value::Switch(|_, _| {}));
-            JobOption { name, aliases: &[], help: "", default, engines: &[], role, example, bad_example, get: |_| None, set }
+            let (form, help, role) = ("", "", Role::$role);
+            JobOption { name, aliases: &[], help, default, engines: &[], role, example, bad_example, form, get, set }
         })+
     };
 }
@@ -163,8 +196,8 @@ macro_rules! roles {
 roles!(work: Work, extent: Extent, other: Other, nothing: Nothing, said: Said);
 
 impl JobOption {
-    pub(super) const fn help(self, help: &'static str) -> Self {
-        Self { help, ..self }
+    pub(super) const fn form(self, form: &'static str) -> Self {
+        Self { form, ..self }
     }
 
     pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
@@ -175,61 +208,7 @@ impl JobOption {
         Self { engines, ..self }
     }
 
-    const fn value(self, get: Get, set: Value) -> Self {
-        Self { get, set, ..self }
-    }
-
-    pub(super) const fn switch(self, place: Place<Set<bool>>) -> Self {
-        self.value(place.get, Value::Switch(place.set))
-    }
-
-    pub(super) const fn boolean(self, place: Place<Set<bool>>) -> Self {
-        self.value(place.get, Value::Boolean(place.set))
-    }
-
-    pub(super) const fn percent(self, place: Place<Set<u8>>) -> Self {
-        self.value(place.get, Value::Percent(place.set))
-    }
-
-    pub(super) const fn count(self, unit: &'static str, range: RangeInclusive<u32>, place: Place<Set<u32>>) -> Self {
-        self.value(place.get, Value::Count(unit, range, place.set))
-    }
-
-    pub(super) const fn number(self, unit: &'static str, range: RangeInclusive<u64>, place: Place<Set<u64>>) -> Self {
-        self.value(place.get, Value::Number(unit, range, place.set))
-    }
-
-    pub(super) const fn per_direction(
-        self,
-        unit: &'static str,
-        range: RangeInclusive<u64>,
-        place: Place<Set<[Option<u64>; 3]>>,
-    ) -> Self {
-        self.value(place.get, Value::PerDirection(unit, range, place.set))
-    }
-
-    pub(super) const fn time(self, unit: TimeUnit, place: Place<Set<Nanos>>) -> Self {
-        self.value(place.get, Value::Time(unit, place.set))
-    }
-
-    /// Bytes, from `least` to the largest file, or percent.
-    pub(super) const fn size(self, least: u64, percent: RangeInclusive<u8>, place: Place<Set<Size>>) -> Self {
-        self.value(place.get, Value::Size(least..=LARGEST_FILE, percent, place.set))
-    }
-
-    pub(super) const fn choice(self, (words, place): (fn() -> String, Place<SetText>)) -> Self {
-        self.value(place.get, Value::Choice(words, place.set))
-    }
-
-    pub(super) const fn one_of(self, words: &'static [&'static str], place: Place<fn(&mut Draft, &str)>) -> Self {
-        self.value(place.get, Value::OneOf(words, place.set))
-    }
-
-    pub(super) const fn text(self, form: &'static str, place: Place<SetText>) -> Self {
-        self.value(place.get, Value::Text(form, place.set))
-    }
-
-    pub(super) const fn name_or_nothing(self, form: &'static str, place: Place<SetText>) -> Self {
-        self.value(place.get, Value::Name(form, place.set))
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
     }
 }

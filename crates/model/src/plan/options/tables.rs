@@ -18,11 +18,13 @@ mod together;
 mod verify;
 
 use super::Default::{self, Is, Required, Words};
-use super::row::{extent, field, field_not, nothing, nowhere, other, parsed, place, said, unshown, word_of, work};
+use super::row::*;
 use super::{JobOption, engine};
 use crate::plan::draft::{Draft, Start};
 use crate::plan::job::*;
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
+use crate::plan::value::files::{folder, name_format, range_sync, service, size as file_size};
+use crate::plan::value::requests::{LARGEST_BLOCK, blocks, distribution, percentages, range, signed, split};
 use crate::plan::value::typed::{self, shown};
 use crate::plan::value::{
     self, Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, integer_in,

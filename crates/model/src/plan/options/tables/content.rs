@@ -3,34 +3,26 @@
 use super::*;
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    work("refill_buffers", Is("0"), "1", "2")
-        .help("Fill each block with new noise before it is written; measured, as a part of the I/O")
-        .switch(field!(content.refill)),
-    work("scramble_buffers", Is("0"), "1", "2")
-        .help("Change 16 bytes of every 512 before each write, so that no two blocks are equal; measured. On in fio")
-        .boolean(field!(content.scramble)),
-    work("zero_buffers", Is("0"), "1", "2").help("Write zeros instead of noise").switch(field!(content.zero)),
-    work("buffer_pattern", Words("noise"), "0xdeadface", "%o")
-        .help("Write this pattern, repeated, instead of noise")
-        .text(Pattern::FORM, parsed!(content.pattern, without_offset)),
-    work("buffer_compress_percentage", Is("0"), "50", "101")
-        .help("Make this part of each chunk compressible: zeros, or buffer_pattern. Implies refill_buffers")
-        .percent(field!(content.compress_percent)),
-    work("buffer_compress_chunk", Is("512"), "4k", "half")
-        .help("Bytes of noise and compressible data, in turn. 0 means a block")
-        .number("bytes", 0..=GIB, field!(content.compress_chunk)),
-    work("dedupe_percentage", Is("0"), "30", "most")
-        .help("Make this part of the writes equal to an earlier one. Implies refill_buffers")
-        .percent(field!(content.dedupe_percent)),
-    work("dedupe_mode", Is("repeat"), "working_set", "random")
-        .help("What an equal write repeats: the last one that was new, or one of a working set")
-        .choice(word_of!(content.dedupe_mode)),
-    work("dedupe_working_set_percentage", Is("5"), "20", "-1")
-        .help("Blocks of the working set, as a part of size")
-        .percent(field!(content.dedupe_set_percent)),
-    work("dedupe_global", Is("0"), "1", "2")
-        .help("Use one working set for all jobs with this option")
-        .boolean(field!(content.dedupe_global)),
+    work("refill_buffers", switch(field!(content.refill)), Is("0"), "1", "2")
+        .help("Fill each block with new noise before it is written; measured, as a part of the I/O"),
+    work("scramble_buffers", boolean(field!(content.scramble)), Is("0"), "1", "2")
+        .help("Change 16 bytes of every 512 before each write, so that no two blocks are equal; measured. On in fio"),
+    work("zero_buffers", switch(field!(content.zero)), Is("0"), "1", "2").help("Write zeros instead of noise"),
+    work("buffer_pattern", text(parsed!(content.pattern, without_offset)), Words("noise"), "0xdeadface", "%o")
+        .form(Pattern::FORM)
+        .help("Write this pattern, repeated, instead of noise"),
+    work("buffer_compress_percentage", percent(field!(content.compress_percent)), Is("0"), "50", "101")
+        .help("Make this part of each chunk compressible: zeros, or buffer_pattern. Implies refill_buffers"),
+    work("buffer_compress_chunk", number("bytes", 0..=GIB, field!(content.compress_chunk)), Is("512"), "4k", "half")
+        .help("Bytes of noise and compressible data, in turn. 0 means a block"),
+    work("dedupe_percentage", percent(field!(content.dedupe_percent)), Is("0"), "30", "most")
+        .help("Make this part of the writes equal to an earlier one. Implies refill_buffers"),
+    work("dedupe_mode", word_of!(content.dedupe_mode), Is("repeat"), "working_set", "random")
+        .help("What an equal write repeats: the last one that was new, or one of a working set"),
+    work("dedupe_working_set_percentage", percent(field!(content.dedupe_set_percent)), Is("5"), "20", "-1")
+        .help("Blocks of the working set, as a part of size"),
+    work("dedupe_global", boolean(field!(content.dedupe_global)), Is("0"), "1", "2")
+        .help("Use one working set for all jobs with this option"),
 ];
 
 fn without_offset(text: &str) -> Result<Pattern, Wrong> {

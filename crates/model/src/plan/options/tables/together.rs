@@ -3,63 +3,45 @@
 use super::*;
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    work("wait_for", Words("none"), "writers", "")
-        .help("Start when the job of this name, which must come before this one, has ended")
-        .text("a name", parsed!(together.wait_for, any)),
-    other("new_group", Is("0"), "1", "2")
-        .help("Begin a new group, for exitall. Each job is reported by itself anyway")
-        .switch(unshown(|draft, on| draft.new_group = on)),
-    work("exitall", Is("0"), "1", "2")
-        .help("When this job ends, end the others of its group, or what exit_what says")
-        .switch(field!(together.exit_all)),
-    work("exit_what", Is("group"), "all", "none")
-        .help(
-            "What ends with a job that has exitall: the jobs of its group, those that run until the next \
-             stonewall, or the whole run",
-        )
-        .choice(word_of!(together.exit_what)),
-    nothing("exitall_on_error", Is("1"), "1", "2")
-        .help("Accepted without effect: an error of one job always ends the others")
-        .switch(nowhere!()),
-    work("steadystate", Words("iops_slope:0.01%"), "bw_slope:0.1%", "iops")
+    work("wait_for", text(parsed!(together.wait_for, any)), Words("none"), "writers", "")
+        .form("a name")
+        .help("Start when the job of this name, which must come before this one, has ended"),
+    other("new_group", switch(unshown(|draft, on| draft.new_group = on)), Is("0"), "1", "2")
+        .help("Begin a new group, for exitall. Each job is reported by itself anyway"),
+    work("exitall", switch(field!(together.exit_all)), Is("0"), "1", "2")
+        .help("When this job ends, end the others of its group, or what exit_what says"),
+    work("exit_what", word_of!(together.exit_what), Is("group"), "all", "none").help(
+        "What ends with a job that has exitall: the jobs of its group, those that run until the next \
+         stonewall, or the whole run",
+    ),
+    nothing("exitall_on_error", switch(nowhere!()), Is("1"), "1", "2")
+        .help("Accepted without effect: an error of one job always ends the others"),
+    work("steadystate", text(STEADYSTATE), Words("iops_slope:0.01%"), "bw_slope:0.1%", "iops")
+        .form("iops, iops_slope, bw or bw_slope, ':', and a number or a percentage")
+        .also(&["ss"])
         .help(
             "What has to be steady for the job to end: each second's value within this much of the mean, or the \
-             slope of their regression line. Needs steadystate_duration",
-        )
-        .also(&["ss"])
-        .text(
-            "iops, iops_slope, bw or bw_slope, ':', and a number or a percentage",
-            place(|job| job.together.steady.as_ref().and_then(show_criterion), criterion),
+         slope of their regression line. Needs steadystate_duration",
         ),
-    work("steadystate_duration", Words("0"), "30s", "30x")
-        .help(
-            "The time over which steadystate is judged, and for which the job has to be steady. 0 means that it \
-             does not end so",
-        )
-        .also(&["ss_dur"])
-        .time(
-            Seconds,
-            place(
-                |job| {
-                    job.together
-                        .steady
-                        .filter(|steady| steady.duration.0 > 0)
-                        .and_then(|steady| shown(&steady.duration))
-                },
-                |draft, time| steady(draft).duration = time,
-            ),
-        ),
-    work("steadystate_ramp_time", Words("0"), "10s", "-1")
-        .help("The time before steadystate is judged")
+    work("steadystate_duration", time(Seconds, STEADYSTATE_DURATION), Words("0"), "30s", "30x").also(&["ss_dur"]).help(
+        "The time over which steadystate is judged, and for which the job has to be steady. 0 means that it \
+         does not end so",
+    ),
+    work("steadystate_ramp_time", time(Seconds, STEADYSTATE_RAMP_TIME), Words("0"), "10s", "-1")
         .also(&["ss_ramp"])
-        .time(
-            Seconds,
-            place(
-                |job| job.together.steady.filter(|steady| steady.ramp.0 > 0).and_then(|steady| shown(&steady.ramp)),
-                |draft, time| steady(draft).ramp = time,
-            ),
-        ),
+        .help("The time before steadystate is judged"),
 ];
+
+// Places that are no fields.
+const STEADYSTATE: Place<SetText> = place(|job| job.together.steady.as_ref().and_then(show_criterion), criterion);
+const STEADYSTATE_DURATION: Place<Set<Nanos>> = place(
+    |job| job.together.steady.filter(|steady| steady.duration.0 > 0).and_then(|steady| shown(&steady.duration)),
+    |draft, time| steady(draft).duration = time,
+);
+const STEADYSTATE_RAMP_TIME: Place<Set<Nanos>> = place(
+    |job| job.together.steady.filter(|steady| steady.ramp.0 > 0).and_then(|steady| shown(&steady.ramp)),
+    |draft, time| steady(draft).ramp = time,
+);
 
 const CRITERIA: [(&str, SteadyMetric, bool); 4] = [
     ("iops", SteadyMetric::Iops, false),

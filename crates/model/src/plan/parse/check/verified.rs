@@ -1,53 +1,13 @@
 //! Checks of a job that verifies what it writes, or says what it writes.
 
 use super::Complaint;
-use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod, is_default};
+use crate::plan::job::{Access, EngineKind, JobPlan, is_default};
 use crate::plan::value::Short;
 use crate::unit::Bytes;
 
-/// What contradicts itself, or cannot be checked.
-pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
-    let (job, verify) = (&draft.job, &draft.job.verify);
-    let Some(method) = verify.method else {
-        let why = "it has no effect without verify; add it, for example verify=crc32c";
-        return verify.only.then(|| ("verify_only", why.to_owned()));
-    };
-    if method == VerifyMethod::Pattern && verify.pattern.is_none() {
-        return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
-    }
-    if !holds_data(job.engine.medium()) && method != VerifyMethod::Null {
-        let engine = job.engine.name();
-        let why = format!(
-            "ioengine={engine} keeps nothing that could be read back; use an engine with files, or verify=null"
-        );
-        return Some(("verify", why));
-    }
-    if verify.only && (job.access != Access::Write || job.duration.time_based) {
-        let why = "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read";
-        return Some(("verify_only", why.to_owned()));
-    }
-    let paced = job.rates.each().into_iter().chain(job.pace.bytes.each()).any(|rate| rate > 0);
-    if verify.after && job.access == Access::ReadWrite && paced {
-        let why = "a mix of reads and writes with a rate cannot be read back, because time decides what it writes; use do_verify=0, or \
-                   leave the rate out";
-        return Some(("do_verify", why.to_owned()));
-    }
-    let files = &job.files;
-    let takes_turns = files.open > 0 && (files.folder.is_some() || (files.open as usize) < job.file_count());
-    if takes_turns {
-        let why = "files that are closed and opened again in the loop cannot be verified; leave openfiles out, or raise it to the number of files";
-        return Some(("openfiles", why.to_owned()));
-    }
-    header(job, method)
-}
-
-fn holds_data(medium: Medium) -> bool {
-    matches!(medium, Medium::Files | Medium::Remote)
-}
-
 /// Each header, and each place of one, fits into what it covers.
-fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
+pub(super) fn header(job: &JobPlan) -> Option<Complaint> {
+    let method = job.verify.method?;
     let header = u64::from(method.header()?);
     let offset = job.verify.offset.0;
     // Of several sizes, the smallest decides.
