@@ -60,26 +60,24 @@ pub struct Plan {
 impl Plan {
     /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves, write logs or replay traces.
     pub fn only_for_run(&self) -> Option<String> {
-        let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
-        jobs.find_map(|job| {
-            let name = &job.name;
-            if let Some(scheduler) = &job.files.scheduler {
-                return Some(format!(
-                    "job '{name}': ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
-                     file:/sys/block/DEVICE/queue/scheduler={scheduler}"
-                ));
-            }
-            let turns = job.together.first_option().map(|option| {
-                format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
-            });
-            let logs = || job.logs.first_option();
-            let logs =
-                || logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"));
-            let replays = job.replay.is_in_force();
+        let scheduler = |job: &JobPlan| {
+            let scheduler = job.files.scheduler.as_ref()?;
+            Some(format!(
+                "ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
+                 file:/sys/block/DEVICE/queue/scheduler={scheduler}"
+            ))
+        };
+        let decided = "says when a job runs, which the measurement decides here; leave it out";
+        let why = |job: &JobPlan| {
+            let turns = job.together.first_option().map(|option| format!("{option} {decided}"));
+            let log =
+                job.logs.first_option().map(|option| format!("{option}: only iotoll run writes logs; leave it out"));
             let replays =
-                replays.then(|| format!("job '{name}': read_iolog: only iotoll run replays traces; leave it out"));
-            turns.or_else(logs).or(replays)
-        })
+                job.replay.is_in_force().then(|| "read_iolog: only iotoll run replays traces; leave it out".into());
+            scheduler(job).or(turns).or(log).or(replays)
+        };
+        let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        jobs.find_map(|job| why(job).map(|why| format!("job '{}': {why}", job.name)))
     }
 }
 

@@ -121,18 +121,24 @@ impl JobOption {
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
-        if self.name == "bssplit" && value::requests::has_ranges(text) {
-            return Some(format!(
-                "{} has a range of sizes, of which only the first one is used, as by fio",
-                value::Quoted(text)
-            ));
-        }
-        if self.name == "bs" && value::requests::is_range_of_blocks(text) {
-            let what = "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range";
-            return Some(format!("{} {what}", value::Quoted(text)));
-        }
-        if self.name == "percentage_random" && text.contains('%') {
-            let what = "has a percent sign, with which the whole order is random, as by fio; leave the sign out";
+        let rows: [(&str, fn(&str) -> bool, &str); 3] = [
+            (
+                "bssplit",
+                value::requests::has_ranges,
+                "has a range of sizes, of which only the first one is used, as by fio",
+            ),
+            (
+                "bs",
+                value::requests::is_range_of_blocks,
+                "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range",
+            ),
+            (
+                "percentage_random",
+                |text| text.contains('%'),
+                "has a percent sign, with which the whole order is random, as by fio; leave the sign out",
+            ),
+        ];
+        if let Some((.., what)) = rows.iter().find(|(name, differs, _)| *name == self.name && differs(text)) {
             return Some(format!("{} {what}", value::Quoted(text)));
         }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());

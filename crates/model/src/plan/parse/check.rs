@@ -31,12 +31,12 @@ pub(super) fn cache_words(draft: &Draft) -> Option<String> {
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
     burns_in_chunks(&mut draft.job);
-    let complaint = rules::first(&draft)
+    let complaint = rules::broken(rules::FIRST, &draft)
         .or_else(|| region(&mut draft.job))
-        .or_else(|| rules::files(&draft))
+        .or_else(|| rules::broken(rules::FILES, &draft))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
-        .or_else(|| rules::last(&draft))
+        .or_else(|| rules::broken(rules::LAST, &draft))
         .or_else(|| verified::header(&draft.job));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));

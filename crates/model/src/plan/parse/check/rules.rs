@@ -6,7 +6,7 @@ use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, Order, Siz
 use crate::unit::{Bytes, Nanos};
 
 /// What an option needs or excludes.
-struct Rule {
+pub(super) struct Rule {
     /// The option to change.
     option: &'static str,
     /// Whether a job breaks the rule.
@@ -26,7 +26,7 @@ impl Rule {
 }
 
 /// What an engine needs, rates, and injected work.
-static FIRST: &[Rule] = &[
+pub(super) static FIRST: &[Rule] = &[
     refused("rr_peer", |job, _| job.engine == EngineKind::Rr && job.rr_peer.is_none())
         .because("ioengine=rr needs an echo server; add one, for example rr_peer=tcp://127.0.0.1:5007"),
     refused("uri", |job, _| job.engine.medium() == Medium::Remote && job.uri.is_none())
@@ -59,7 +59,7 @@ static FIRST: &[Rule] = &[
 ];
 
 /// Files.
-static FILES: &[Rule] = &[
+pub(super) static FILES: &[Rule] = &[
     refused("filename", |job, _| has_files(job) && job.target.files.iter().any(|name| name == "-")).because(
         "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name",
     ),
@@ -81,7 +81,7 @@ static FILES: &[Rule] = &[
 ];
 
 /// Traces, and what is verified.
-static LAST: &[Rule] = &[
+pub(super) static LAST: &[Rule] = &[
     refused("read_iolog", |job, _| job.replay.traces.iter().any(|trace| trace == "-"))
         .because("'-' means standard input to fio; use a file"),
     refused("read_iolog", |job, _| job.replay.is_in_force() && !has_files(job))
@@ -116,22 +116,8 @@ const MAPPED: &str = "ioengine=mmap maps all files before the first I/O; leave i
 const BESIDE_APPEND: &str = "beside file_append it makes fio write elsewhere than once behind the end; leave one of them out (iotoll cost -- \
      fio … measures what fio does)";
 
-/// What an engine needs, rates, and injected work.
-pub(super) fn first(draft: &Draft) -> Option<Complaint> {
-    broken(FIRST, draft)
-}
-
-/// What a job says about its files.
-pub(super) fn files(draft: &Draft) -> Option<Complaint> {
-    broken(FILES, draft)
-}
-
-/// Traces, and what is verified.
-pub(super) fn last(draft: &Draft) -> Option<Complaint> {
-    broken(LAST, draft)
-}
-
-fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
+/// The first rule of these that a job breaks.
+pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     let rule = rules.iter().find(|rule| (rule.broken)(&draft.job, draft))?;
     Some((rule.option, rule.why.replace("{engine}", draft.job.engine.name())))
 }
