@@ -7,12 +7,10 @@ mod cpu;
 mod engine;
 mod errors;
 mod files;
-mod latency;
 mod logs;
 mod pace;
 mod path_plan;
 mod peer;
-mod region;
 mod replay;
 mod requests;
 mod thread;
@@ -30,18 +28,16 @@ pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
-pub use latency::LatencyPlan;
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
-pub use pace::{Pace, RateProcess};
+pub use pace::{LatencyPlan, Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
-pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
-    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
+    AccessZone, Distribution, Each, Generator, RegionPlan, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
@@ -248,7 +244,6 @@ fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }

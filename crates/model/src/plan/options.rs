@@ -224,10 +224,7 @@ impl Value {
             Self::PerDirection(unit, range, _) => format!("{} (READ,WRITE,TRIM)", limits(unit, range)),
             Self::Time(unit, _) => {
                 let days = value::LONGEST_TIME.0 / (86_400 * 1_000_000_000);
-                let unit = match unit {
-                    TimeUnit::Seconds => "seconds",
-                    TimeUnit::Microseconds => "microseconds",
-                };
+                let unit = if *unit == TimeUnit::Seconds { "seconds" } else { "microseconds" };
                 format!("{unit}, or a time in us, ms, s, m, h or d, up to {days}d")
             }
             Self::Size(least, percent, _) => {

@@ -304,11 +304,8 @@ impl<'a> Reader<'a> {
             // What is missing may stand in the lines that were refused.
             return None;
         }
-        if let Some(refusal) = self.unknown_wait(&draft) {
-            self.errors.push(refusal.placed(files));
-            return None;
-        }
-        match check::job(draft, origin, &mut self.plan.warnings) {
+        let refused = self.unknown_wait(&draft);
+        match refused.map_or_else(|| check::job(draft, origin, &mut self.plan.warnings), Err) {
             Ok(mut job) => {
                 self.group = if start == Start::AfterPrevious { 0 } else { self.group + u32::from(new_group) };
                 job.together.group = self.group;

@@ -121,13 +121,13 @@ impl LogPlan {
     /// The option by which a job writes a log, if it does.
     pub fn first_option(&self) -> Option<&'static str> {
         let given = [
-            ("write_bw_log", &self.bandwidth),
-            ("write_iops_log", &self.iops),
-            ("write_lat_log", &self.latency),
-            ("write_hist_log", &self.histogram),
+            ("write_bw_log", self.bandwidth.is_some()),
+            ("write_iops_log", self.iops.is_some()),
+            ("write_lat_log", self.latency.is_some()),
+            ("write_hist_log", self.histogram.is_some()),
+            ("write_iolog", self.trace.is_some()),
         ];
-        let rows = given.into_iter().find_map(|(option, name)| name.as_ref().map(|_| option));
-        rows.or_else(|| self.trace.as_ref().map(|_| "write_iolog"))
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
 
     /// The clock whose time rows have; `None` if it is the time since the start.

@@ -81,6 +81,17 @@ impl Default for RequestPlan {
     }
 }
 
+/// How the beginning of the region of each copy is found, beyond `offset` and `size`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegionPlan {
+    /// `offset_increment`: the copies begin this far apart.
+    pub increment: Size,
+    /// `offset_align`: percentages of offsets are rounded up to this; 0 means to the smallest block.
+    pub align: Bytes,
+}
+
 /// `bsrange` of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

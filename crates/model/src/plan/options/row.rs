@@ -200,6 +200,11 @@ impl JobOption {
         Self { form, ..self }
     }
 
+    /// The default in words, where a row has no room for it.
+    pub(super) const fn otherwise(self, words: &'static str) -> Self {
+        Self { default: Default::Words(words), ..self }
+    }
+
     pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }

@@ -74,32 +74,18 @@ fn only_switches_and_names_of_logs_work_without_a_value() {
 
 #[test]
 fn every_name_is_unique_and_found() {
-    let mut names: Vec<_> = all().flat_map(JobOption::names).collect();
-    for name in &names {
-        assert!(find(name).is_some_and(|option| option.names().any(|known| known == *name)));
+    let ours: Vec<_> = all().flat_map(JobOption::names).collect();
+    let refused: Vec<_> = fio_names::REFUSED.iter().flat_map(fio_names::Refused::names).collect();
+    let unique: std::collections::BTreeSet<_> = ours.iter().chain(&refused).collect();
+    assert_eq!(unique.len(), ours.len() + refused.len());
+    for name in ours.into_iter().chain(fio_names::OWN.split_whitespace()) {
+        assert!(find(name).is_some_and(|option| option.names().any(|known| known == name)), "{name}");
     }
-    let all = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all);
-}
-
-#[test]
-fn an_option_of_fio_is_ours_or_refused_for_one_reason() {
-    let mut names: Vec<&str> = fio_names::REFUSED.iter().flat_map(fio_names::Refused::names).collect();
-    for name in &names {
-        assert!(find(name).is_none(), "{name}");
+    for name in &refused {
         let wrong = unknown(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.starts_with("known to fio, not supported"), "{name}");
     }
-    let all = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all);
-    for name in fio_names::OWN.split_whitespace() {
-        assert!(find(name).is_some(), "{name}");
-    }
-    assert_eq!(of_fio().iter().filter(|(_, what)| matches!(what, OfFio::Refused(_))).count(), all);
+    assert_eq!(of_fio().iter().filter(|(_, what)| matches!(what, OfFio::Refused(_))).count(), refused.len());
     assert!(of_fio().contains(&("readwrite", OfFio::Supported("rw"))));
 }
 

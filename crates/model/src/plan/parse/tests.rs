@@ -157,8 +157,8 @@ fn an_engine_without_files_derives_its_size_from_other_limits() {
 fn batches_stay_within_the_depth() {
     let depth = |text: &str| job(&format!("[a]\nioengine=libaio\n{text}\n")).depth;
     let of = |in_flight, submit, complete_min, complete_max| Depth {
-        in_flight,
         low: None,
+        in_flight,
         submit,
         complete_min,
         complete_max,
@@ -174,17 +174,14 @@ fn batches_stay_within_the_depth() {
 fn unknown_options_can_be_ignored_but_not_bad_values() {
     let settings = Settings { unknown_options: UnknownOptions::Ignore, ..Settings::default() };
     let plan = job_file("f", "[global]\ncgroup=x\n[a]\n[b]\niodepht=4\n", &settings).unwrap();
-    let messages: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
-    assert_eq!(
-        messages,
-        [
-            (
-                Code::OptionIgnored,
-                "f:2: option 'cgroup': known to fio, not supported; start iotoll as that user, or in that control group"
-            ),
-            (Code::OptionIgnored, "f:5: option 'iodepht': unknown; did you mean 'iodepth'?"),
-        ]
+    let begins =
+        ["f:2: option 'cgroup': known to fio, not supported; start", "f:5: option 'iodepht': unknown; did you mean"];
+    assert!(
+        plan.warnings.iter().zip(begins).all(|(said, begin)| said.message.starts_with(begin)),
+        "{:?}",
+        plan.warnings
     );
+    assert!(plan.warnings.len() == 2 && plan.warnings.iter().all(|warning| warning.code == Code::OptionIgnored));
     assert!(job_file("f", "[a]\nbs=x\n", &settings).is_err());
     let overrides = ["iodepht=4".to_owned()];
     let plan = job_file("f", "[a]\n[b]\n", &Settings { overrides: &overrides, ..settings }).unwrap();
@@ -210,22 +207,12 @@ fn overrides_come_last_and_are_checked() {
 fn all_that_is_wrong_is_said_at_once() {
     let text = "[global]\ncgroup=x\nbs=x\n[a]\nstats=0\nsize=1m\n[b]\nioengine=rados\n[c]\nsize=1k\nbs=4k\n";
     let refused = job_file("f", text, &Settings::default()).unwrap_err();
-    let lines: Vec<String> = refused.errors().map(ToString::to_string).collect();
-    let begins = [
-        "f:2: option 'cgroup'",
-        "f:3: option 'bs'",
-        "f:5: option 'stats'",
-        "f:8: option 'ioengine'",
-        "f:11: option 'bs'",
-    ];
-    assert_eq!(lines.len(), begins.len(), "{refused}");
-    assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{refused}");
-    assert_eq!(
-        refused.advice().as_deref(),
-        Some(
-            "no I/O depends on 1 of these 5 lines, which say so; to measure fio itself with this job: iotoll cost -- fio …"
-        )
-    );
+    let places: Vec<_> =
+        refused.errors().map(|error| error.to_string().split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(places, ["f:2:", "f:3:", "f:5:", "f:8:", "f:11:"]);
+    let advice =
+        "no I/O depends on 1 of these 5 lines, which say so; to measure fio itself with this job: iotoll cost -- fio …";
+    assert_eq!(refused.advice().as_deref(), Some(advice));
     let harmless = job_file("f", "[a]\nstats=0\n", &Settings::default()).unwrap_err();
     assert!(harmless.advice().is_some_and(|advice| advice.contains("--ignore-unknown runs the job without")));
     let misspelled = job_file("f", "[a]\niodepht=4\n[b]\niodepht=4\n", &Settings::default()).unwrap_err();

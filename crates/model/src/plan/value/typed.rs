@@ -47,7 +47,7 @@ macro_rules! shown {
 }
 
 shown! {
-    bool: |on: &bool| Some(switch(*on)),
+    bool: |on: &bool| Some(u8::from(*on).to_string()),
     i8: printed,
     u8: printed,
     u32: printed,
@@ -55,9 +55,13 @@ shown! {
     String: printed,
     Bytes: |size: &Bytes| Some(bytes(size.0)),
     Nanos: |span: &Nanos| Some(time(*span)),
-    Size: |value: &Size| Some(size(*value)),
-    SizeRange: |value: &SizeRange| Some(range(*value)),
-    Vec<SizeShare>: |shares: &Vec<SizeShare>| split(shares),
+    Size: |size: &Size| match size {
+        Size::Bytes(size) => size.shown(),
+        Size::Percent(percent) => Some(format!("{percent}%")),
+    },
+    SizeRange: |value: &SizeRange| Some(format!("{}-{}", bytes(value.least.0), bytes(value.most.0))),
+    SizeShare: |share: &SizeShare| Some(format!("{}/{}", bytes(share.size.0), share.percent)),
+    Vec<SizeShare>: |shares: &Vec<SizeShare>| list(&shares.iter().filter_map(shown).collect::<Vec<_>>(), ":"),
     Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
     Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
     Vec<String>: |all: &Vec<String>| names(all),
@@ -113,14 +117,6 @@ pub fn bytes(bytes: u64) -> String {
     unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
 }
 
-/// Bytes, or percent.
-pub fn size(size: Size) -> String {
-    match size {
-        Size::Bytes(size) => bytes(size.0),
-        Size::Percent(percent) => format!("{percent}%"),
-    }
-}
-
 /// "10s", or in a smaller unit.
 pub fn time(time: Nanos) -> String {
     match time.0 {
@@ -131,11 +127,6 @@ pub fn time(time: Nanos) -> String {
         // No job file says so, but what is shown must be exact.
         nanos => format!("{nanos}ns"),
     }
-}
-
-/// `1` or `0`.
-pub fn switch(on: bool) -> String {
-    u8::from(on).to_string()
 }
 
 /// READ,WRITE,TRIM, or one value that all have.
@@ -160,17 +151,6 @@ pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
 pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> Option<String> {
     let values = values.all().map(show);
     values.iter().any(Option::is_some).then(|| each(values.map(Option::unwrap_or_default)))
-}
-
-/// "4k-16k".
-pub fn range(range: SizeRange) -> String {
-    format!("{}-{}", bytes(range.least.0), bytes(range.most.0))
-}
-
-/// "4k/60:64k/40"; `None` of no sizes.
-pub fn split(shares: &[SizeShare]) -> Option<String> {
-    let shares: Vec<_> = shares.iter().map(|share| format!("{}/{}", bytes(share.size.0), share.percent)).collect();
-    list(&shares, ":")
 }
 
 /// "zipf:1.2".

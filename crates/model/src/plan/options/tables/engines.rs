@@ -20,14 +20,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Drop pages from the page cache after the I/O (RWF_DONTCACHE, Linux 6.14)"),
     uring("sqthread_poll", switch(field!(calls.submission_thread)), Is("0"), "1", "2")
         .help("Let a kernel thread take submissions"),
-    uring(
-        "sqthread_poll_cpu",
-        count("as a CPU", 0..=LARGEST_CPU, field!(calls.submission_cpu)),
-        Words("any"),
-        "1",
-        "1024",
-    )
-    .help("Pin that kernel thread to this CPU"),
+    uring("sqthread_poll_cpu", count("as a CPU", 0..=LARGEST_CPU, field!(calls.submission_cpu)), Required, "1", "1024")
+        .otherwise("any")
+        .help("Pin that kernel thread to this CPU"),
     uring("force_async", count("I/Os", 0..=MANY, field!(calls.force_async)), Is("0"), "1", "-1")
         .help("Hand one I/O in this many to a worker of the kernel (IOSQE_ASYNC). 0 means none"),
     nothing("nonvectored", boolean(nowhere!()), Words("1"), "1", "x")

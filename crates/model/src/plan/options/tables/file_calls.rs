@@ -29,18 +29,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("What the kernel is told about the order of the I/O: nothing (0), that of the job (1), or this"),
     work("sync", word_of!(files.opening.sync), Is("none"), "dsync", "2")
         .help("Open the files with O_SYNC (sync, 1) or O_DSYNC (dsync), so that each write is durable when it returns"),
-    work(
-        "sync_file_range",
-        text(parsed!(files.syncing.range, range_sync)),
-        Words("never"),
-        "wait_before,write:8",
-        "fsync:8",
-    )
-    .form("wait_before, write and wait_after, separated by commas or bars, and :N")
-    .help(
-        "Call sync_file_range with these flags after every N writes, 1 by default, for what was written into \
+    work("sync_file_range", text(parsed!(files.syncing.range, range_sync)), Required, "wait_before,write:8", "fsync:8")
+        .otherwise("never")
+        .form("wait_before, write and wait_after, separated by commas or bars, and :N")
+        .help(
+            "Call sync_file_range with these flags after every N writes, 1 by default, for what was written into \
          each file since its last sync",
-    ),
+        ),
     work("fsync_on_close", boolean(field!(files.syncing.on_close)), Is("0"), "1", "2")
         .help("Call fsync for each file that the job may write to when it is closed"),
     other("atomic", boolean(ATOMIC), Is("0"), "1", "2").help(
@@ -50,10 +45,11 @@ pub(super) static OPTIONS: &[JobOption] = &[
     work(
         "write_hint",
         words(list_words::<WriteHint>, parsed!(files.opening.write_hint, choice::<WriteHint>)),
-        Words("not set"),
+        Required,
         "short",
         "forever",
     )
+    .otherwise("not set")
     .help("Tell the kernel how long the data of each file is expected to live (fcntl F_SET_RW_HINT)"),
     nothing("create_serialize", boolean(nowhere!()), Is("1"), "0", "2")
         .help("Accepted without effect: files are made one after the other, before the measurement"),

@@ -39,10 +39,11 @@ pub(super) static OPTIONS: &[JobOption] = &[
     extent(
         "filename_format",
         text(parsed!(files.name_format, name_format)),
-        Words("$jobname.$jobnum.$filenum"),
+        Required,
         "$jobname/$jobnum.$filenum",
         "$host.$filenum",
     )
+    .otherwise("$jobname.$jobnum.$filenum")
     .form("a name with $jobname, $jobnum, $filenum, $clientuid")
     .help(
         "Names of the files of a job without filename; $jobname, $jobnum and $filenum are replaced, $clientuid \

@@ -23,15 +23,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Wait for all previous jobs to end before starting"),
     other("startdelay", time(Seconds, field!(start_delay)), Is("0"), "5s", "1-5")
         .help("Wait this long before the job's first I/O"),
-    other(
-        "percentile_list",
-        text(parsed!(percentiles, percentiles)),
-        Words("fio's: 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99"),
-        "50:99:99.9",
-        "nan",
-    )
-    .form("up to 20 percentiles separated by ':', above 0 and up to 100")
-    .help("Report these latency percentiles"),
+    other("percentile_list", text(parsed!(percentiles, percentiles)), Required, "50:99:99.9", "nan")
+        .otherwise("fio's: 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99")
+        .form("up to 20 percentiles separated by ':', above 0 and up to 100")
+        .help("Report these latency percentiles"),
 ];
 
 // Places that are no fields.

@@ -21,6 +21,14 @@ macro_rules! in_bytes {
     };
 }
 
+const fn bytes_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
+    per_direction("bytes per second", 0..=FASTEST, place)
+}
+
+const fn ios_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
+    per_direction("I/Os per second", 0..=MANY_64, place)
+}
+
 pub(super) static OPTIONS: &[JobOption] = &[
     work("iodepth", count("I/Os", 1..=DEEPEST, field!(depth.in_flight)), Is("1"), "32", "0")
         .help("Keep this many I/Os in flight"),
@@ -34,29 +42,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Wait for at least this many completions. 0 polls without waiting"),
     work("iodepth_batch_complete_max", count("I/Os", 0..=DEEPEST, field!(depth.complete_max)), Is("1"), "16", "1g")
         .help("Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower"),
-    work("rate_iops", per_direction("I/Os per second", 0..=MANY_64, field!(rates)), Is("0"), "1000,500", "fast")
+    work("rate_iops", ios_per_second(field!(rates)), Is("0"), "1000,500", "fast")
         .help("Limit the rate. 0 means no limit"),
-    work("rate", per_direction("bytes per second", 0..=FASTEST, in_bytes!(pace.bytes)), Is("0"), "10m,5m", "fast")
+    work("rate", bytes_per_second(in_bytes!(pace.bytes)), Is("0"), "10m,5m", "fast")
         .help("Limit the rate in bytes. 0 means no limit"),
     work("rate_process", word_of!(pace.process), Is("linear"), "poisson", "normal")
         .help("The times between the I/Os of a job with a rate: equal, or exponentially distributed"),
-    work(
-        "rate_min",
-        per_direction("bytes per second", 0..=FASTEST, in_bytes!(pace.least_bytes)),
-        Is("0"),
-        "1m",
-        "slow",
-    )
-    .also(&["ratemin"])
-    .help("End the job with an error if it moves fewer bytes in a rate_cycle. 0 means never"),
-    work(
-        "rate_iops_min",
-        per_direction("I/Os per second", 0..=MANY_64, field!(pace.least_ios)),
-        Is("0"),
-        "100",
-        "slow",
-    )
-    .help("End the job with an error if it does fewer I/Os in a rate_cycle. 0 means never"),
+    work("rate_min", bytes_per_second(in_bytes!(pace.least_bytes)), Is("0"), "1m", "slow")
+        .also(&["ratemin"])
+        .help("End the job with an error if it moves fewer bytes in a rate_cycle. 0 means never"),
+    work("rate_iops_min", ios_per_second(field!(pace.least_ios)), Is("0"), "100", "slow")
+        .help("End the job with an error if it does fewer I/Os in a rate_cycle. 0 means never"),
     work("rate_cycle", count("milliseconds", 1..=86_400_000, RATE_CYCLE), Is("1000"), "500", "0")
         .also(&["ratecycle"])
         .help("The time over which rate_min and rate_iops_min are judged"),
@@ -67,14 +63,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("End the job with an error when an I/O takes longer. 0 means never"),
     work("thinktime", time(Microseconds, field!(think_time)), Is("0"), "50", "50k")
         .help("Sleep this long between I/Os"),
-    work(
-        "thinktime_blocks",
-        count("I/Os", 1..=MANY, field!(pace.think_blocks)),
-        Words("1; with thinktime_iotime, time alone counts"),
-        "8",
-        "0",
-    )
-    .help("Sleep for thinktime after this many I/Os, once they have completed"),
+    work("thinktime_blocks", count("I/Os", 1..=MANY, field!(pace.think_blocks)), Required, "8", "0")
+        .otherwise("1; with thinktime_iotime, time alone counts")
+        .help("Sleep for thinktime after this many I/Os, once they have completed"),
     nothing("thinktime_blocks_type", one_of(&["complete", "issue"], nowhere!()), Words("complete"), "issue", "start")
         .help("Accepted without effect: a pause comes after that many I/Os were submitted and have completed"),
     work("thinktime_iotime", time(Seconds, field!(pace.think_io_time)), Is("0"), "9s", "9x")

@@ -15,15 +15,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Replay the requests of a trace one after the other, without its times"),
     work("replay_time_scale", count("percent", 1..=MANY, field!(replay.time_scale)), Is("100"), "200", "0")
         .help("Replay a trace at this rate, in percent of its own"),
-    work(
-        "replay_redirect",
-        text(parsed!(replay.redirect, file_name)),
-        Words("the files of the trace"),
-        "/tmp/a",
-        "/tmp/",
-    )
-    .form("a file's name")
-    .help("All requests of a trace go to this file or device"),
+    work("replay_redirect", text(parsed!(replay.redirect, file_name)), Required, "/tmp/a", "/tmp/")
+        .otherwise("the files of the trace")
+        .form("a file's name")
+        .help("All requests of a trace go to this file or device"),
     work("replay_align", text(REPLAY_ALIGN), Is("0"), "4k", "5000")
         .form("0 or a power of 2, in bytes")
         .help("Round the offsets of a trace down to multiples of this power of 2"),

@@ -21,14 +21,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Accepted without effect: an error is always said"),
     nothing("experimental_verify", switch(nowhere!()), Is("0"), "1", "2")
         .help("Accepted without effect, as in fio 3.33"),
-    nothing(
-        "clocksource",
-        one_of(&["gettimeofday", "clock_gettime", "cpu"], nowhere!()),
-        Words("the time-stamp counter"),
-        "cpu",
-        "sundial",
-    )
-    .help("Accepted without effect: the clock is the time-stamp counter"),
+    nothing("clocksource", one_of(&["gettimeofday", "clock_gettime", "cpu"], nowhere!()), Required, "cpu", "sundial")
+        .otherwise("the time-stamp counter")
+        .help("Accepted without effect: the clock is the time-stamp counter"),
     nothing("gtod_cpu", number("as a CPU", 0..=1023, nowhere!()), Words("none"), "1", "x")
         .help("Accepted without effect: no thread reads the clock for the others"),
     nothing("unit_base", one_of(&["0", "8", "1"], nowhere!()), Words("8"), "8", "2")

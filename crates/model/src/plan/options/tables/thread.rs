@@ -10,6 +10,8 @@ const MOST_LOCKED: u64 = 1 << 50;
 /// Best effort: the class of a priority without a class.
 const BEST_EFFORT: u8 = 2;
 
+const MEMORIES: &[&str] = &["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"];
+
 pub(super) static OPTIONS: &[JobOption] = &[
     work("cpus_allowed", text(parsed!(cpus_allowed, cpus)), Words("all CPUs"), "0-3,5", "3-0")
         .form("CPU numbers and ranges, 0 to 1023")
@@ -33,15 +35,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         "I/O priority of the job's threads within their class, 0 (highest) to 7. Without prioclass, that of \
          best effort",
     ),
-    work(
-        "mem",
-        one_of(&["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"], MEM),
-        Is("malloc"),
-        "mmaphuge",
-        "stack",
-    )
-    .also(&["iomem"])
-    .help(
+    work("mem", one_of(MEMORIES, MEM), Is("malloc"), "mmaphuge", "stack").also(&["iomem"]).help(
         "The memory of the buffers: small pages, or with mmaphuge and shmhuge the reserved huge pages of the \
          machine (vm.nr_hugepages)",
     ),

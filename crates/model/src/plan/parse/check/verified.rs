@@ -26,18 +26,12 @@ pub(super) fn header(job: &JobPlan) -> Option<Complaint> {
         let fits = offset == 0 || offset >= header && offset.saturating_add(header) <= covers;
         (!fits).then(|| {
             let most = covers.saturating_sub(header);
-            let why = if most < header {
-                format!(
-                    "the {header} bytes of a header of {word} have no other place in {} bytes; leave it out",
-                    Short(covers)
-                )
+            let rest = if most < header {
+                format!("have no other place in {} bytes; leave it out", Short(covers))
             } else {
-                format!(
-                    "the {header} bytes of a header of {word} fit at {header} to {most} of {} bytes; use one of these",
-                    Short(covers)
-                )
+                format!("fit at {header} to {most} of {} bytes; use one of these", Short(covers))
             };
-            ("verify_offset", why)
+            ("verify_offset", format!("the {header} bytes of a header of {word} {rest}"))
         })
     })
 }
