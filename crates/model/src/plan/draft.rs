@@ -72,6 +72,11 @@ impl Draft {
         self.origins.insert(option, origin);
     }
 
+    /// Whether `option` was given.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.origins.contains_key(option)
+    }
+
     /// Where `option` was given last, if at all.
     pub(crate) fn origin(&self, option: &str) -> Option<Origin> {
         self.origins.get(option).copied()

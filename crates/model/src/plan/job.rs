@@ -7,19 +7,16 @@ mod cpu;
 mod engine;
 mod errors;
 mod files;
-mod latency;
 mod logs;
 mod pace;
 mod path_plan;
 mod peer;
-mod region;
 mod replay;
 mod requests;
 mod thread;
 mod together;
 mod verify;
 
-use crate::plan::value::PerDirection;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -31,18 +28,16 @@ pub use cpu::CpuPlan;
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
 pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
-pub use latency::LatencyPlan;
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
-pub use pace::{Pace, RateProcess};
+pub use pace::{LatencyPlan, Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
-pub use region::RegionPlan;
 pub use replay::{ReplayPlan, Skipped};
 pub use requests::{
-    AccessZone, Distribution, Each, Generator, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
+    AccessZone, Distribution, Each, Generator, RegionPlan, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
 };
 pub use thread::{MemoryPolicy, ThreadPlan};
 pub use together::{Ends, SteadyMetric, SteadyState, Together};
@@ -61,26 +56,24 @@ pub struct Plan {
 impl Plan {
     /// Why only `iotoll run` has its jobs, if they depend on each other, end by themselves, write logs or replay traces.
     pub fn only_for_run(&self) -> Option<String> {
-        let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
-        jobs.find_map(|job| {
-            let name = &job.name;
-            if let Some(scheduler) = &job.files.scheduler {
-                return Some(format!(
-                    "job '{name}': ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
-                     file:/sys/block/DEVICE/queue/scheduler={scheduler}"
-                ));
-            }
-            let turns = job.together.first_option().map(|option| {
-                format!("job '{name}': {option} says when a job runs, which the measurement decides here; leave it out")
-            });
-            let logs = || job.logs.first_option();
-            let logs =
-                || logs().map(|option| format!("job '{name}': {option}: only iotoll run writes logs; leave it out"));
-            let replays = job.replay.is_in_force();
+        let scheduler = |job: &JobPlan| {
+            let scheduler = job.files.scheduler.as_ref()?;
+            Some(format!(
+                "ioscheduler: only iotoll run sets it; leave it out, and compare schedulers by --candidate-set \
+                 file:/sys/block/DEVICE/queue/scheduler={scheduler}"
+            ))
+        };
+        let decided = "says when a job runs, which the measurement decides here; leave it out";
+        let why = |job: &JobPlan| {
+            let turns = job.together.first_option().map(|option| format!("{option} {decided}"));
+            let log =
+                job.logs.first_option().map(|option| format!("{option}: only iotoll run writes logs; leave it out"));
             let replays =
-                replays.then(|| format!("job '{name}': read_iolog: only iotoll run replays traces; leave it out"));
-            turns.or_else(logs).or(replays)
-        })
+                job.replay.is_in_force().then(|| "read_iolog: only iotoll run replays traces; leave it out".into());
+            scheduler(job).or(turns).or(log).or(replays)
+        };
+        let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        jobs.find_map(|job| why(job).map(|why| format!("job '{}': {why}", job.name)))
     }
 }
 
@@ -115,15 +108,15 @@ pub struct JobPlan {
     /// Block size of each direction.
     pub block_sizes: BlockSizes,
     /// Sizes and positions beyond these.
-    #[serde(default, skip_serializing_if = "RequestPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub requests: RequestPlan,
     /// Files or devices, and the region in them.
     pub target: Target,
     /// How the offset of the region differs between the copies.
-    #[serde(default, skip_serializing_if = "RegionPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub region: RegionPlan,
     /// Their number, sizes and order; how they are made, opened and synced.
-    #[serde(default, skip_serializing_if = "FilePlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub files: FilePlan,
     /// `numjobs`: number of copies. 1 by default.
     pub copies: u32,
@@ -163,36 +156,36 @@ pub struct JobPlan {
     /// `rate_iops` for reads, writes and trims.
     pub rates: Rates,
     /// Rates in bytes, least rates, and how pauses are made.
-    #[serde(default, skip_serializing_if = "Pace::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// Limits of its latencies.
-    #[serde(default, skip_serializing_if = "LatencyPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub latency: LatencyPlan,
     /// What it writes.
-    #[serde(default, skip_serializing_if = "Content::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content: Content,
     /// Whether what was written is read back right.
-    #[serde(default, skip_serializing_if = "Verify::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub verify: Verify,
     /// The trace that it replays.
-    #[serde(default, skip_serializing_if = "ReplayPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub replay: ReplayPlan,
     /// Its logs.
-    #[serde(default, skip_serializing_if = "LogPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub logs: LogPlan,
     /// Errors that do not end it.
-    #[serde(default, skip_serializing_if = "Errors::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub errors: Errors,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// How its engine asks the kernel.
-    #[serde(default, skip_serializing_if = "CallPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub calls: CallPlan,
     /// Its thread: CPUs, priorities, memory.
-    #[serde(default, skip_serializing_if = "ThreadPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub thread: ThreadPlan,
     /// How it depends on other jobs, and when it ends before its I/O is done.
-    #[serde(default, skip_serializing_if = "Together::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub together: Together,
     /// `startdelay`.
     pub start_delay: Nanos,
@@ -211,7 +204,7 @@ pub struct JobPlan {
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
     /// How engine `cpuio` uses a CPU.
-    #[serde(default, skip_serializing_if = "CpuPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cpu: CpuPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
@@ -241,12 +234,16 @@ pub struct JobPlan {
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
+/// Whether no option of a part of a job is given.
+pub fn is_default<T: Default + PartialEq>(part: &T) -> bool {
+    *part == T::default()
+}
+
 /// The default of `random_run`.
 fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }
@@ -368,7 +365,7 @@ impl Default for BlockSizes {
 }
 
 /// Files or devices, and the region in them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// `filename`, split at unescaped colons. Empty means fio's `JOB.COPY.0` in `directory`.
@@ -396,15 +393,9 @@ pub enum Size {
     Percent(u8),
 }
 
-impl Default for Target {
+impl Default for Size {
     fn default() -> Self {
-        Self {
-            files: Vec::new(),
-            directory: None,
-            more_directories: Vec::new(),
-            size: None,
-            offset: Size::Bytes(Bytes(0)),
-        }
+        Self::Bytes(Bytes(0))
     }
 }
 
@@ -474,10 +465,10 @@ impl Rates {
     }
 
     /// Changes the directions that are given.
-    pub(crate) fn take(&mut self, given: PerDirection) {
-        self.read = given.read.unwrap_or(self.read);
-        self.write = given.write.unwrap_or(self.write);
-        self.trim = given.trim.unwrap_or(self.trim);
+    pub(crate) fn update(&mut self, [read, write, trim]: [Option<u64>; 3]) {
+        self.read = read.unwrap_or(self.read);
+        self.write = write.unwrap_or(self.write);
+        self.trim = trim.unwrap_or(self.trim);
     }
 }
 

@@ -4,13 +4,15 @@
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
 mod fio_names;
+mod row;
 mod tables;
 
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
 use super::nearest::nearest;
-use super::value::{self, Effect, PerDirection, Short, TimeUnit, Wrong};
+use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
+use row::{Get, Set, SetText, SetWord};
 use std::ops::RangeInclusive;
 use tables::{all, by_subject};
 
@@ -35,30 +37,18 @@ pub(crate) struct JobOption {
     pub example: &'static str,
     /// An invalid value.
     pub bad_example: &'static str,
-    /// Its value in a job, as people type it. `None` if it is not given and has no value of its own.
-    pub get: fn(&JobPlan) -> Option<String>,
+    /// Its value in a job.
+    pub get: Get,
+    /// The accepted values of free text.
+    pub form: &'static str,
     /// The accepted values, and the function that applies one.
     pub set: Value,
 }
 
-/// The fields that most rows have in common.
-const PLAIN: JobOption = JobOption {
-    name: "",
-    aliases: &[],
-    help: "",
-    default: Default::Required,
-    engines: &[],
-    role: Role::Work,
-    example: "",
-    bad_example: "",
-    get: |_| None,
-    set: Value::Switch(|_, _| {}),
-};
-
 /// What applies if an option is not given.
 pub(crate) enum Default {
     /// The same as this value.
-    Value(&'static str),
+    Is(&'static str),
     /// What these words say; no value has the same meaning.
     Words(&'static str),
     /// The engine needs it.
@@ -83,33 +73,35 @@ pub(crate) enum Role {
 /// The kinds of value, each with its limits and the function that applies a valid value.
 pub(crate) enum Value {
     /// `1` or `0`, or the bare name, which means `1`.
-    Switch(fn(&mut Draft, bool)),
+    Switch(Set<bool>),
     /// `1` or `0`.
-    Boolean(fn(&mut Draft, bool)),
+    Boolean(Set<bool>),
     /// 0 to 100.
-    Percent(fn(&mut Draft, u8)),
+    Percent(Set<u8>),
     /// A whole number.
-    Count(&'static str, RangeInclusive<u32>, fn(&mut Draft, u32)),
+    Count(&'static str, RangeInclusive<u32>, Set<u32>),
     /// A whole number that may be large.
-    Number(&'static str, RangeInclusive<u64>, fn(&mut Draft, u64)),
+    Number(&'static str, RangeInclusive<u64>, Set<u64>),
     /// A whole number for each of reads, writes and trims.
-    PerDirection(&'static str, RangeInclusive<u64>, fn(&mut Draft, PerDirection)),
-    Time(TimeUnit, fn(&mut Draft, Nanos)),
-    /// Bytes or a percentage, each with its own range.
-    Size(RangeInclusive<u64>, RangeInclusive<u8>, fn(&mut Draft, Size)),
+    PerDirection(&'static str, RangeInclusive<u64>, Set<[Option<u64>; 3]>),
+    Time(TimeUnit, Set<Nanos>),
+    /// At least so many bytes, or a percentage.
+    Size(u64, RangeInclusive<u8>, Set<Size>),
+    /// One of these words.
+    OneOf(&'static [&'static str], SetWord),
     /// One of the words that the first function lists.
-    Choice(fn() -> String, fn(&mut Draft, &str) -> Result<(), Wrong>),
-    /// Free text, described by the string.
-    Text(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
+    Choice(fn() -> String, SetText),
+    /// Free text.
+    Text(SetText),
     /// The same, or nothing: a bare name is an empty text.
-    Name(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
+    Name(SetText),
 }
 
 impl JobOption {
     /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
         let outcome = match (text, &self.set) {
-            (text, Value::Name(_, set)) => set(draft, text.unwrap_or_default()),
+            (text, Value::Name(set)) => set(draft, text.unwrap_or_default()),
             (Some(""), _) => Err(Wrong::new("its value is empty")),
             (Some(text), value) => value.apply(draft, text),
             (None, Value::Switch(set)) => {
@@ -129,18 +121,24 @@ impl JobOption {
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
-        if self.name == "bssplit" && value::requests::has_ranges(text) {
-            return Some(format!(
-                "{} has a range of sizes, of which only the first one is used, as by fio",
-                value::Quoted(text)
-            ));
-        }
-        if self.name == "bs" && value::requests::is_range_of_blocks(text) {
-            let what = "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range";
-            return Some(format!("{} {what}", value::Quoted(text)));
-        }
-        if self.name == "percentage_random" && text.contains('%') {
-            let what = "has a percent sign, with which the whole order is random, as by fio; leave the sign out";
+        let rows: [(&str, fn(&str) -> bool, &str); 3] = [
+            (
+                "bssplit",
+                value::requests::has_ranges,
+                "has a range of sizes, of which only the first one is used, as by fio",
+            ),
+            (
+                "bs",
+                value::requests::is_range_of_blocks,
+                "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range",
+            ),
+            (
+                "percentage_random",
+                |text| text.contains('%'),
+                "has a percent sign, with which the whole order is random, as by fio; leave the sign out",
+            ),
+        ];
+        if let Some((.., what)) = rows.iter().find(|(name, differs, _)| *name == self.name && differs(text)) {
             return Some(format!("{} {what}", value::Quoted(text)));
         }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -149,7 +147,7 @@ impl JobOption {
     }
 
     fn expectation(&self) -> String {
-        format!("expected {}, for example {}={}", self.set.form(), self.name, self.example)
+        format!("expected {}, for example {}={}", self.set.form(self.form), self.name, self.example)
     }
 
     /// Whether the word that follows the option is its value.
@@ -174,14 +172,14 @@ impl JobOption {
             },
         );
         match self.default {
-            Default::Value(default) | Default::Words(default) => format!("{help} [default: {default}]"),
+            Default::Is(default) | Default::Words(default) => format!("{help} [default: {default}]"),
             Default::Required => help,
         }
     }
 
     fn default_in_words(&self) -> String {
         match (&self.default, self.engines_in_words()) {
-            (Default::Value(default) | Default::Words(default), _) => (*default).to_owned(),
+            (Default::Is(default) | Default::Words(default), _) => (*default).to_owned(),
             (Default::Required, Some(engines)) => format!("required by {}", engines.to_lowercase()),
             (Default::Required, None) => "required".to_owned(),
         }
@@ -207,42 +205,40 @@ impl Value {
             Self::Number(_, range, set) => set(draft, value::integer_in(text, range)?),
             Self::PerDirection(_, range, set) => set(draft, value::per_direction(text, range)?),
             Self::Time(unit, set) => set(draft, value::time(text, *unit)?),
-            Self::Size(bytes, percent, set) => set(draft, value::size(text, bytes, percent)?),
-            Self::Choice(_, set) | Self::Text(_, set) | Self::Name(_, set) => set(draft, text)?,
+            Self::Size(least, percent, set) => set(draft, value::size(text, &(*least..=LARGEST_FILE), percent)?),
+            Self::OneOf(words, set) if words.contains(&text) => set(draft, text),
+            Self::OneOf(..) => return Err(Wrong::because(text, "is not supported")),
+            Self::Choice(_, set) | Self::Text(set) | Self::Name(set) => set(draft, text)?,
         }
         Ok(())
     }
 
-    /// The accepted values, in words.
-    fn form(&self) -> String {
+    /// The accepted values, in words; `text` are those of free text.
+    fn form(&self, text: &str) -> String {
         match self {
             Self::Switch(_) => "nothing, 1 or 0".to_owned(),
             Self::Boolean(_) => "1 or 0".to_owned(),
             Self::Percent(_) => "0 to 100 percent".to_owned(),
             Self::Count(unit, range, _) => format!("{} to {} {unit}", range.start(), range.end()),
             Self::Number(unit, range, _) => limits(unit, range),
-            Self::PerDirection(unit, range, _) => {
-                format!("{} (READ,WRITE,TRIM)", limits(unit, range))
-            }
+            Self::PerDirection(unit, range, _) => format!("{} (READ,WRITE,TRIM)", limits(unit, range)),
             Self::Time(unit, _) => {
                 let days = value::LONGEST_TIME.0 / (86_400 * 1_000_000_000);
-                let unit = match unit {
-                    TimeUnit::Seconds => "seconds",
-                    TimeUnit::Microseconds => "microseconds",
-                };
+                let unit = if *unit == TimeUnit::Seconds { "seconds" } else { "microseconds" };
                 format!("{unit}, or a time in us, ms, s, m, h or d, up to {days}d")
             }
-            Self::Size(bytes, percent, _) => {
-                format!("{}, or {} to {}%", limits("bytes", bytes), percent.start(), percent.end())
+            Self::Size(least, percent, _) => {
+                format!("{}, or {} to {}%", limits("bytes", &(*least..=LARGEST_FILE)), percent.start(), percent.end())
             }
-            Self::Choice(words, _) => format!("one of {}", words()),
-            Self::Text(form, _) | Self::Name(form, _) => (*form).to_owned(),
+            Self::OneOf(..) | Self::Choice(..) => format!("one of {}", self.words().join(", ")),
+            Self::Text(_) | Self::Name(_) => text.to_owned(),
         }
     }
 
     /// The words that it accepts, if it accepts only words.
     fn words(&self) -> Vec<String> {
         match self {
+            Self::OneOf(words, _) => words.iter().map(|word| (*word).to_owned()).collect(),
             Self::Choice(words, _) => words().split(", ").map(str::to_owned).collect(),
             _ => Vec::new(),
         }
@@ -286,7 +282,7 @@ pub fn no_such(name: &str) -> String {
 fn engine(text: &str) -> Result<EngineKind, Wrong> {
     // fio's other names for it.
     let text = if ["aio", "linuxaio"].contains(&text) { "libaio" } else { text };
-    if EngineKind::parse(text).is_some() || !fio_names::ENGINES.contains(&text) {
+    if EngineKind::parse(text).is_some() || !fio_names::has(fio_names::ENGINES, text) {
         return value::choice(text);
     }
     let near = match text {
@@ -333,7 +329,7 @@ pub fn reference() -> impl Iterator<Item = Reference> {
     by_subject().map(|(subject, option)| Reference {
         name: option.name,
         aliases: option.aliases,
-        value: option.set.form(),
+        value: option.set.form(option.form),
         help: option.help,
         group: option.engines_in_words().unwrap_or_else(|| subject.to_owned()),
         engines: option.engines.iter().map(|engine| engine.name()).collect(),
@@ -358,13 +354,13 @@ pub enum OfFio {
 
 /// All options of fio 3.33 with their other names, in alphabetical order.
 pub fn of_fio() -> Vec<(&'static str, OfFio)> {
-    let ours = all().filter(|option| !fio_names::OWN.contains(&option.name)).flat_map(|option| {
+    let ours = all().filter(|option| !fio_names::has(fio_names::OWN, option.name)).flat_map(|option| {
         let without = matches!(option.role, Role::Nothing | Role::Said);
         let what = if without { OfFio::Accepted(option.name) } else { OfFio::Supported(option.name) };
         option.names().map(move |name| (name, what))
     });
     let refused = fio_names::REFUSED.iter();
-    let refused = refused.flat_map(|group| group.names.iter().map(|name| (*name, OfFio::Refused(group.why))));
+    let refused = refused.flat_map(|group| group.names().map(|name| (name, OfFio::Refused(group.why))));
     let mut options: Vec<_> = ours.chain(refused).collect();
     options.sort_unstable_by_key(|(name, _)| *name);
     options

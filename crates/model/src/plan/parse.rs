@@ -304,11 +304,8 @@ impl<'a> Reader<'a> {
             // What is missing may stand in the lines that were refused.
             return None;
         }
-        if let Some(refusal) = self.unknown_wait(&draft) {
-            self.errors.push(refusal.placed(files));
-            return None;
-        }
-        match check::job(draft, origin, &mut self.plan.warnings) {
+        let refused = self.unknown_wait(&draft);
+        match refused.map_or_else(|| check::job(draft, origin, &mut self.plan.warnings), Err) {
             Ok(mut job) => {
                 self.group = if start == Start::AfterPrevious { 0 } else { self.group + u32::from(new_group) };
                 job.together.group = self.group;
@@ -356,15 +353,16 @@ impl<'a> Reader<'a> {
                 continue;
             }
             draft.note(option.name, *origin);
-            if let Some(what) = check::cache_words(draft) {
-                let what = error(Wrong::new(what)).to_string();
-                warning::add_once(&mut self.plan.warnings, Warning::new(Code::OptionIgnored, what));
-                // A contradiction is said once.
+            let contradiction = check::cache_words(draft);
+            if contradiction.is_some() {
+                // It is said once.
                 draft.cache = CacheWords::default();
             }
-            if let Some(what) = value.as_deref().and_then(|value| option.unlike_fio(value)) {
+            let differs = value.as_deref().and_then(|value| option.unlike_fio(value));
+            let caveats = [(Code::OptionIgnored, contradiction), (Code::OptionDiffers, differs)];
+            for (code, what) in caveats.into_iter().filter_map(|(code, what)| Some((code, what?))) {
                 let what = error(Wrong::new(what)).to_string();
-                warning::add_once(&mut self.plan.warnings, Warning::new(Code::OptionDiffers, what));
+                warning::add_once(&mut self.plan.warnings, Warning::new(code, what));
             }
         }
     }

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 /// Default time to become ready.
 pub const READY_TIMEOUT_SECONDS: f64 = 10.0;
 
-/// Keys of `{NAME.KEY}`.
 /// Longest path of a Unix socket in bytes (`sun_path` in unix(7) has 108, the last is 0).
 const LONGEST_SOCKET: usize = 107;
 
+/// Keys of `{NAME.KEY}`.
 const KEYS: [&str; 4] = ["uri", "port", "socket", "dir"];
 
 /// A service as the user wrote it.
@@ -115,10 +115,14 @@ impl ServicePlan {
         }
         for (key, text) in [("uri", &self.uri), ("ready", &self.ready), ("fill", &self.fill)] {
             if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-                return Err(format!("service '{}': {key} is empty; leave it out", self.name));
+                return Err(self.wrong(&format!("{key} is empty; leave it out")));
             }
         }
         Ok(())
+    }
+
+    fn wrong(&self, why: &str) -> String {
+        format!("service '{}': {why}", self.name)
     }
 
     fn uses(&self, key: &str) -> bool {
@@ -145,11 +149,11 @@ impl ServicePlan {
         let (port, socket) = (self.uses("port"), self.uses("socket"));
         let path = service.socket();
         if socket && path.len() > LONGEST_SOCKET {
-            let (name, bytes) = (&self.name, path.len());
-            return Err(format!(
-                "service '{name}': {{socket}} would be {path}, which has {bytes} bytes; a Unix socket path can \
-                 have {LONGEST_SOCKET}: set TMPDIR to a shorter path, or use {{port}}"
-            ));
+            return Err(self.wrong(&format!(
+                "{{socket}} would be {path}, which has {} bytes; a Unix socket path can have {LONGEST_SOCKET}: set \
+                 TMPDIR to a shorter path, or use {{port}}",
+                path.len()
+            )));
         }
         service.ready = match ready {
             Some(text) => Ready::Says(text),
@@ -159,12 +163,9 @@ impl ServicePlan {
             None => Ready::Says(String::new()),
         };
         service.uri = match &self.uri {
-            Some(uri) => Some(fill_in(uri, |word| match (word, service.own(word)) {
-                (_, Some(value)) => Ok(Some(value)),
-                _ => Err(format!(
-                    "service '{}': uri: unknown {{{word}}}; it can name {{port}}, {{socket}} and {{dir}}",
-                    self.name
-                )),
+            Some(uri) => Some(fill_in(uri, |word| {
+                let unknown = || format!("uri: unknown {{{word}}}; it can name {{port}}, {{socket}} and {{dir}}");
+                service.own(word).map(Some).ok_or_else(|| self.wrong(&unknown()))
             })?),
             None if port => Some(format!("nbd://127.0.0.1:{}", service.port)),
             None if socket => Some(format!("nbd+unix:///?socket={}", escaped(&service.socket()))),
@@ -251,6 +252,16 @@ pub fn resolve(
     bare.iter().map(|service| names.complete(service)).collect()
 }
 
+/// The words of a command with their references replaced.
+fn filled(words: &[String], value: impl Fn(&str) -> Result<Option<String>, String>) -> Result<Vec<String>, String> {
+    let script = |place| shell_text::is_script(words, place);
+    let one = |(place, word): (usize, &String)| match script(place) {
+        true => fill_in_shell(word, &value),
+        false => fill_in(word, &value),
+    };
+    words.iter().enumerate().map(one).collect()
+}
+
 /// Percent-encodes the reserved characters of a URI.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
@@ -282,12 +293,7 @@ impl Names<'_> {
     /// # Errors
     /// As above, or when a value cannot be quoted.
     pub fn fill_in_all(&self, words: &[String]) -> Result<Vec<String>, String> {
-        let script = |place| shell_text::is_script(words, place);
-        let filled = words.iter().enumerate().map(|(place, word)| match script(place) {
-            true => fill_in_shell(word, |word| self.of_word(word)),
-            false => self.fill_in(word),
-        });
-        filled.collect()
+        filled(words, |word| self.of_word(word))
     }
 
     /// As above, for a shell command, if there is one: each value is quoted for the place where it stands.
@@ -321,12 +327,9 @@ impl Names<'_> {
                 return Ok(None);
             }
             let known: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
-            let known = if known.is_empty() {
-                "there are no services".to_owned()
-            } else {
-                format!("there is {}", known.join(", "))
-            };
-            return Err(format!("{{{name}.{key}}}: no service is called '{name}'; {known}"));
+            let known =
+                if known.is_empty() { "are no services".to_owned() } else { format!("is {}", known.join(", ")) };
+            return Err(format!("{{{name}.{key}}}: no service is called '{name}'; there {known}"));
         };
         match (&service.arm, self.arm) {
             (Some(owner), Some(arm)) if owner != arm => {
@@ -341,27 +344,19 @@ impl Names<'_> {
         let value = |word: &str| match word.split_once('.') {
             Some((name, key)) => self.of_service(name, key),
             None if word == "uri" => service.value("uri").map(Some),
-            None => service.own(word).map(Some).ok_or_else(|| match self.is_swept(word) {
-                true => format!("{{{word}}} is swept, and a service is started once for all points of a sweep"),
-                false => {
-                    format!(
-                        "unknown {{{word}}}; a service knows {{port}}, {{socket}}, {{dir}}, {{uri}} and {{NAME.uri}}"
-                    )
-                }
+            None if self.is_swept(word) && service.own(word).is_none() => {
+                Err(format!("{{{word}}} is swept, and a service is started once for all points of a sweep"))
+            }
+            None => service.own(word).map(Some).ok_or_else(|| {
+                format!("unknown {{{word}}}; a service knows {{port}}, {{socket}}, {{dir}}, {{uri}} and {{NAME.uri}}")
             }),
         };
         let wrong = |why: String| format!("service '{}': {why}", service.name);
-        let script = |place| shell_text::is_script(&service.command, place);
-        let words = service.command.iter().enumerate();
-        let words =
-            words.map(|(place, word)| if script(place) { fill_in_shell(word, value) } else { fill_in(word, value) });
-        let command = words.collect::<Result<_, _>>().map_err(wrong)?;
+        let command = filled(&service.command, value).map_err(wrong)?;
         let fill = service.fill.as_ref().map(|fill| fill_in_shell(fill, value)).transpose().map_err(wrong)?;
         if service.ready == Ready::Says(String::new()) {
-            return Err(format!(
-                "service '{}': nothing says when it is ready; write {{port}} or {{socket}} in its command, or give ready",
-                service.name
-            ));
+            let why = "nothing says when it is ready; write {port} or {socket} in its command, or give ready";
+            return Err(wrong(why.to_owned()));
         }
         Ok(Service { command, fill, ..service.clone() })
     }

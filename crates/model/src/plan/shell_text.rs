@@ -107,8 +107,7 @@ fn place_after(text: &str) -> Place {
     let mut words = text.split(|letter: char| letter.is_whitespace() || ";&|()".contains(letter));
     // The parentheses of a case are not in pairs. A quoted text may be a script, which a shell reads a second time.
     let doubtful = words.any(|word| match word {
-        "case" | "esac" => true,
-        "eval" => true,
+        "case" | "esac" | "eval" => true,
         word => place != Place::Open && is_script_flag(word) && text.split_whitespace().any(is_shell),
     });
     if doubtful { Place::Unknown } else { place }

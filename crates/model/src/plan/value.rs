@@ -16,8 +16,8 @@ use std::ops::RangeInclusive;
 
 pub use choice::{Choice, choice, list_words, word};
 pub use list::{
-    LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, each_direction, file_names, per_direction, percentile,
-    percentiles,
+    LARGEST_CPU, MOST_PERCENTILES, cpus, each_direction, file_names, per_direction, percentile, percentiles,
+    plain_number,
 };
 pub use wrong::{Effect, Wrong};
 pub(crate) use wrong::{Quoted, Short};
@@ -120,15 +120,6 @@ pub enum TimeUnit {
     Microseconds,
 }
 
-impl TimeUnit {
-    fn nanos(self) -> u64 {
-        match self {
-            Self::Seconds => 1_000_000_000,
-            Self::Microseconds => 1_000,
-        }
-    }
-}
-
 /// The longest time that an option accepts: longer than anyone needs, and within the range of any clock.
 pub const LONGEST_TIME: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
 
@@ -137,17 +128,14 @@ pub const LONGEST_TIME: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
 pub fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Wrong> {
     let (number, suffix) = split_digits(text);
     let number = digits(number, text, 10)?;
-    let nanos = match suffix.to_ascii_lowercase().as_str() {
-        "" => unit.nanos(),
-        "us" | "usec" => 1_000,
-        "ms" | "msec" => 1_000_000,
-        "s" | "sec" => 1_000_000_000,
-        "m" => 60 * 1_000_000_000,
-        "h" => 3_600 * 1_000_000_000,
-        "d" => 86_400 * 1_000_000_000,
-        _ => {
-            return Err(Wrong::because(text, format_args!("has the unknown suffix {}", Quoted(suffix))));
-        }
+    let nanos = match (suffix.to_ascii_lowercase().as_str(), unit) {
+        ("us" | "usec", _) | ("", TimeUnit::Microseconds) => 1_000,
+        ("ms" | "msec", _) => 1_000_000,
+        ("s" | "sec", _) | ("", TimeUnit::Seconds) => 1_000_000_000,
+        ("m", _) => 60 * 1_000_000_000,
+        ("h", _) => 3_600 * 1_000_000_000,
+        ("d", _) => 86_400 * 1_000_000_000,
+        _ => return Err(Wrong::because(text, format_args!("has the unknown suffix {}", Quoted(suffix)))),
     };
     let time = number.checked_mul(nanos).ok_or_else(|| Wrong::because(text, "is too large"))?;
     within(Nanos(time), &(Nanos(0)..=LONGEST_TIME), text)

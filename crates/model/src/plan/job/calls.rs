@@ -20,10 +20,3 @@ pub struct CallPlan {
     /// `force_async`: this many I/Os at least are handed to a worker of the kernel; 0 means none.
     pub force_async: u32,
 }
-
-impl CallPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}

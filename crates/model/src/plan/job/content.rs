@@ -49,13 +49,6 @@ impl Default for Content {
     }
 }
 
-impl Content {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Which earlier write a repeated one equals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -230,20 +223,13 @@ mod tests {
             });
             each.collect::<String>()
         };
-        for (text, expected) in [
-            ("\"abcd\"", "61626364"),
-            ("12", "0c"),
-            ("0", "00"),
-            ("300", "2c01"),
-            ("70000", "701101"),
-            ("17000000", "40660301"),
-            ("-12", "f4ffffff"),
-            ("0xaaa", "0aaa"),
-            ("0xdeadface", "deadface"),
-            ("0x123456789abcdef0", "123456789abcdef0"),
-            ("\"abcd\"-120xdeadface", "61626364f4ffffffdeadface"),
-            ("0xff%o\"ab\"'x y'-16", "ff<offset>6162<x y>f0ffffff"),
-        ] {
+        let pairs = "\"abcd\" => 61626364 | 12 => 0c | 0 => 00 | 300 => 2c01 | 70000 => 701101 | \
+                     17000000 => 40660301 | -12 => f4ffffff | 0xaaa => 0aaa | 0xdeadface => deadface | \
+                     0x123456789abcdef0 => 123456789abcdef0 | \
+                     \"abcd\"-120xdeadface => 61626364f4ffffffdeadface | \
+                     0xff%o\"ab\"'x y'-16 => ff<offset>6162<x y>f0ffffff";
+        for pair in pairs.split(" | ") {
+            let (text, expected) = pair.split_once(" => ").unwrap();
             assert_eq!(bytes(text), expected, "{text}");
         }
         for text in ["abcd", "\"ab", "''", "0x", "4294967296", "-3000000000", "\"\"", "%x", "-"] {

@@ -23,11 +23,6 @@ impl Default for CpuPlan {
 }
 
 impl CpuPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// The time between two I/Os.
     pub fn pause(self) -> Nanos {
         let load = u64::from(self.load.clamp(1, 100));

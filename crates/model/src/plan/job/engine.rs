@@ -48,92 +48,40 @@ pub struct Engine {
     pub queue: Queue,
 }
 
+const fn engine(kind: EngineKind, name: &'static str, medium: Medium, queue: Queue) -> Engine {
+    Engine { kind, name, about: "", medium, queue }
+}
+
+impl Engine {
+    const fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+}
+
 /// Every engine, in the order in which help lists them.
 pub static ENGINES: [Engine; 12] = [
-    Engine {
-        kind: EngineKind::Null,
-        name: "null",
-        about: "Completes each I/O at once: the overhead of the load generator itself",
-        medium: Medium::Nothing,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Spin,
-        name: "spin",
-        about: "Burns a number of ticks of the time-stamp counter for each I/O: a known cost in time",
-        medium: Medium::Nothing,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Work,
-        name: "work",
-        about: "Executes a number of dependent instructions for each I/O: a known cost in instructions",
-        medium: Medium::Nothing,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Mem,
-        name: "mem",
-        about: "Copies from and to memory: a pmem device without its driver",
-        medium: Medium::Nothing,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Cpuio,
-        name: "cpuio",
-        about: "Uses a share of a CPU, in chunks that stand for I/Os",
-        medium: Medium::Nothing,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Rr,
-        name: "rr",
-        about: "Exchanges requests and responses with an echo server",
-        medium: Medium::Nothing,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Psync,
-        name: "psync",
-        about: "Calls pread and pwrite",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Sync,
-        name: "sync",
-        about: "Calls read and write, and lseek where an I/O does not follow the last one",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Mmap,
-        name: "mmap",
-        about: "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O",
-        medium: Medium::Files,
-        queue: Queue::One,
-    },
-    Engine {
-        kind: EngineKind::Libaio,
-        name: "libaio",
-        about: "Calls io_submit and io_getevents",
-        medium: Medium::Files,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::IoUring,
-        name: "io_uring",
-        about: "Uses io_uring, by default with registered buffers, files and ring",
-        medium: Medium::Files,
-        queue: Queue::Deep,
-    },
-    Engine {
-        kind: EngineKind::Nbd,
-        name: "nbd",
-        about: "Uses an export of a server over the Network Block Device protocol",
-        medium: Medium::Remote,
-        queue: Queue::Deep,
-    },
+    engine(EngineKind::Null, "null", Medium::Nothing, Queue::Deep)
+        .about("Completes each I/O at once: the overhead of the load generator itself"),
+    engine(EngineKind::Spin, "spin", Medium::Nothing, Queue::Deep)
+        .about("Burns a number of ticks of the time-stamp counter for each I/O: a known cost in time"),
+    engine(EngineKind::Work, "work", Medium::Nothing, Queue::Deep)
+        .about("Executes a number of dependent instructions for each I/O: a known cost in instructions"),
+    engine(EngineKind::Mem, "mem", Medium::Nothing, Queue::One)
+        .about("Copies from and to memory: a pmem device without its driver"),
+    engine(EngineKind::Cpuio, "cpuio", Medium::Nothing, Queue::One)
+        .about("Uses a share of a CPU, in chunks that stand for I/Os"),
+    engine(EngineKind::Rr, "rr", Medium::Nothing, Queue::Deep)
+        .about("Exchanges requests and responses with an echo server"),
+    engine(EngineKind::Psync, "psync", Medium::Files, Queue::One).about("Calls pread and pwrite"),
+    engine(EngineKind::Sync, "sync", Medium::Files, Queue::One)
+        .about("Calls read and write, and lseek where an I/O does not follow the last one"),
+    engine(EngineKind::Mmap, "mmap", Medium::Files, Queue::One)
+        .about("Copies from and to a mapping of the file; with direct=1 calls msync after each I/O"),
+    engine(EngineKind::Libaio, "libaio", Medium::Files, Queue::Deep).about("Calls io_submit and io_getevents"),
+    engine(EngineKind::IoUring, "io_uring", Medium::Files, Queue::Deep)
+        .about("Uses io_uring, by default with registered buffers, files and ring"),
+    engine(EngineKind::Nbd, "nbd", Medium::Remote, Queue::Deep)
+        .about("Uses an export of a server over the Network Block Device protocol"),
 ];
 
 impl EngineKind {

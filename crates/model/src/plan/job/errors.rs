@@ -1,5 +1,7 @@
 //! The errors of I/Os that do not end a job.
 
+use super::is_default;
+use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// With fio's defaults: every error ends the job.
@@ -10,15 +12,8 @@ pub struct Errors {
     /// `continue_on_error`.
     pub goes_on: GoesOn,
     /// `ignore_error`: numbers of the system's errors.
-    #[serde(skip_serializing_if = "IgnoredErrors::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ignored: IgnoredErrors,
-}
-
-impl Errors {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// After which errors a job goes on. Those of I/Os are EIO; every other one ends it, as in fio.
@@ -94,20 +89,19 @@ const NAMES: [(&str, u16); 15] = [
 ];
 
 impl IgnoredErrors {
-    /// Whether it names none.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
+    /// Parses "EIO:ENOSPC,28".
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+        Self::of(text).ok_or_else(|| Wrong::because(text, "has a part that is no error"))
     }
 
-    /// Parses "EIO:ENOSPC,28". `None` if a part is no error.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    fn of(text: &str) -> Option<Self> {
         let mut fields = text.split(',').map(|field| {
             let errors = field.split(':').filter(|name| !name.is_empty()).map(number);
             errors.collect::<Option<Vec<u16>>>()
         });
         let mut next = || fields.next().unwrap_or_else(|| Some(Vec::new()));
         let found = Self { read: next()?, write: next()?, verify: next()? };
-        (fields.next().is_none() && !found.is_none()).then_some(found)
+        (fields.next().is_none() && !is_default(&found)).then_some(found)
     }
 
     /// As it is typed.
@@ -120,7 +114,7 @@ impl IgnoredErrors {
             names.collect::<Vec<_>>().join(":")
         };
         let fields = [field(&self.read), field(&self.write), field(&self.verify)];
-        (!self.is_none()).then(|| fields.join(",").trim_end_matches(',').to_owned())
+        (!is_default(self)).then(|| fields.join(",").trim_end_matches(',').to_owned())
     }
 }
 
@@ -140,7 +134,7 @@ mod tests {
         assert_eq!(errors.text().unwrap(), ",EIO:ENOSPC");
         assert_eq!(IgnoredErrors::parse("EIO,,84").unwrap().text().unwrap(), "EIO,,84");
         for wrong in ["", ",", "EIOO", "1,2,3,4", "0", "-5"] {
-            assert_eq!(IgnoredErrors::parse(wrong), None, "{wrong}");
+            assert!(IgnoredErrors::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

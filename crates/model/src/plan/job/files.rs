@@ -98,13 +98,6 @@ impl Default for FilePlan {
     }
 }
 
-impl FilePlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The size of each file: one, or a range in which it is drawn for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

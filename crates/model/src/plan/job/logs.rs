@@ -1,6 +1,7 @@
 //! The logs of a job: files in fio's format, with a row for each I/O or for each window of time.
 
 use super::{JobPlan, Plan};
+use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// Which logs a job writes, and what their rows hold. With fio's defaults: none.
@@ -60,6 +61,11 @@ pub struct WithoutLogs {
     pub completion: bool,
 }
 
+impl WithoutLogs {
+    /// All of them.
+    pub(crate) const ALL: Self = Self { latency: true, submission: true, completion: true };
+}
+
 /// The first part of the names of log files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,6 +75,22 @@ pub enum LogName {
     Job,
     /// This one.
     Is(String),
+}
+
+impl LogName {
+    /// Parses the first part of a file's name, or nothing.
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "" => Ok(Self::Job),
+            _ if text.ends_with('/') => Err(Wrong::because(text, "is a folder; add the first part of the file's name")),
+            _ => Ok(Self::Is(text.to_owned())),
+        }
+    }
+
+    /// As it is typed.
+    pub(crate) fn text(&self) -> &str {
+        if let Self::Is(name) = self { name } else { "" }
+    }
 }
 
 /// What a log holds.
@@ -91,11 +113,6 @@ pub enum LogKind {
 }
 
 impl LogPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether anything is logged with a row for each I/O, or for each window.
     pub fn has_rows(&self) -> bool {
         self.bandwidth.is_some() || self.iops.is_some() || self.latency.is_some()
@@ -104,13 +121,13 @@ impl LogPlan {
     /// The option by which a job writes a log, if it does.
     pub fn first_option(&self) -> Option<&'static str> {
         let given = [
-            ("write_bw_log", &self.bandwidth),
-            ("write_iops_log", &self.iops),
-            ("write_lat_log", &self.latency),
-            ("write_hist_log", &self.histogram),
+            ("write_bw_log", self.bandwidth.is_some()),
+            ("write_iops_log", self.iops.is_some()),
+            ("write_lat_log", self.latency.is_some()),
+            ("write_hist_log", self.histogram.is_some()),
+            ("write_iolog", self.trace.is_some()),
         ];
-        let rows = given.into_iter().find_map(|(option, name)| name.as_ref().map(|_| option));
-        rows.or_else(|| self.trace.as_ref().map(|_| "write_iolog"))
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
 
     /// The clock whose time rows have; `None` if it is the time since the start.

@@ -1,6 +1,6 @@
 //! What slows a job down on purpose, beyond `rate_iops` and `thinktime`.
 
-use super::Rates;
+use super::{Each, Rates};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +45,13 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
+/// The limit of the latency of a job's I/Os. With fio's default: none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyPlan {
+    /// `max_latency`: an I/O that takes longer ends the job with an error; 0 means no limit.
+    pub most: Each<Nanos>,
 }
 
 /// The times between the I/Os of a job with a rate.

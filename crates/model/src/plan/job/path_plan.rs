@@ -1,6 +1,7 @@
 //! How engine `nbd` and the server send and receive payloads.
 
-use crate::plan::value::{Choice, Wrong, integer_in};
+use crate::plan::value::typed::list;
+use crate::plan::value::{Wrong, cpus, integer_in};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
@@ -220,69 +221,27 @@ pub enum TxTaskCpus {
     List(Vec<u32>),
 }
 
+impl TxTaskCpus {
+    /// # Errors
+    /// If `text` is neither one of these words nor a list of CPUs.
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "any" => Ok(Self::Any),
+            "same" => Ok(Self::Same),
+            "other" => Ok(Self::Other),
+            list => cpus(list).map(Self::List),
+        }
+    }
+}
+
 impl Display for TxTaskCpus {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
         match self {
             Self::Any => formatter.write_str("any"),
             Self::Same => formatter.write_str("same"),
             Self::Other => formatter.write_str("other"),
-            Self::List(cpus) => {
-                let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-                formatter.write_str(&cpus.join(","))
-            }
+            Self::List(cpus) => formatter.write_str(&list(cpus, ",").unwrap_or_default()),
         }
-    }
-}
-
-impl Choice for PathFraming {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("one-go", Self::OneGo),
-            ("segment-at-a-time", Self::SegmentAtATime),
-            ("page-at-a-time", Self::PageAtATime),
-        ]
-    }
-}
-
-impl Choice for PathCopy {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("plain", Self::Plain), ("rep-movsb", Self::RepMovsb), ("non-temporal", Self::NonTemporal)]
-    }
-}
-
-impl Choice for PathCrc {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("off", Self::Off), ("on", Self::On)]
-    }
-}
-
-impl Choice for PathTxQueue {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("lock", Self::Lock),
-            ("ring-task", Self::RingTask),
-            ("mp-ring", Self::MpRing),
-            ("swap-all", Self::SwapAll),
-        ]
-    }
-}
-
-impl Choice for PathInFlight {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("per-thread", Self::PerThread), ("shared", Self::Shared)]
-    }
-}
-
-impl Choice for InjectAt {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("submit", Self::Submit), ("wire", Self::Wire), ("server", Self::Server), ("storage", Self::Storage)]
-    }
-}
-
-impl Choice for PathNull {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("wire", Self::Wire), ("server", Self::Server)]
     }
 }
 

@@ -1,5 +1,6 @@
 //! A trace that a job replays.
 
+use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// What a job replays, and how. With fio's defaults: nothing.
@@ -54,11 +55,6 @@ impl Default for ReplayPlan {
 }
 
 impl ReplayPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether a job replays a trace.
     pub fn is_in_force(&self) -> bool {
         !self.traces.is_empty()
@@ -72,8 +68,8 @@ impl ReplayPlan {
 }
 
 impl Skipped {
-    /// Parses "write,sync". `None` if a word is no action.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Parses "write,sync".
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
         let mut skipped = Self::default();
         for word in text.split(',') {
             match word {
@@ -81,10 +77,10 @@ impl Skipped {
                 "write" => skipped.write = true,
                 "trim" => skipped.trim = true,
                 "sync" => skipped.sync = true,
-                _ => return None,
+                _ => return Err(Wrong::because(text, "names no action")),
             }
         }
-        Some(skipped)
+        Ok(skipped)
     }
 
     /// As it is typed.
@@ -108,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_skipped_has_words() {
-        assert_eq!(Skipped::parse("sync,write").and_then(Skipped::text).unwrap(), "write,sync");
-        assert_eq!(Skipped::parse("flush"), None);
+        assert_eq!(Skipped::parse("sync,write").unwrap().text().unwrap(), "write,sync");
+        assert!(Skipped::parse("flush").is_err());
     }
 }

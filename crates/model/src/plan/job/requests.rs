@@ -81,11 +81,15 @@ impl Default for RequestPlan {
     }
 }
 
-impl RequestPlan {
-    /// Whether no option is given.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
+/// How the beginning of the region of each copy is found, beyond `offset` and `size`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegionPlan {
+    /// `offset_increment`: the copies begin this far apart.
+    pub increment: Size,
+    /// `offset_align`: percentages of offsets are rounded up to this; 0 means to the smallest block.
+    pub align: Bytes,
 }
 
 /// `bsrange` of one direction.

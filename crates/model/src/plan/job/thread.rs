@@ -1,12 +1,8 @@
 //! The thread that does a job's I/O: its CPUs, its priorities, its memory.
 
+use super::is_default;
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn no_bytes(bytes: &Bytes) -> bool {
-    bytes.0 == 0
-}
 
 /// What a worker sets for its thread before it opens its engine. With fio's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,17 +20,10 @@ pub struct ThreadPlan {
     /// `prioclass` and `prio`: class and level of the I/O priority, as ioprio_set(2) has them; `None` leaves it.
     pub io_priority: Option<(u8, u8)>,
     /// `lockmem`: bytes of memory that each thread takes away from the machine.
-    #[serde(skip_serializing_if = "no_bytes")]
+    #[serde(skip_serializing_if = "is_default")]
     pub locked: Bytes,
     /// `mem=mmaphuge`: the buffers are in huge pages.
     pub huge_pages: bool,
-}
-
-impl ThreadPlan {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The nodes whose memory a thread gets, as set_mempolicy(2) has them.

@@ -33,11 +33,6 @@ impl Together {
         ];
         given.into_iter().find_map(|(name, given)| given.then_some(name))
     }
-
-    /// Whether a job stands alone.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// What ends when a job with `exitall` ends.

@@ -60,11 +60,6 @@ impl Default for Verify {
 }
 
 impl Verify {
-    /// Whether no option of these is given.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// The blocks are read back while the job still writes.
     pub fn reads_between(&self) -> bool {
         self.method.is_some() && self.after && self.backlog > 0

@@ -9,206 +9,98 @@ pub(super) struct Refused {
     pub effect: Effect,
     /// Why, and what to do instead.
     pub why: &'static str,
+    /// Their names, with spaces between them.
+    names: &'static str,
+}
+
+impl Refused {
     /// Their names.
-    pub names: &'static [&'static str],
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.names.split_whitespace()
+    }
 }
 
 /// The reason for an option of fio; `None` if fio does not have it either.
 pub(super) fn refused(name: &str) -> Option<&'static Refused> {
-    REFUSED.iter().find(|group| group.names.contains(&name))
+    REFUSED.iter().find(|group| has(group.names, name))
+}
+
+/// Whether a list of names has this one.
+pub(super) fn has(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|known| known == name)
+}
+
+/// On these I/O depends.
+const fn work(why: &'static str, names: &'static str) -> Refused {
+    Refused { effect: Effect::Work, why, names }
+}
+
+/// On these none does.
+const fn harmless(why: &'static str, names: &'static str) -> Refused {
+    Refused { effect: Effect::None, why, names }
 }
 
 pub(super) static REFUSED: &[Refused] = &[
-    Refused {
-        effect: Effect::Work,
-        why: "an option of the engines of Ceph, which iotoll does not link",
-        names: &["busy_poll", "clientname", "clustername", "conf", "pool", "rbdname", "touch_objects"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of engine gfapi, which iotoll does not link",
-        names: &["brick", "single-instance", "volume"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of an engine for networks; iotoll measures other networks with engines nbd and rr, and with blast",
-        names: &[
-            "bindname",
-            "hostname",
-            "interface",
-            "listen",
-            "mss",
-            "nodelay",
-            "pingpong",
-            "port",
-            "proto",
-            "protocol",
-            "ttl",
-            "verb",
-            "window_size",
-        ],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "iotoll does not divide files and devices into zones",
-        names: &[
-            "ignore_zone_limits",
-            "job_max_open_zones",
-            "max_open_zones",
-            "read_beyond_wp",
-            "zone_reset_frequency",
-            "zone_reset_threshold",
-            "zonecapacity",
-            "zonemode",
-            "zonerange",
-            "zonesize",
-            "zoneskip",
-        ],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "all requests of a job have one priority; use prio and prioclass",
-        names: &["cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "iotoll searches for no queue depth; iotoll compare --sweep iodepth=1,2,4,8 shows what each costs",
-        names: &["latency_percentile", "latency_run", "latency_target", "latency_window"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "jobs of iotoll do not share I/Os by weight; rate_iops limits each",
-        names: &["flow", "flow_id", "flow_sleep", "flow_watermark"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "the thread of a job submits its I/Os in their order",
-        names: &["io_submit_mode", "serialize_overlap"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "iotoll saves and loads no states of verify, and trims no blocks that it verifies",
-        names: &["trim_backlog", "trim_backlog_batch", "trim_percentage", "trim_verify_zero", "verify_state_load"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of engines filestat and dirstat, which iotoll does not have",
-        names: &["stat_type"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of engine sg, whose commands iotoll does not send",
-        names: &["readfua", "sg_write_mode", "stream_id", "writefua"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of engine exec; iotoll cost -- COMMAND measures a command",
-        names: &["arguments", "grace_time", "program", "std_redirect"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an engine cpuio ends by its runtime; exitall in the section of the other job ends it too",
-        names: &["exit_on_io_done"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "an option of engines for special devices or calls, which iotoll does not have",
-        names: &["cmd_type", "donorname", "inplace", "skip_bad", "thp"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "traces are not merged; read_iolog replays one in each copy of a job",
-        names: &["merge_blktrace_file", "merge_blktrace_iters", "merge_blktrace_scalars"],
-    },
-    Refused {
-        effect: Effect::None,
-        why: "each direction of each job is reported",
-        names: &["stats", "unified_rw_reporting"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "all I/Os of a job are polled, or none; use hipri",
-        names: &["hipri_percentage"],
-    },
-    Refused {
-        effect: Effect::None,
-        why: "run the command before or after iotoll, or with --setup, --prepare and --cleanup",
-        names: &["exec_postrun", "exec_prerun"],
-    },
-    Refused {
-        effect: Effect::Work,
-        why: "start iotoll as that user, or in that control group",
-        names: &["cgroup", "cgroup_nodelete", "cgroup_weight", "gid", "uid"],
-    },
-    Refused { effect: Effect::Work, why: "jobs are written out, not made by a profile", names: &["profile"] },
-    Refused {
-        effect: Effect::None,
-        why: "completions are always taken by the system call",
-        names: &["userspace_reap"],
-    },
+    work(
+        "an option of the engines of Ceph, which iotoll does not link",
+        "busy_poll clientname clustername conf pool rbdname touch_objects",
+    ),
+    work("an option of engine gfapi, which iotoll does not link", "brick single-instance volume"),
+    work(
+        "an option of an engine for networks; iotoll measures other networks with engines nbd and rr, and with blast",
+        "bindname hostname interface listen mss nodelay pingpong port proto protocol ttl verb window_size",
+    ),
+    work(
+        "iotoll does not divide files and devices into zones",
+        "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
+         zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip",
+    ),
+    work(
+        "all requests of a job have one priority; use prio and prioclass",
+        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage",
+    ),
+    work(
+        "iotoll searches for no queue depth; iotoll compare --sweep iodepth=1,2,4,8 shows what each costs",
+        "latency_percentile latency_run latency_target latency_window",
+    ),
+    work("jobs of iotoll do not share I/Os by weight; rate_iops limits each", "flow flow_id flow_sleep flow_watermark"),
+    work("the thread of a job submits its I/Os in their order", "io_submit_mode serialize_overlap"),
+    work(
+        "iotoll saves and loads no states of verify, and trims no blocks that it verifies",
+        "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero verify_state_load",
+    ),
+    work("an option of engines filestat and dirstat, which iotoll does not have", "stat_type"),
+    work("an option of engine sg, whose commands iotoll does not send", "readfua sg_write_mode stream_id writefua"),
+    work(
+        "an option of engine exec; iotoll cost -- COMMAND measures a command",
+        "arguments grace_time program std_redirect",
+    ),
+    work("an engine cpuio ends by its runtime; exitall in the section of the other job ends it too", "exit_on_io_done"),
+    work(
+        "an option of engines for special devices or calls, which iotoll does not have",
+        "cmd_type donorname inplace skip_bad thp",
+    ),
+    work(
+        "traces are not merged; read_iolog replays one in each copy of a job",
+        "merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars",
+    ),
+    harmless("each direction of each job is reported", "stats unified_rw_reporting"),
+    work("all I/Os of a job are polled, or none; use hipri", "hipri_percentage"),
+    harmless(
+        "run the command before or after iotoll, or with --setup, --prepare and --cleanup",
+        "exec_postrun exec_prerun",
+    ),
+    work("start iotoll as that user, or in that control group", "cgroup cgroup_nodelete cgroup_weight gid uid"),
+    work("jobs are written out, not made by a profile", "profile"),
+    harmless("completions are always taken by the system call", "userspace_reap"),
 ];
 
 /// Options of ours that fio does not have.
-pub(super) const OWN: &[&str] = &[
-    "inject_at",
-    "inject_every",
-    "inject_ns",
-    "mem_copy",
-    "mem_in_flight",
-    "path_busy_poll",
-    "path_coalesce",
-    "path_copy",
-    "path_crc",
-    "path_framing",
-    "path_in_flight",
-    "path_max_payload",
-    "path_null",
-    "path_receive",
-    "path_segment",
-    "path_send",
-    "path_tx_queue",
-    "rr_connect",
-    "rr_peer",
-    "spin_cycles",
-    "submitters",
-    "tx_task_cpus",
-    "work_steps",
-];
+pub(super) const OWN: &str = "inject_at inject_every inject_ns mem_copy mem_in_flight path_busy_poll path_coalesce path_copy path_crc \
+     path_framing path_in_flight path_max_payload path_null path_receive path_segment path_send path_tx_queue \
+     rr_connect rr_peer spin_cycles submitters tx_task_cpus work_steps";
 
 /// The engines of fio 3.33, ours among them or not.
-pub(super) const ENGINES: &[&str] = &[
-    "cpuio",
-    "dev-dax",
-    "e4defrag",
-    "exec",
-    "external",
-    "falloc",
-    "filecreate",
-    "filedelete",
-    "filestat",
-    "ftruncate",
-    "gfapi",
-    "gfapi_async",
-    "http",
-    "io_uring_cmd",
-    "libhdfs",
-    "libiscsi",
-    "libpmem",
-    "libzbc",
-    "mmap",
-    "mtd",
-    "net",
-    "netsplice",
-    "nfs",
-    "pmemblk",
-    "posixaio",
-    "pvsync",
-    "pvsync2",
-    "rados",
-    "rbd",
-    "rdma",
-    "sg",
-    "splice",
-    "sync",
-    "vsync",
-];
+pub(super) const ENGINES: &str = "cpuio dev-dax e4defrag exec external falloc filecreate filedelete filestat ftruncate gfapi gfapi_async http \
+     io_uring_cmd libhdfs libiscsi libpmem libzbc mmap mtd net netsplice nfs pmemblk posixaio pvsync pvsync2 rados \
+     rbd rdma sg splice sync vsync";

@@ -17,8 +17,20 @@ mod thread;
 mod together;
 mod verify;
 
-use super::{Default, JobOption, PLAIN, Role, Value};
-use crate::plan::value::Wrong;
+use super::Default::{self, Is, Required, Words};
+use super::row::*;
+use super::{JobOption, engine};
+use crate::plan::draft::{Draft, Start};
+use crate::plan::job::*;
+use crate::plan::value::TimeUnit::{Microseconds, Seconds};
+use crate::plan::value::files::{folder, name_format, range_sync, service, size as file_size};
+use crate::plan::value::requests::{LARGEST_BLOCK, blocks, distribution, percentages, range, signed, split};
+use crate::plan::value::typed::{self, shown};
+use crate::plan::value::{
+    self, Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, integer_in,
+    list_words, percentiles,
+};
+use crate::unit::{Bytes, Nanos};
 
 const GIB: u64 = 1 << 30;
 
@@ -47,19 +59,13 @@ const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("", path::OPTIONS),
 ];
 
-/// An option on which no I/O depends, with its default, its example and its bad example.
-const fn without_effect(
-    name: &'static str,
-    help: &'static str,
-    (default, example, bad_example): (&'static str, &'static str, &'static str),
-    set: Value,
-) -> JobOption {
-    JobOption { name, help, default: Default::Words(default), role: Role::Nothing, example, bad_example, set, ..PLAIN }
+/// Any text.
+fn any(text: &str) -> Result<String, Wrong> {
+    Ok(text.to_owned())
 }
 
-/// Accepts one of these words.
-fn one_of(text: &str, words: &[&str]) -> Result<(), Wrong> {
-    if words.contains(&text) { Ok(()) } else { Err(Wrong::because(text, "is not supported")) }
+fn file_name(text: &str) -> Result<String, Wrong> {
+    if text.ends_with('/') { Err(Wrong::because(text, "is a folder")) } else { Ok(text.to_owned()) }
 }
 
 /// All options, each with its subject.

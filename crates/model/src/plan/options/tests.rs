@@ -24,7 +24,7 @@ fn giving_the_default_changes_nothing() {
     for option in all() {
         // A row that forgets its default has that of all rows.
         assert!(!matches!(option.default, Default::Required) || !option.engines.is_empty(), "{}", option.name);
-        let Default::Value(value) = option.default else { continue };
+        let Default::Is(value) = option.default else { continue };
         let mut draft = Draft::default();
         assert_eq!(option.apply(&mut draft, Some(value)), Ok(()), "{}", option.name);
         // `buffered` and `direct` also note which of the two was given.
@@ -38,7 +38,7 @@ fn a_value_that_is_shown_can_be_given_again_and_means_the_same() {
     let mut shown = 0;
     for option in all() {
         for text in [option.example].into_iter().chain(match option.default {
-            Default::Value(default) => Some(default),
+            Default::Is(default) => Some(default),
             Default::Words(_) | Default::Required => None,
         }) {
             let mut draft = Draft::default();
@@ -74,32 +74,18 @@ fn only_switches_and_names_of_logs_work_without_a_value() {
 
 #[test]
 fn every_name_is_unique_and_found() {
-    let mut names: Vec<_> = all().flat_map(JobOption::names).collect();
-    for name in &names {
-        assert!(find(name).is_some_and(|option| option.names().any(|known| known == *name)));
+    let ours: Vec<_> = all().flat_map(JobOption::names).collect();
+    let refused: Vec<_> = fio_names::REFUSED.iter().flat_map(fio_names::Refused::names).collect();
+    let unique: std::collections::BTreeSet<_> = ours.iter().chain(&refused).collect();
+    assert_eq!(unique.len(), ours.len() + refused.len());
+    for name in ours.into_iter().chain(fio_names::OWN.split_whitespace()) {
+        assert!(find(name).is_some_and(|option| option.names().any(|known| known == name)), "{name}");
     }
-    let all = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all);
-}
-
-#[test]
-fn an_option_of_fio_is_ours_or_refused_for_one_reason() {
-    let mut names: Vec<&str> = fio_names::REFUSED.iter().flat_map(|group| group.names).copied().collect();
-    for name in &names {
-        assert!(find(name).is_none(), "{name}");
+    for name in &refused {
         let wrong = unknown(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.starts_with("known to fio, not supported"), "{name}");
     }
-    let all = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all);
-    for name in fio_names::OWN {
-        assert!(find(name).is_some(), "{name}");
-    }
-    assert_eq!(of_fio().iter().filter(|(_, what)| matches!(what, OfFio::Refused(_))).count(), all);
+    assert_eq!(of_fio().iter().filter(|(_, what)| matches!(what, OfFio::Refused(_))).count(), refused.len());
     assert!(of_fio().contains(&("readwrite", OfFio::Supported("rw"))));
 }
 
@@ -110,7 +96,7 @@ fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("uid");
     assert_eq!(wrong.reason, "known to fio, not supported; start iotoll as that user, or in that control group");
     assert!(unknown("stats").reason.starts_with("known to fio, not supported (no I/O depends on it); each"));
-    for name in fio_names::ENGINES.iter().filter(|name| EngineKind::parse(name).is_none()) {
+    for name in fio_names::ENGINES.split_whitespace().filter(|name| EngineKind::parse(name).is_none()) {
         let wrong = engine(name).expect_err(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
     }

@@ -4,13 +4,13 @@
 //! other than the file says, the job contains what will be run, and a warning says so.
 
 mod files;
-mod replayed;
 mod requests;
+mod rules;
 mod verified;
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
-use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Queue, Size};
+use crate::plan::job::{Access, Depth, EngineKind, JobPlan, Medium, Queue, Size};
 use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
@@ -31,16 +31,13 @@ pub(super) fn cache_words(draft: &Draft) -> Option<String> {
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
     burns_in_chunks(&mut draft.job);
-    let complaint = server(&draft)
-        .or_else(|| two_rates(&draft))
-        .or_else(|| known_cost(&draft))
-        .or_else(|| injected(&draft))
+    let complaint = rules::broken(rules::FIRST, &draft)
         .or_else(|| region(&mut draft.job))
-        .or_else(|| files::complaint(&draft.job))
+        .or_else(|| rules::broken(rules::FILES, &draft))
         .or_else(|| block_size(&draft.job))
         .or_else(|| requests::too_long(&draft.job))
-        .or_else(|| replayed::complaint(&draft.job))
-        .or_else(|| verified::complaint(&draft));
+        .or_else(|| rules::broken(rules::LAST, &draft))
+        .or_else(|| verified::header(&draft.job));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
         return Err(refuse(&draft, option, section, reason));
@@ -71,50 +68,7 @@ fn endless(job: &mut JobPlan) -> Option<Warning> {
     }
     job.duration.time_based = false;
     let why = "time_based has no effect without runtime, as in fio; add one, for example runtime=10s";
-    Some(Warning::new(Code::OptionIgnored, format!("job {}: {why}", Quoted(&job.name))))
-}
-
-fn server(draft: &Draft) -> Option<Complaint> {
-    if draft.job.engine == EngineKind::Rr && draft.job.rr_peer.is_none() {
-        let why = "ioengine=rr needs an echo server; add one, for example rr_peer=tcp://127.0.0.1:5007";
-        return Some(("rr_peer", why.to_owned()));
-    }
-    let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
-    missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
-}
-
-/// As in fio, a direction has one rate.
-fn two_rates(draft: &Draft) -> Option<Complaint> {
-    let job = &draft.job;
-    let both = |(ios, bytes): (u64, u64)| ios > 0 && bytes > 0;
-    let ([ios, bytes], [least_ios, least_bytes]) =
-        ([job.rates, job.pace.bytes], [job.pace.least_ios, job.pace.least_bytes]);
-    if ios.each().into_iter().zip(bytes.each()).any(both) {
-        return Some(("rate", "rate and rate_iops both limit the same direction; leave one of them out".to_owned()));
-    }
-    let pairs = [("rate_min", least_bytes, bytes), ("rate_iops_min", least_ios, ios)];
-    pairs.into_iter().find_map(|(name, least, most)| {
-        let above = least.each().into_iter().zip(most.each()).any(|(least, most)| most > 0 && least > most);
-        above.then(|| (name, "it is above the limit of the rate, so the job would always fail; lower it".to_owned()))
-    })
-}
-
-/// Without a given cost, these engines would silently cost nothing.
-fn known_cost(draft: &Draft) -> Option<Complaint> {
-    if draft.job.engine == EngineKind::Cpuio && draft.job.duration.runtime == Nanos(0) {
-        return Some(("runtime", "ioengine=cpuio ends by time alone; add one, for example runtime=10s".to_owned()));
-    }
-    let option = match draft.job.engine {
-        EngineKind::Spin => "spin_cycles",
-        EngineKind::Work => "work_steps",
-        EngineKind::Cpuio => "cpuload",
-        _ => return None,
-    };
-    let reason = || match draft.job.engine {
-        EngineKind::Cpuio => "ioengine=cpuio needs a share of the CPU, for example cpuload=50".to_owned(),
-        engine => format!("ioengine={} needs a cost for each I/O, for example {option}=1000", engine.name()),
-    };
-    draft.origin(option).is_none().then(|| (option, reason()))
+    Some(caveat(Code::OptionIgnored, job, why))
 }
 
 /// Time ends a job that only uses a CPU, and its pauses make its share.
@@ -124,24 +78,6 @@ fn burns_in_chunks(job: &mut JobPlan) {
         job.think_time = job.cpu.pause();
         job.target.size = Some(Size::Bytes(Bytes(job.largest_block().0.saturating_mul(1 << 20))));
     }
-}
-
-/// Injected work that no layer executes would silently cost nothing.
-fn injected(draft: &Draft) -> Option<Complaint> {
-    let job = &draft.job;
-    if draft.origin("inject_at").is_some() && draft.origin("inject_ns").is_none() {
-        return Some(("inject_at", "it has no effect without inject_ns; add it, for example inject_ns=300".to_owned()));
-    }
-    if job.inject_every > Nanos(0) && draft.origin("inject_ns").is_none() {
-        let reason = "it has no effect without inject_ns; add it, for example inject_ns=500000";
-        return Some(("inject_every", reason.to_owned()));
-    }
-    if job.inject_every > Nanos(0) && job.inject_at != InjectAt::Submit {
-        return Some(("inject_every", "it applies where the job issues I/O; leave inject_at out".to_owned()));
-    }
-    let nowhere = job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote;
-    let engine = job.engine.name();
-    nowhere.then(|| ("inject_at", format!("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd")))
 }
 
 /// An engine without files needs a size from the job: from `size`, or from an option that ends the job.
@@ -194,7 +130,7 @@ fn more_files(draft: &Draft) -> Option<Warning> {
     draft.more_files.then(|| {
         let files = job.target.files.join(":");
         let what = format!("filename is given more than once; as in fio, the job uses all of {}", Quoted(&files));
-        Warning::new(Code::FilesAdded, format!("job {}: {what}", Quoted(&job.name)))
+        caveat(Code::FilesAdded, job, &what)
     })
 }
 
@@ -203,7 +139,7 @@ fn empty_histograms(job: &JobPlan) -> Option<Warning> {
     let empty = job.logs.histogram.is_some() && job.logs.histogram_window == 0;
     empty.then(|| {
         let why = "write_hist_log writes an empty file without log_hist_msec, as in fio; add it, for example log_hist_msec=1000";
-        Warning::new(Code::OptionIgnored, format!("job {}: {why}", Quoted(&job.name)))
+        caveat(Code::OptionIgnored, job, why)
     })
 }
 
@@ -264,7 +200,11 @@ fn single_queue(job: &mut JobPlan) -> Option<Warning> {
 }
 
 fn differs(job: &JobPlan, what: String) -> Warning {
-    Warning::new(Code::OptionDiffers, format!("job {}: {what}", Quoted(&job.name)))
+    caveat(Code::OptionDiffers, job, &what)
+}
+
+fn caveat(code: Code, job: &JobPlan, what: &str) -> Warning {
+    Warning::new(code, format!("job {}: {what}", Quoted(&job.name)))
 }
 
 /// Limits the batches to the depth, as fio does.

@@ -110,21 +110,14 @@ impl Display for ParseError {
             Subject::Section(name) => ("section", name),
             Subject::Argument(name) => ("argument", name),
         };
-        match (&self.place, &self.subject) {
-            (Place::Line { file, line }, _) => {
-                write!(f, "{}:{line}: {kind} {}", OneLine(file), Quoted(name))
-            }
-            (Place::Flag | Place::Override, Subject::Option(_)) => {
-                write!(f, "{kind} {}", Quoted(&format!("--{name}")))
-            }
-            (Place::Flag | Place::Override, _) => write!(f, "{kind} {}", Quoted(name)),
-            (Place::Verb(verb), Subject::Option(_)) => {
-                write!(f, "{verb}: {kind} {}", Quoted(&format!("--{name}")))
-            }
-            (Place::Verb(within) | Place::Experiment(within), _) => {
-                write!(f, "{}: {kind} {}", OneLine(within), Quoted(name))
-            }
-        }?;
+        let flag = kind == "option" && matches!(self.place, Place::Flag | Place::Override | Place::Verb(_));
+        match &self.place {
+            Place::Line { file, line } => write!(f, "{}:{line}: ", OneLine(file))?,
+            Place::Flag | Place::Override => {}
+            Place::Verb(within) | Place::Experiment(within) => write!(f, "{}: ", OneLine(within))?,
+        }
+        let dashes = if flag { "--" } else { "" };
+        write!(f, "{kind} {}", Quoted(&format!("{dashes}{name}")))?;
         write!(f, ": {}", self.message)?;
         match &self.suggestion {
             Some(word) => write!(f, "; did you mean {}?", Quoted(word)),

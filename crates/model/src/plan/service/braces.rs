@@ -33,16 +33,12 @@ fn fill_in_after(text: &str, value: impl Fn(&str, &str) -> Result<Option<String>
         filled += before;
         let word = after.split_once('}').filter(|(word, _)| is_word(word) && !before.ends_with('$'));
         let replaced = word.map(|(word, after)| Ok::<_, String>((value(word, &filled)?, after))).transpose()?;
-        match replaced {
-            Some((Some(value), after)) => {
-                filled += &value;
-                rest = after;
-            }
-            _ => {
-                filled.push('{');
-                rest = after;
-            }
-        }
+        let (value, after) = match &replaced {
+            Some((Some(value), after)) => (value.as_str(), *after),
+            _ => ("{", after),
+        };
+        filled += value;
+        rest = after;
     }
     Ok(filled + rest)
 }

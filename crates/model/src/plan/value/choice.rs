@@ -2,8 +2,9 @@
 
 use super::Wrong;
 use crate::plan::job::{
-    Access, DedupeMode, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, GoesOn, Order, PATTERNS,
-    RateProcess, Sequencer, VERIFY_METHODS, VerifyMethod, WriteHint, WriteSync,
+    Access, DedupeMode, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, GoesOn, InjectAt, Order, PATTERNS,
+    PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathTxQueue, RateProcess, Sequencer, VERIFY_METHODS,
+    VerifyMethod, WriteHint, WriteSync,
 };
 use crate::plan::nearest::nearest;
 
@@ -11,6 +12,41 @@ use crate::plan::nearest::nearest;
 pub trait Choice: Copy {
     /// The words and their values.
     fn words() -> Vec<(&'static str, Self)>;
+}
+
+/// Types, each with its words and their values. Of two words with the same value, the first is shown.
+macro_rules! words {
+    ($($type:ident: $($word:literal => $value:ident),+;)+) => {
+        $(impl Choice for $type {
+            fn words() -> Vec<(&'static str, Self)> {
+                vec![$(($word, Self::$value)),+]
+            }
+        })+
+    };
+}
+
+words! {
+    Ends: "group" => Group, "stonewall" => Phase, "all" => Run;
+    RateProcess: "linear" => Linear, "poisson" => Poisson;
+    DedupeMode: "repeat" => Repeat, "working_set" => WorkingSet;
+    GoesOn:
+        "none" => None, "read" => Read, "write" => Write, "io" => Io, "verify" => Verify, "all" => All, "0" => None,
+        "1" => All;
+    Fallocate:
+        "none" => None, "native" => Native, "posix" => Posix, "keep" => Keep, "truncate" => Truncate, "0" => None,
+        "1" => Posix;
+    Generator: "tausworthe" => Tausworthe, "lfsr" => Lfsr, "tausworthe64" => Tausworthe64;
+    Sequencer: "sequential" => Sequential, "identical" => Identical;
+    FileAdvice: "0" => None, "1" => Order, "random" => Random, "sequential" => Sequential, "noreuse" => NoReuse;
+    WriteSync: "none" => None, "0" => None, "sync" => Sync, "1" => Sync, "dsync" => DataSync;
+    WriteHint: "none" => None, "short" => Short, "medium" => Medium, "long" => Long, "extreme" => Extreme;
+    PathFraming: "one-go" => OneGo, "segment-at-a-time" => SegmentAtATime, "page-at-a-time" => PageAtATime;
+    PathCopy: "plain" => Plain, "rep-movsb" => RepMovsb, "non-temporal" => NonTemporal;
+    PathCrc: "off" => Off, "on" => On;
+    PathTxQueue: "none" => None, "lock" => Lock, "ring-task" => RingTask, "mp-ring" => MpRing, "swap-all" => SwapAll;
+    PathInFlight: "none" => None, "per-thread" => PerThread, "shared" => Shared;
+    InjectAt: "submit" => Submit, "wire" => Wire, "server" => Server, "storage" => Storage;
+    PathNull: "none" => None, "wire" => Wire, "server" => Server;
 }
 
 impl Choice for EngineKind {
@@ -25,105 +61,10 @@ impl Choice for (Access, Order) {
     }
 }
 
-impl Choice for Ends {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("group", Self::Group), ("stonewall", Self::Phase), ("all", Self::Run)]
-    }
-}
-
-impl Choice for RateProcess {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("linear", Self::Linear), ("poisson", Self::Poisson)]
-    }
-}
-
-impl Choice for DedupeMode {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("repeat", Self::Repeat), ("working_set", Self::WorkingSet)]
-    }
-}
-
 impl Choice for Option<VerifyMethod> {
     fn words() -> Vec<(&'static str, Self)> {
         let methods = VERIFY_METHODS.iter().map(|row| (row.word, Some(row.method)));
         [("0", None), ("none", None)].into_iter().chain(methods).collect()
-    }
-}
-
-impl Choice for GoesOn {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("read", Self::Read),
-            ("write", Self::Write),
-            ("io", Self::Io),
-            ("verify", Self::Verify),
-            ("all", Self::All),
-            ("0", Self::None),
-            ("1", Self::All),
-        ]
-    }
-}
-
-impl Choice for Fallocate {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("native", Self::Native),
-            ("posix", Self::Posix),
-            ("keep", Self::Keep),
-            ("truncate", Self::Truncate),
-            ("0", Self::None),
-            ("1", Self::Posix),
-        ]
-    }
-}
-
-impl Choice for Generator {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("tausworthe", Self::Tausworthe), ("lfsr", Self::Lfsr), ("tausworthe64", Self::Tausworthe64)]
-    }
-}
-
-impl Choice for Sequencer {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("sequential", Self::Sequential), ("identical", Self::Identical)]
-    }
-}
-
-impl Choice for FileAdvice {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("0", Self::None),
-            ("1", Self::Order),
-            ("random", Self::Random),
-            ("sequential", Self::Sequential),
-            ("noreuse", Self::NoReuse),
-        ]
-    }
-}
-
-impl Choice for WriteSync {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("0", Self::None),
-            ("sync", Self::Sync),
-            ("1", Self::Sync),
-            ("dsync", Self::DataSync),
-        ]
-    }
-}
-
-impl Choice for WriteHint {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("short", Self::Short),
-            ("medium", Self::Medium),
-            ("long", Self::Long),
-            ("extreme", Self::Extreme),
-        ]
     }
 }
 

@@ -3,22 +3,13 @@
 use super::{Quoted, Wrong, digits, integer_in, within};
 use std::ops::RangeInclusive;
 
-/// Values for reads, writes and trims. `None` leaves a direction unchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerDirection {
-    pub read: Option<u64>,
-    pub write: Option<u64>,
-    pub trim: Option<u64>,
+/// Numbers for reads, writes and trims, by the rules of [`each_direction`].
+pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<[Option<u64>; 3], Wrong> {
+    each_direction(text, |item| integer_in(item, range))
 }
 
 /// Parses `R,W,T`. The last item also applies to the directions after it, and an empty item changes nothing: `4k,8k`
 /// sets reads to 4k, and writes and trims to 8k; `4k,,8k` leaves writes unchanged, `4k,` writes and trims.
-pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<PerDirection, Wrong> {
-    let [read, write, trim] = each_direction(text, |item| integer_in(item, range))?;
-    Ok(PerDirection { read, write, trim })
-}
-
-/// Parses values for reads, writes and trims, by the rules of [`per_direction`].
 pub fn each_direction<T: Clone>(
     text: &str,
     mut parse: impl FnMut(&str) -> Result<T, Wrong>,
@@ -74,13 +65,16 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
     Ok(percentiles)
 }
 
+/// A number of digits and a point, without a sign or an exponent.
+pub fn plain_number(text: &str) -> Option<f64> {
+    let plain = text.chars().all(|character| character.is_ascii_digit() || character == '.');
+    text.parse().ok().filter(|_| plain)
+}
+
 /// A percentile, in percent.
 pub fn percentile(text: &str) -> Result<f64, Wrong> {
-    let plain = text.chars().all(|character| character.is_ascii_digit() || character == '.');
-    match text.parse::<f64>() {
-        Ok(percentile) if plain && percentile > 0.0 && percentile <= 100.0 => Ok(percentile),
-        _ => Err(Wrong::because(text, "is not a percentile")),
-    }
+    let percentile = plain_number(text).filter(|percentile| *percentile > 0.0 && *percentile <= 100.0);
+    percentile.ok_or_else(|| Wrong::because(text, "is not a percentile"))
 }
 
 /// File names separated by colons; `\:` is a colon within a name.

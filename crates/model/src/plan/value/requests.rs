@@ -1,6 +1,6 @@
 //! Values of the options that choose sizes and positions of requests.
 
-use super::{LARGEST_FILE, Quoted, Wrong, each_direction, integer, integer_in, percent};
+use super::{LARGEST_FILE, Quoted, Wrong, each_direction, integer, integer_in, percent, plain_number};
 use crate::plan::job::{AccessZone, Distribution, Each, Shape, Size, SizeRange, SizeShare};
 use crate::unit::Bytes;
 use std::ops::RangeInclusive;
@@ -117,10 +117,7 @@ pub fn distribution(text: &str) -> Result<Distribution, Wrong> {
 }
 
 fn shape(text: &str, rest: Option<&str>, usual: f64) -> Result<Shape, Wrong> {
-    let number = |item: &str| {
-        let plain = item.chars().all(|character| character.is_ascii_digit() || character == '.');
-        item.parse::<f64>().ok().filter(|_| plain).ok_or_else(|| Wrong::because(text, "has no number behind its ':'"))
-    };
+    let number = |item: &str| plain_number(item).ok_or_else(|| Wrong::because(text, "has no number behind its ':'"));
     let Some(rest) = rest else { return Ok(Shape { parameter: usual, center: None }) };
     let (parameter, center) = rest.split_once(':').map_or((rest, None), |(first, second)| (first, Some(second)));
     let center = center.map(number).transpose()?;

@@ -1,22 +1,120 @@
 //! Values as people type them: the reverse of parsing.
 
-use crate::plan::job::{AccessZone, Distribution, Each, JobPlan, Shape, Size, SizeRange, SizeShare};
-use crate::unit::Nanos;
+use super::files::{show_range_sync, show_service, show_size};
+use super::{Choice, word};
+use crate::plan::job::*;
+use crate::unit::{Bytes, Nanos};
 use std::fmt::Display;
+
+/// A value as an option has it. `None` if the option is not given.
+pub fn shown<T: Shown + ?Sized>(value: &T) -> Option<String> {
+    value.shown()
+}
+
+/// What has such a text.
+pub trait Shown {
+    /// The text.
+    fn shown(&self) -> Option<String>;
+}
+
+impl<T: Choice + PartialEq> Shown for T {
+    fn shown(&self) -> Option<String> {
+        Some(word(*self).to_owned())
+    }
+}
+
+impl<T: Shown> Shown for Each<T> {
+    fn shown(&self) -> Option<String> {
+        each_given(self, Shown::shown)
+    }
+}
+
+/// Types of values that are always given, and of those that may not be.
+macro_rules! shown {
+    ($($type:ty: $show:expr),+ $(,)?) => {
+        $(impl Shown for $type {
+            fn shown(&self) -> Option<String> {
+                $show(self)
+            }
+        }
+
+        impl Shown for Option<$type> {
+            fn shown(&self) -> Option<String> {
+                self.as_ref().and_then(Shown::shown)
+            }
+        })+
+    };
+}
+
+shown! {
+    bool: |on: &bool| Some(u8::from(*on).to_string()),
+    i8: printed,
+    u8: printed,
+    u32: printed,
+    u64: printed,
+    String: printed,
+    Bytes: |size: &Bytes| Some(bytes(size.0)),
+    Nanos: |span: &Nanos| Some(time(*span)),
+    Size: |size: &Size| match size {
+        Size::Bytes(size) => size.shown(),
+        Size::Percent(percent) => Some(format!("{percent}%")),
+    },
+    SizeRange: |value: &SizeRange| Some(format!("{}-{}", bytes(value.least.0), bytes(value.most.0))),
+    SizeShare: |share: &SizeShare| Some(format!("{}/{}", bytes(share.size.0), share.percent)),
+    Vec<SizeShare>: |shares: &Vec<SizeShare>| list(&shares.iter().filter_map(shown).collect::<Vec<_>>(), ":"),
+    Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
+    Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
+    Vec<String>: |all: &Vec<String>| names(all),
+    Rates: |rates: &Rates| Some(each(rates.each().map(|rate| rate.to_string()))),
+    BlockSizes: |sizes: &BlockSizes| Some(each([sizes.read, sizes.write, sizes.trim].map(|size| bytes(size.0)))),
+    Distribution: |of: &Distribution| Some(distribution(of)),
+    FileSize: |size: &FileSize| Some(show_size(*size)),
+    Service: |service: &Service| Some(show_service(*service)),
+    RangeSync: |sync: &RangeSync| Some(show_range_sync(*sync)),
+    LogName: |name: &LogName| Some(name.text().to_owned()),
+    Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
+    Skipped: |skipped: &Skipped| skipped.text(),
+    IgnoredErrors: IgnoredErrors::text,
+    MemoryPolicy: |policy: &MemoryPolicy| Some(memory(policy)),
+    Peer: printed,
+    PathSend: printed,
+    PathReceive: printed,
+    PathSegment: printed,
+    TxTaskCpus: printed,
+}
+
+impl Shown for Option<WriteHint> {
+    fn shown(&self) -> Option<String> {
+        self.and_then(|hint| hint.shown())
+    }
+}
+
+impl Shown for str {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_owned())
+    }
+}
+
+fn printed(value: &impl Display) -> Option<String> {
+    Some(value.to_string())
+}
+
+fn memory(policy: &MemoryPolicy) -> String {
+    let listed = |nodes: &[u32]| list(nodes, ",").unwrap_or_default();
+    match policy {
+        MemoryPolicy::Default => "default".to_owned(),
+        MemoryPolicy::Local => "local".to_owned(),
+        MemoryPolicy::Prefer(node) => format!("prefer:{node}"),
+        MemoryPolicy::Bind(nodes) => format!("bind:{}", listed(nodes)),
+        MemoryPolicy::Interleave(nodes) => format!("interleave:{}", listed(nodes)),
+    }
+}
 
 /// "64k" of 65536, where a unit leaves no rest.
 pub fn bytes(bytes: u64) -> String {
     let units = [(1u64 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
     let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
-}
-
-/// Bytes, or percent.
-pub fn size(size: Size) -> String {
-    match size {
-        Size::Bytes(size) => bytes(size.0),
-        Size::Percent(percent) => format!("{percent}%"),
-    }
 }
 
 /// "10s", or in a smaller unit.
@@ -29,11 +127,6 @@ pub fn time(time: Nanos) -> String {
         // No job file says so, but what is shown must be exact.
         nanos => format!("{nanos}ns"),
     }
-}
-
-/// `1` or `0`.
-pub fn switch(on: bool) -> String {
-    u8::from(on).to_string()
 }
 
 /// READ,WRITE,TRIM, or one value that all have.
@@ -58,17 +151,6 @@ pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
 pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> Option<String> {
     let values = values.all().map(show);
     values.iter().any(Option::is_some).then(|| each(values.map(Option::unwrap_or_default)))
-}
-
-/// "4k-16k".
-pub fn range(range: SizeRange) -> String {
-    format!("{}-{}", bytes(range.least.0), bytes(range.most.0))
-}
-
-/// "4k/60:64k/40"; `None` of no sizes.
-pub fn split(shares: &[SizeShare]) -> Option<String> {
-    let shares: Vec<_> = shares.iter().map(|share| format!("{}/{}", bytes(share.size.0), share.percent)).collect();
-    list(&shares, ":")
 }
 
 /// "zipf:1.2".

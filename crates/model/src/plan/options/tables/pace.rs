@@ -1,11 +1,6 @@
 //! The options of a job's pace and length: queue depth, rate, pauses, time and amount.
 
-use super::{MANY, MANY_64, one_of};
-use crate::plan::job::{RateProcess, Rates};
-use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
-use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::{choice, each_direction, list_words, time, typed, word};
-use crate::unit::Nanos;
+use super::*;
 
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
 const DEEPEST: u32 = 65_536;
@@ -13,281 +8,91 @@ const DEEPEST: u32 = 65_536;
 /// The largest rate: no memory moves as many bytes per second.
 const FASTEST: u64 = 1 << 50;
 
-const MILLISECOND: u64 = 1_000_000;
-
 /// More than three years of I/O at ten million I/Os per second.
 const MOST_IOS: u64 = 1 << 50;
 
-pub(super) static OPTIONS: &[JobOption] = &[
-    JobOption {
-        name: "iodepth",
-        help: "Keep this many I/Os in flight",
-        default: Default::Value("1"),
-        role: Role::Work,
-        example: "32",
-        bad_example: "0",
-        get: |job| Some(job.depth.in_flight.to_string()),
-        set: Count("I/Os", 1..=DEEPEST, |draft, ios| draft.job.depth.in_flight = ios),
-        ..PLAIN
-    },
-    JobOption {
-        name: "iodepth_low",
-        help: "Once the queue is full, submit nothing until it has drained to this depth",
-        default: Default::Words("iodepth: it is kept full"),
-        role: Role::Work,
-        example: "4",
-        bad_example: "0",
-        get: |job| job.depth.low.map(|low| low.to_string()),
-        set: Count("I/Os", 1..=DEEPEST, |draft, low| draft.job.depth.low = Some(low)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "iodepth_batch_submit",
-        aliases: &["iodepth_batch"],
-        help: "Submit this many I/Os at once. 0 means iodepth",
-        default: Default::Value("1"),
-        role: Role::Work,
-        example: "8",
-        bad_example: "-1",
-        get: |job| Some(job.depth.submit.to_string()),
-        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.submit = ios),
-        ..PLAIN
-    },
-    JobOption {
-        name: "iodepth_batch_complete_min",
-        aliases: &["iodepth_batch_complete"],
-        help: "Wait for at least this many completions. 0 polls without waiting",
-        default: Default::Value("1"),
-        role: Role::Work,
-        example: "4",
-        bad_example: "4.5",
-        get: |job| Some(job.depth.complete_min.to_string()),
-        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_min = ios),
-        ..PLAIN
-    },
-    JobOption {
-        name: "iodepth_batch_complete_max",
-        help: "Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower",
-        default: Default::Value("1"),
-        role: Role::Work,
-        example: "16",
-        bad_example: "1g",
-        get: |job| Some(job.depth.complete_max.to_string()),
-        set: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_max = ios),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_iops",
-        help: "Limit the rate. 0 means no limit",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1000,500",
-        bad_example: "fast",
-        get: |job| Some(counts(job.rates)),
-        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| draft.job.rates.take(rates)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate",
-        help: "Limit the rate in bytes. 0 means no limit",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "10m,5m",
-        bad_example: "fast",
-        get: |job| Some(bytes(job.pace.bytes)),
-        set: PerDirection("bytes per second", 0..=FASTEST, |draft, rates| draft.job.pace.bytes.take(rates)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_process",
-        help: "The times between the I/Os of a job with a rate: equal, or exponentially distributed",
-        default: Default::Value("linear"),
-        role: Role::Work,
-        example: "poisson",
-        bad_example: "normal",
-        get: |job| Some(word(job.pace.process).to_owned()),
-        set: Choice(list_words::<RateProcess>, |draft, text| choice(text).map(|found| draft.job.pace.process = found)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_min",
-        aliases: &["ratemin"],
-        help: "End the job with an error if it moves fewer bytes in a rate_cycle. 0 means never",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1m",
-        bad_example: "slow",
-        get: |job| Some(bytes(job.pace.least_bytes)),
-        set: PerDirection("bytes per second", 0..=FASTEST, |draft, rates| draft.job.pace.least_bytes.take(rates)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_iops_min",
-        help: "End the job with an error if it does fewer I/Os in a rate_cycle. 0 means never",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "100",
-        bad_example: "slow",
-        get: |job| Some(counts(job.pace.least_ios)),
-        set: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| draft.job.pace.least_ios.take(rates)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_cycle",
-        aliases: &["ratecycle"],
-        help: "The time over which rate_min and rate_iops_min are judged",
-        default: Default::Value("1000"),
-        role: Role::Work,
-        example: "500",
-        bad_example: "0",
-        get: |job| Some((job.pace.cycle.0 / MILLISECOND).to_string()),
-        set: Count("milliseconds", 1..=86_400_000, |draft, milliseconds| {
-            draft.job.pace.cycle = Nanos(u64::from(milliseconds) * MILLISECOND);
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "rate_ignore_thinktime",
-        help: "Do not catch up what a thinktime delayed",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.pace.ignores_thinking)),
-        set: Boolean(|draft, on| draft.job.pace.ignores_thinking = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "max_latency",
-        help: "End the job with an error when an I/O takes longer. 0 means never",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "500ms",
-        bad_example: "long",
-        get: |job| Some(typed::each(job.latency.most.all().map(|most| typed::time(*most)))),
-        set: Text("microseconds, or a time in us, ms, s, m, h or d (READ,WRITE,TRIM)", |draft, text| {
-            draft.job.latency.most.update(each_direction(text, |item| time(item, Microseconds))?);
-            Ok(())
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "thinktime",
-        help: "Sleep this long between I/Os",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "50",
-        bad_example: "50k",
-        get: |job| Some(typed::time(job.think_time)),
-        set: Time(Microseconds, |draft, time| draft.job.think_time = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "thinktime_blocks",
-        help: "Sleep for thinktime after this many I/Os, once they have completed",
-        default: Default::Words("1; with thinktime_iotime, time alone counts"),
-        role: Role::Work,
-        example: "8",
-        bad_example: "0",
-        get: |job| job.pace.think_blocks.map(|blocks| blocks.to_string()),
-        set: Count("I/Os", 1..=MANY, |draft, blocks| draft.job.pace.think_blocks = Some(blocks)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "thinktime_blocks_type",
-        help: "Accepted without effect: a pause comes after that many I/Os were submitted and have completed",
-        default: Default::Words("complete"),
-        role: Role::Nothing,
-        example: "issue",
-        bad_example: "start",
-        get: |_| None,
-        set: Choice(|| "complete, issue".to_owned(), |_, text| one_of(text, &["complete", "issue"])),
-        ..PLAIN
-    },
-    JobOption {
-        name: "thinktime_iotime",
-        help: "Sleep for thinktime also after this time of I/O; without thinktime_blocks only then. 0 means never",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "9s",
-        bad_example: "9x",
-        get: |job| Some(typed::time(job.pace.think_io_time)),
-        set: Time(Seconds, |draft, time| draft.job.pace.think_io_time = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "thinktime_spin",
-        help: "Keep the CPU busy for the first part of each thinktime",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "20",
-        bad_example: "20k",
-        get: |job| Some(typed::time(job.pace.think_spin)),
-        set: Time(Microseconds, |draft, time| draft.job.pace.think_spin = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "runtime",
-        aliases: &["timeout"],
-        help: "Stop the job after this time. 0 means when its I/O is done",
-        default: Default::Value("0"),
-        role: Role::Extent,
-        example: "10s",
-        bad_example: "10x",
-        get: |job| Some(typed::time(job.duration.runtime)),
-        set: Time(Seconds, |draft, time| draft.job.duration.runtime = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "time_based",
-        help: "Repeat the I/O until runtime has passed",
-        default: Default::Value("0"),
-        role: Role::Extent,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.duration.time_based)),
-        set: Switch(|draft, on| draft.job.duration.time_based = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "ramp_time",
-        help: "Run this long before recording results",
-        default: Default::Value("0"),
-        role: Role::Other,
-        example: "2s",
-        bad_example: "-2",
-        get: |job| Some(typed::time(job.duration.ramp)),
-        set: Time(Seconds, |draft, time| draft.job.duration.ramp = time),
-        ..PLAIN
-    },
-    JobOption {
-        name: "number_ios",
-        help: "Stop the job after this many I/Os. 0 means no limit",
-        default: Default::Words("no limit"),
-        role: Role::Extent,
-        example: "1000",
-        bad_example: "many",
-        get: |job| job.duration.number_ios.map(|ios| ios.to_string()),
-        set: Number("I/Os", 0..=MOST_IOS, |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "loops",
-        help: "Run over the region this many times",
-        default: Default::Value("1"),
-        role: Role::Extent,
-        example: "3",
-        bad_example: "0",
-        get: |job| Some(job.duration.loops.to_string()),
-        set: Count("times", 1..=MANY, |draft, times| draft.job.duration.loops = times),
-        ..PLAIN
-    },
-];
-
-fn counts(rates: Rates) -> String {
-    typed::each(rates.each().map(|rate| rate.to_string()))
+/// A rate that is shown in bytes.
+macro_rules! in_bytes {
+    ($($field:ident).+) => {
+        place(
+            |job| Some(typed::each(job.$($field).+.each().map(typed::bytes))),
+            |draft, rates| draft.job.$($field).+.update(rates),
+        )
+    };
 }
 
-fn bytes(rates: Rates) -> String {
-    typed::each(rates.each().map(typed::bytes))
+const fn bytes_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
+    per_direction("bytes per second", 0..=FASTEST, place)
+}
+
+const fn ios_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
+    per_direction("I/Os per second", 0..=MANY_64, place)
+}
+
+pub(super) static OPTIONS: &[JobOption] = &[
+    work("iodepth", count("I/Os", 1..=DEEPEST, field!(depth.in_flight)), Is("1"), "32", "0")
+        .help("Keep this many I/Os in flight"),
+    work("iodepth_low", count("I/Os", 1..=DEEPEST, field!(depth.low)), Words("iodepth: it is kept full"), "4", "0")
+        .help("Once the queue is full, submit nothing until it has drained to this depth"),
+    work("iodepth_batch_submit", count("I/Os", 0..=DEEPEST, field!(depth.submit)), Is("1"), "8", "-1")
+        .also(&["iodepth_batch"])
+        .help("Submit this many I/Os at once. 0 means iodepth"),
+    work("iodepth_batch_complete_min", count("I/Os", 0..=DEEPEST, field!(depth.complete_min)), Is("1"), "4", "4.5")
+        .also(&["iodepth_batch_complete"])
+        .help("Wait for at least this many completions. 0 polls without waiting"),
+    work("iodepth_batch_complete_max", count("I/Os", 0..=DEEPEST, field!(depth.complete_max)), Is("1"), "16", "1g")
+        .help("Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower"),
+    work("rate_iops", ios_per_second(field!(rates)), Is("0"), "1000,500", "fast")
+        .help("Limit the rate. 0 means no limit"),
+    work("rate", bytes_per_second(in_bytes!(pace.bytes)), Is("0"), "10m,5m", "fast")
+        .help("Limit the rate in bytes. 0 means no limit"),
+    work("rate_process", word_of!(pace.process), Is("linear"), "poisson", "normal")
+        .help("The times between the I/Os of a job with a rate: equal, or exponentially distributed"),
+    work("rate_min", bytes_per_second(in_bytes!(pace.least_bytes)), Is("0"), "1m", "slow")
+        .also(&["ratemin"])
+        .help("End the job with an error if it moves fewer bytes in a rate_cycle. 0 means never"),
+    work("rate_iops_min", ios_per_second(field!(pace.least_ios)), Is("0"), "100", "slow")
+        .help("End the job with an error if it does fewer I/Os in a rate_cycle. 0 means never"),
+    work("rate_cycle", count("milliseconds", 1..=86_400_000, RATE_CYCLE), Is("1000"), "500", "0")
+        .also(&["ratecycle"])
+        .help("The time over which rate_min and rate_iops_min are judged"),
+    work("rate_ignore_thinktime", boolean(field!(pace.ignores_thinking)), Is("0"), "1", "2")
+        .help("Do not catch up what a thinktime delayed"),
+    work("max_latency", text(parsed!(latency.most, latencies)), Is("0"), "500ms", "long")
+        .form("microseconds, or a time in us, ms, s, m, h or d (READ,WRITE,TRIM)")
+        .help("End the job with an error when an I/O takes longer. 0 means never"),
+    work("thinktime", time(Microseconds, field!(think_time)), Is("0"), "50", "50k")
+        .help("Sleep this long between I/Os"),
+    work("thinktime_blocks", count("I/Os", 1..=MANY, field!(pace.think_blocks)), Required, "8", "0")
+        .otherwise("1; with thinktime_iotime, time alone counts")
+        .help("Sleep for thinktime after this many I/Os, once they have completed"),
+    nothing("thinktime_blocks_type", one_of(&["complete", "issue"], nowhere!()), Words("complete"), "issue", "start")
+        .help("Accepted without effect: a pause comes after that many I/Os were submitted and have completed"),
+    work("thinktime_iotime", time(Seconds, field!(pace.think_io_time)), Is("0"), "9s", "9x")
+        .help("Sleep for thinktime also after this time of I/O; without thinktime_blocks only then. 0 means never"),
+    work("thinktime_spin", time(Microseconds, field!(pace.think_spin)), Is("0"), "20", "20k")
+        .help("Keep the CPU busy for the first part of each thinktime"),
+    extent("runtime", time(Seconds, field!(duration.runtime)), Is("0"), "10s", "10x")
+        .also(&["timeout"])
+        .help("Stop the job after this time. 0 means when its I/O is done"),
+    extent("time_based", switch(field!(duration.time_based)), Is("0"), "1", "2")
+        .help("Repeat the I/O until runtime has passed"),
+    other("ramp_time", time(Seconds, field!(duration.ramp)), Is("0"), "2s", "-2")
+        .help("Run this long before recording results"),
+    extent("number_ios", number("I/Os", 0..=MOST_IOS, NUMBER_IOS), Words("no limit"), "1000", "many")
+        .help("Stop the job after this many I/Os. 0 means no limit"),
+    extent("loops", count("times", 1..=MANY, field!(duration.loops)), Is("1"), "3", "0")
+        .help("Run over the region this many times"),
+];
+
+// Places that are no fields.
+const RATE_CYCLE: Place<Set<u32>> = place(
+    |job| shown(&(job.pace.cycle.0 / 1_000_000)),
+    |draft, millis| draft.job.pace.cycle = Nanos::from_millis(millis.into()),
+);
+const NUMBER_IOS: Place<Set<u64>> =
+    place(|job| shown(&job.duration.number_ios), |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios));
+
+fn latencies(text: &str) -> Result<[Option<Nanos>; 3], Wrong> {
+    each_direction(text, |item| value::time(item, Microseconds))
 }

@@ -1,84 +1,35 @@
 //! Options of fio that change its reports and clocks, and no I/O. They are accepted, and have no effect: iotoll measures latencies always, with
 //! one reading of the time-stamp counter for each I/O, and its reports have their own form.
 
-use super::{one_of, without_effect};
-use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
-
-/// The words that one of these options accepts.
-macro_rules! words {
-    ($($word:literal),+) => {
-        Choice(|| [$($word),+].join(", "), |_, text| one_of(text, &[$($word),+]))
-    };
-}
+use super::*;
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    switch("disable_bw_measurement", &["disable_bw"], "Accepted without effect: bytes are always counted"),
-    on("clat_percentiles", "Accepted without effect: percentiles of the latency are always reported"),
-    switch("lat_percentiles", &[], "Accepted without effect: percentiles of the latency are always reported"),
-    switch("slat_percentiles", &[], "Accepted without effect: no latency of the submission alone is measured"),
-    switch("block_error_percentiles", &[], "Accepted without effect: the first error ends the job"),
-    on("disk_util", "Accepted without effect: see --probe for the counters of a device"),
-    switch("error_dump", &[], "Accepted without effect: an error is always said"),
-    switch("experimental_verify", &[], "Accepted without effect, as in fio 3.33"),
-    without_effect(
-        "clocksource",
-        "Accepted without effect: the clock is the time-stamp counter",
-        ("the time-stamp counter", "cpu", "sundial"),
-        words!("gettimeofday", "clock_gettime", "cpu"),
-    ),
-    without_effect(
-        "gtod_cpu",
-        "Accepted without effect: no thread reads the clock for the others",
-        ("none", "1", "x"),
-        Number("as a CPU", 0..=1023, |_, _| {}),
-    ),
-    without_effect(
-        "unit_base",
-        "Accepted without effect: reports are in bytes",
-        ("8", "8", "2"),
-        words!("0", "8", "1"),
-    ),
-    without_effect(
-        "kb_base",
-        "The meaning of k, m, g in values: powers of 1024. 1000, which turns that round, is refused",
-        ("1024", "1024", "1000"),
-        words!("1024"),
-    ),
-    without_effect(
-        "significant_figures",
-        "Accepted without effect: the interval of a figure decides",
-        ("by the interval", "6", "0"),
-        Number("digits", 1..=10, |_, _| {}),
-    ),
+    nothing("disable_bw_measurement", switch(nowhere!()), Is("0"), "1", "2")
+        .also(&["disable_bw"])
+        .help("Accepted without effect: bytes are always counted"),
+    nothing("clat_percentiles", switch(nowhere!()), Is("1"), "0", "2")
+        .help("Accepted without effect: percentiles of the latency are always reported"),
+    nothing("lat_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: percentiles of the latency are always reported"),
+    nothing("slat_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: no latency of the submission alone is measured"),
+    nothing("block_error_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: the first error ends the job"),
+    nothing("disk_util", switch(nowhere!()), Is("1"), "0", "2")
+        .help("Accepted without effect: see --probe for the counters of a device"),
+    nothing("error_dump", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: an error is always said"),
+    nothing("experimental_verify", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect, as in fio 3.33"),
+    nothing("clocksource", one_of(&["gettimeofday", "clock_gettime", "cpu"], nowhere!()), Required, "cpu", "sundial")
+        .otherwise("the time-stamp counter")
+        .help("Accepted without effect: the clock is the time-stamp counter"),
+    nothing("gtod_cpu", number("as a CPU", 0..=1023, nowhere!()), Words("none"), "1", "x")
+        .help("Accepted without effect: no thread reads the clock for the others"),
+    nothing("unit_base", one_of(&["0", "8", "1"], nowhere!()), Words("8"), "8", "2")
+        .help("Accepted without effect: reports are in bytes"),
+    nothing("kb_base", one_of(&["1024"], nowhere!()), Words("1024"), "1024", "1000")
+        .help("The meaning of k, m, g in values: powers of 1024. 1000, which turns that round, is refused"),
+    nothing("significant_figures", number("digits", 1..=10, nowhere!()), Words("by the interval"), "6", "0")
+        .help("Accepted without effect: the interval of a figure decides"),
 ];
-
-/// A switch that is off by default.
-const fn switch(name: &'static str, aliases: &'static [&'static str], help: &'static str) -> JobOption {
-    let default = Default::Value("0");
-    JobOption {
-        name,
-        aliases,
-        help,
-        default,
-        role: Role::Nothing,
-        example: "1",
-        bad_example: "2",
-        set: Switch(|_, _| {}),
-        ..PLAIN
-    }
-}
-
-/// A boolean that is on by default.
-const fn on(name: &'static str, help: &'static str) -> JobOption {
-    let default = Default::Value("1");
-    JobOption {
-        name,
-        help,
-        default,
-        role: Role::Nothing,
-        example: "0",
-        bad_example: "2",
-        set: Switch(|_, _| {}),
-        ..PLAIN
-    }
-}

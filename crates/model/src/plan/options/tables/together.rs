@@ -1,121 +1,47 @@
 //! How the jobs of a run depend on each other, and when one of them is steady.
 
-use crate::plan::job::{Ends, SteadyMetric, SteadyState};
-use crate::plan::options::{Default, JobOption, PLAIN, Role, Value::*};
-use crate::plan::value::TimeUnit::Seconds;
-use crate::plan::value::{Wrong, choice, list_words, typed, word};
+use super::*;
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    JobOption {
-        name: "wait_for",
-        help: "Start when the job of this name, which must come before this one, has ended",
-        default: Default::Words("none"),
-        role: Role::Work,
-        example: "writers",
-        bad_example: "",
-        get: |job| job.together.wait_for.clone(),
-        set: Text("a name", |draft, text| {
-            draft.job.together.wait_for = Some(text.to_owned());
-            Ok(())
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "new_group",
-        help: "Begin a new group, for exitall. Each job is reported by itself anyway",
-        default: Default::Value("0"),
-        role: Role::Other,
-        example: "1",
-        bad_example: "2",
-        get: |_| None,
-        set: Switch(|draft, on| draft.new_group = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "exitall",
-        help: "When this job ends, end the others of its group, or what exit_what says",
-        default: Default::Value("0"),
-        role: Role::Work,
-        example: "1",
-        bad_example: "2",
-        get: |job| Some(typed::switch(job.together.exit_all)),
-        set: Switch(|draft, on| draft.job.together.exit_all = on),
-        ..PLAIN
-    },
-    JobOption {
-        name: "exit_what",
-        help: "What ends with a job that has exitall: the jobs of its group, those that run until the next stonewall, or the whole run",
-        default: Default::Value("group"),
-        role: Role::Work,
-        example: "all",
-        bad_example: "none",
-        get: |job| Some(word(job.together.exit_what).to_owned()),
-        set: Choice(list_words::<Ends>, |draft, text| choice(text).map(|what| draft.job.together.exit_what = what)),
-        ..PLAIN
-    },
-    JobOption {
-        name: "exitall_on_error",
-        help: "Accepted without effect: an error of one job always ends the others",
-        default: Default::Value("1"),
-        role: Role::Nothing,
-        example: "1",
-        bad_example: "2",
-        get: |_| None,
-        set: Switch(|_, _| {}),
-        ..PLAIN
-    },
-    JobOption {
-        name: "steadystate",
-        aliases: &["ss"],
-        help: "What has to be steady for the job to end: each second's value within this much of the mean, or the slope of their regression \
-               line. Needs steadystate_duration",
-        default: Default::Words("iops_slope:0.01%"),
-        role: Role::Work,
-        example: "bw_slope:0.1%",
-        bad_example: "iops",
-        get: |job| {
-            let steady = job.together.steady.filter(|steady| !steady.has_usual_criterion())?;
-            let what = CRITERIA.iter().find(|(_, of, by_slope)| (*of, *by_slope) == (steady.of, steady.by_slope));
-            let percent = if steady.in_percent { "%" } else { "" };
-            what.map(|(word, ..)| format!("{word}:{}{percent}", steady.limit))
-        },
-        set: Text("iops, iops_slope, bw or bw_slope, ':', and a number or a percentage", |draft, text| {
-            let (of, by_slope, limit, in_percent) = criterion(text)?;
-            let steady = draft.job.together.steady.get_or_insert(SteadyState::USUAL);
-            *steady = SteadyState { of, by_slope, limit, in_percent, ..*steady };
-            Ok(())
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "steadystate_duration",
-        aliases: &["ss_dur"],
-        help: "The time over which steadystate is judged, and for which the job has to be steady. 0 means that it does not end so",
-        default: Default::Words("0"),
-        role: Role::Work,
-        example: "30s",
-        bad_example: "30x",
-        get: |job| job.together.steady.map(|steady| steady.duration).filter(|time| time.0 > 0).map(typed::time),
-        set: Time(Seconds, |draft, time| {
-            draft.job.together.steady.get_or_insert(SteadyState::USUAL).duration = time;
-        }),
-        ..PLAIN
-    },
-    JobOption {
-        name: "steadystate_ramp_time",
-        aliases: &["ss_ramp"],
-        help: "The time before steadystate is judged",
-        default: Default::Words("0"),
-        role: Role::Work,
-        example: "10s",
-        bad_example: "-1",
-        get: |job| job.together.steady.map(|steady| steady.ramp).filter(|time| time.0 > 0).map(typed::time),
-        set: Time(Seconds, |draft, time| {
-            draft.job.together.steady.get_or_insert(SteadyState::USUAL).ramp = time;
-        }),
-        ..PLAIN
-    },
+    work("wait_for", text(parsed!(together.wait_for, any)), Words("none"), "writers", "")
+        .form("a name")
+        .help("Start when the job of this name, which must come before this one, has ended"),
+    other("new_group", switch(unshown(|draft, on| draft.new_group = on)), Is("0"), "1", "2")
+        .help("Begin a new group, for exitall. Each job is reported by itself anyway"),
+    work("exitall", switch(field!(together.exit_all)), Is("0"), "1", "2")
+        .help("When this job ends, end the others of its group, or what exit_what says"),
+    work("exit_what", word_of!(together.exit_what), Is("group"), "all", "none").help(
+        "What ends with a job that has exitall: the jobs of its group, those that run until the next \
+         stonewall, or the whole run",
+    ),
+    nothing("exitall_on_error", switch(nowhere!()), Is("1"), "1", "2")
+        .help("Accepted without effect: an error of one job always ends the others"),
+    work("steadystate", text(STEADYSTATE), Words("iops_slope:0.01%"), "bw_slope:0.1%", "iops")
+        .form("iops, iops_slope, bw or bw_slope, ':', and a number or a percentage")
+        .also(&["ss"])
+        .help(
+            "What has to be steady for the job to end: each second's value within this much of the mean, or the \
+         slope of their regression line. Needs steadystate_duration",
+        ),
+    work("steadystate_duration", time(Seconds, STEADYSTATE_DURATION), Words("0"), "30s", "30x").also(&["ss_dur"]).help(
+        "The time over which steadystate is judged, and for which the job has to be steady. 0 means that it \
+         does not end so",
+    ),
+    work("steadystate_ramp_time", time(Seconds, STEADYSTATE_RAMP_TIME), Words("0"), "10s", "-1")
+        .also(&["ss_ramp"])
+        .help("The time before steadystate is judged"),
 ];
+
+// Places that are no fields.
+const STEADYSTATE: Place<SetText> = place(|job| job.together.steady.as_ref().and_then(show_criterion), criterion);
+const STEADYSTATE_DURATION: Place<Set<Nanos>> = place(
+    |job| job.together.steady.filter(|steady| steady.duration.0 > 0).and_then(|steady| shown(&steady.duration)),
+    |draft, time| steady(draft).duration = time,
+);
+const STEADYSTATE_RAMP_TIME: Place<Set<Nanos>> = place(
+    |job| job.together.steady.filter(|steady| steady.ramp.0 > 0).and_then(|steady| shown(&steady.ramp)),
+    |draft, time| steady(draft).ramp = time,
+);
 
 const CRITERIA: [(&str, SteadyMetric, bool); 4] = [
     ("iops", SteadyMetric::Iops, false),
@@ -124,14 +50,25 @@ const CRITERIA: [(&str, SteadyMetric, bool); 4] = [
     ("bw_slope", SteadyMetric::Bytes, true),
 ];
 
-fn criterion(text: &str) -> Result<(SteadyMetric, bool, f64, bool), Wrong> {
+fn steady(draft: &mut Draft) -> &mut SteadyState {
+    draft.job.together.steady.get_or_insert(SteadyState::USUAL)
+}
+
+fn show_criterion(steady: &SteadyState) -> Option<String> {
+    let same = |(_, of, by_slope): &&(&str, SteadyMetric, bool)| (*of, *by_slope) == (steady.of, steady.by_slope);
+    let (word, ..) = CRITERIA.iter().find(same).filter(|_| !steady.has_usual_criterion())?;
+    Some(format!("{word}:{}{}", steady.limit, if steady.in_percent { "%" } else { "" }))
+}
+
+fn criterion(draft: &mut Draft, text: &str) -> Result<(), Wrong> {
     let (what, limit) = text.split_once(':').ok_or_else(|| Wrong::because(text, "has no limit behind a ':'"))?;
     let found = CRITERIA.iter().find(|(word, ..)| *word == what);
-    let (_, of, by_slope) = found.ok_or_else(|| Wrong::because(what, "is no criterion"))?;
+    let (_, of, by_slope) = *found.ok_or_else(|| Wrong::because(what, "is no criterion"))?;
     let number = limit.strip_suffix('%').unwrap_or(limit);
-    let plain = number.chars().all(|character| character.is_ascii_digit() || character == '.');
-    match number.parse::<f64>() {
-        Ok(value) if plain && value.is_finite() => Ok((*of, *by_slope, value, limit.ends_with('%'))),
-        _ => Err(Wrong::because(limit, "is no limit")),
-    }
+    let value = value::plain_number(number)
+        .filter(|value| value.is_finite())
+        .ok_or_else(|| Wrong::because(limit, "is no limit"))?;
+    let steady = steady(draft);
+    *steady = SteadyState { of, by_slope, limit: value, in_percent: limit.ends_with('%'), ..*steady };
+    Ok(())
 }

@@ -1,53 +1,13 @@
 //! Checks of a job that verifies what it writes, or says what it writes.
 
 use super::Complaint;
-use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, JobPlan, Medium, VerifyMethod};
+use crate::plan::job::{Access, EngineKind, JobPlan, is_default};
 use crate::plan::value::Short;
 use crate::unit::Bytes;
 
-/// What contradicts itself, or cannot be checked.
-pub(super) fn complaint(draft: &Draft) -> Option<Complaint> {
-    let (job, verify) = (&draft.job, &draft.job.verify);
-    let Some(method) = verify.method else {
-        let why = "it has no effect without verify; add it, for example verify=crc32c";
-        return verify.only.then(|| ("verify_only", why.to_owned()));
-    };
-    if method == VerifyMethod::Pattern && verify.pattern.is_none() {
-        return Some(("verify", "verify=pattern needs one; add it, for example verify_pattern=0xdeadface".to_owned()));
-    }
-    if !holds_data(job.engine.medium()) && method != VerifyMethod::Null {
-        let engine = job.engine.name();
-        let why = format!(
-            "ioengine={engine} keeps nothing that could be read back; use an engine with files, or verify=null"
-        );
-        return Some(("verify", why));
-    }
-    if verify.only && (job.access != Access::Write || job.duration.time_based) {
-        let why = "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read";
-        return Some(("verify_only", why.to_owned()));
-    }
-    let paced = job.rates.each().into_iter().chain(job.pace.bytes.each()).any(|rate| rate > 0);
-    if verify.after && job.access == Access::ReadWrite && paced {
-        let why = "a mix of reads and writes with a rate cannot be read back, because time decides what it writes; use do_verify=0, or \
-                   leave the rate out";
-        return Some(("do_verify", why.to_owned()));
-    }
-    let files = &job.files;
-    let takes_turns = files.open > 0 && (files.folder.is_some() || (files.open as usize) < job.file_count());
-    if takes_turns {
-        let why = "files that are closed and opened again in the loop cannot be verified; leave openfiles out, or raise it to the number of files";
-        return Some(("openfiles", why.to_owned()));
-    }
-    header(job, method)
-}
-
-fn holds_data(medium: Medium) -> bool {
-    matches!(medium, Medium::Files | Medium::Remote)
-}
-
 /// Each header, and each place of one, fits into what it covers.
-fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
+pub(super) fn header(job: &JobPlan) -> Option<Complaint> {
+    let method = job.verify.method?;
     let header = u64::from(method.header()?);
     let offset = job.verify.offset.0;
     // Of several sizes, the smallest decides.
@@ -66,18 +26,12 @@ fn header(job: &JobPlan, method: VerifyMethod) -> Option<Complaint> {
         let fits = offset == 0 || offset >= header && offset.saturating_add(header) <= covers;
         (!fits).then(|| {
             let most = covers.saturating_sub(header);
-            let why = if most < header {
-                format!(
-                    "the {header} bytes of a header of {word} have no other place in {} bytes; leave it out",
-                    Short(covers)
-                )
+            let rest = if most < header {
+                format!("have no other place in {} bytes; leave it out", Short(covers))
             } else {
-                format!(
-                    "the {header} bytes of a header of {word} fit at {header} to {most} of {} bytes; use one of these",
-                    Short(covers)
-                )
+                format!("fit at {header} to {most} of {} bytes; use one of these", Short(covers))
             };
-            ("verify_offset", why)
+            ("verify_offset", format!("the {header} bytes of a header of {word} {rest}"))
         })
     })
 }
@@ -106,7 +60,7 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     let once =
         (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
     let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio);
-    let unused = (idle && !job.content.is_default())
+    let unused = (idle && !is_default(&job.content))
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
     [threads, once, unused].into_iter().flatten()
 }
