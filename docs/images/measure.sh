@@ -13,10 +13,8 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 head -c 256M /dev/urandom >data
 job=(--name=read --rw=randread --bs=4k --filename=data --size=256m)
-# io_uring's kernel workers do the reads: a figure of fio's own threads misses more than half of the cost.
-head -c 64M data >small
-"$program" cost --out cost -- fio --name=read --ioengine=io_uring --force_async=1 --rw=randread --bs=4k --filename=small \
-    --size=64m --iodepth=4 --invalidate=0 --runtime=5 --time_based
+# The job of the README, whose own CPU figures miss interrupts, softirqs and the way in and out of idle.
+"$program" cost --out cost -- fio "${job[@]}" --ioengine=libaio --iodepth=8 --direct=1 --runtime=5 --time_based
 "$program" compare "${job[@]}" --iodepth=8 --baseline ioengine=libaio --candidate ioengine=io_uring --slice 50ms --budget 30s --out compare
 # One file of 256 MiB again and again, with fsync a second after the last one.
 cat >fsync.py <<'PROGRAM'

@@ -11,21 +11,20 @@ use crate::saving::{Saving, both, note_folder, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use crate::stored;
-use lab::guest::cache::{Cache, Part};
-use lab::guest::kept::{self, Kept};
+use lab::guest::cache::{Cache, Kept, LIMIT_BYTES, Part};
 use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
-use lab::guest::{Event, stack::STACKS, tool::Care};
+use lab::guest::stack::{self, STACKS};
+use lab::guest::{Event, tool::Care};
 use lab::store::Saver;
-use model::experiment::Axis;
-use model::guest::draft::{Draft, JobDraft, JobText};
+use model::guest::draft::{Draft, JobDraft, Sweep};
 use model::guest::plan::MODULE;
-use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
+use model::guest::{GuestFinding, GuestPlan, GuestRecord};
 use model::kind::Recorded;
 use model::origin::CommandLine;
 use model::plan::Settings as PlanSettings;
-use report::guest::flame_graph::flame_graphs;
+use report::guest::drawings::flame_graphs;
 use report::number;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -54,7 +53,7 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
-    let settings = settings(arguments, words, inputs.command_line(words, limits))?;
+    let settings = with(settings(words, inputs.command_line(words, limits))?, arguments);
     let saving = Saving::prepare(&arguments.output, "guest")?;
     let settings = Settings { saver: saving.saver(), ..settings };
     let line = ProgressLine::new(arguments.output.quiet);
@@ -84,7 +83,7 @@ fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<(
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
-    let settings = settings(arguments, words, inputs.command_line(words, Vec::new()))?;
+    let settings = with(settings(words, inputs.command_line(words, Vec::new()))?, arguments);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
@@ -94,17 +93,23 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(arguments: &GuestRunArguments, words: &[String], command_line: CommandLine) -> anyhow::Result<Settings> {
+/// Of a guest that may take any time.
+fn settings(words: &[String], command_line: CommandLine) -> anyhow::Result<Settings> {
+    // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
+    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     Ok(Settings {
-        // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        guardian: guardian(words),
+        care: Care { guardian: guardian(words), interruption },
         command_line,
-        timeout: Duration::from_secs_f64(arguments.hang_timeout),
-        fresh: arguments.fresh,
-        cache_limit: arguments.cache_limit,
+        timeout: Duration::MAX,
+        fresh: false,
+        cache_limit: LIMIT_BYTES,
         saver: Saver::default(),
     })
+}
+
+fn with(settings: Settings, arguments: &GuestRunArguments) -> Settings {
+    let GuestRunArguments { hang_timeout, fresh, cache_limit, .. } = *arguments;
+    Settings { timeout: Duration::from_secs_f64(hang_timeout), fresh, cache_limit, ..settings }
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {
@@ -113,16 +118,15 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
             let is_toml = Path::new(file).extension().is_some_and(|extension| extension == "toml");
-            if is_toml || file::is_experiment(&text) {
+            if is_toml || Draft::is_in(&text) {
                 if let Some(option) = options.first() {
                     let message =
                         format!("'--{option}': job options do not apply to an experiment file; write it into {file}");
                     return Err(BadInput(message).into());
                 }
-                file::parse(file, &text).map_err(BadInput)?
+                Draft::parse(file, &text).map_err(BadInput)?
             } else {
-                let text = JobText::File { name: (*file).to_owned(), text, overrides: options };
-                one_job(JobDraft { text, ..JobDraft::default() })
+                one_job(JobDraft { file: Some(((*file).to_owned(), text)), options, ..JobDraft::default() })
             }
         }
         [_, second, ..] => {
@@ -133,28 +137,16 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
             return Err(BadInput(message.to_owned()).into());
         }
         [] => {
-            let name = options.iter().find_map(|option| option.strip_prefix("name=")).map(str::to_owned);
-            let rw = options.iter().find_map(|option| option.strip_prefix("rw=")).unwrap_or("read");
-            let name = name.unwrap_or_else(|| rw.to_owned());
-            one_job(JobDraft { name, text: JobText::Options(options), ..JobDraft::default() })
+            let said = |key: &str| options.iter().find_map(|option| option.strip_prefix(key)).map(str::to_owned);
+            let name = said("name=").or_else(|| said("rw=")).unwrap_or_else(|| "read".to_owned());
+            one_job(JobDraft { name, options, ..JobDraft::default() })
         }
     };
     override_with(&mut draft, arguments);
     if draft.kernels.is_empty() {
         return Err(BadInput(no_kernel()).into());
     }
-    for job in &draft.jobs {
-        for stack in &job.stacks {
-            if lab::guest::stack::named(stack).is_none() {
-                let names: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
-                return Err(BadInput(format!(
-                    "stack '{stack}': there is no such stack; there are {}",
-                    names.join(", ")
-                ))
-                .into());
-            }
-        }
-    }
+    draft.jobs.iter().flat_map(|job| &job.stacks).try_for_each(|stack| stack::named(stack).map(drop))?;
     Ok(draft
         .resolve(&PlanSettings {
             environment: &|name| inputs.variable(name),
@@ -168,7 +160,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
 fn no_kernel() -> String {
     let mut here = installed_images(Path::new("/"));
     if let Ok(cache) = Cache::open(Care::default()) {
-        here.extend(cache.names(Part::Kernels).iter().map(|name| cache.entry(Part::Kernels, name)));
+        here.extend(cache.names(Part::KERNELS).iter().map(|name| cache.entry(Part::KERNELS, name)));
     }
     let here: Vec<String> = here.iter().map(|path| path.display().to_string()).collect();
     let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
@@ -198,32 +190,25 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     draft.sysctls.extend(arguments.sysctl.iter().cloned());
     // The kernel's own module is the first arm.
     let modules = [String::new()].into_iter().chain(arguments.module.iter().filter(|text| !text.is_empty()).cloned());
-    let modules = Axis { name: MODULE.to_owned(), values: modules.collect() };
-    for axis in arguments.sweep.iter().chain((!arguments.module.is_empty()).then_some(&modules)) {
+    let modules = Sweep { name: MODULE.to_owned(), values: modules.collect() };
+    let swept = arguments.sweep.iter().map(|axis| Sweep { name: axis.name.clone(), values: axis.values.clone() });
+    for sweep in swept.chain((!arguments.module.is_empty()).then_some(modules)) {
         let own = draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut());
         for sweeps in own.chain([&mut draft.sweeps]) {
-            sweeps.retain(|(name, _)| *name != axis.name);
-            sweeps.push((axis.name.clone(), axis.values.clone()));
+            sweeps.retain(|other| other.name != sweep.name);
+            sweeps.push(sweep.clone());
         }
     }
     draft.compared = arguments.versus.clone().or_else(|| draft.compared.take());
-    draft.replicates = arguments.replicates.unwrap_or(draft.replicates);
-    draft.functions |= arguments.by_function || arguments.chains;
+    draft.replicates = arguments.replicates.or(draft.replicates);
+    draft.by_function |= arguments.by_function || arguments.chains;
     draft.chains |= arguments.chains;
-    draft.margin = arguments.margin.unwrap_or(draft.margin);
+    draft.margin = arguments.margin.or(draft.margin);
 }
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let Some(kernel) = &arguments.kernel else { return Err(BadInput(no_kernel()).into()) };
-    let settings = Settings {
-        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        guardian: guardian(words),
-        command_line: words.to_vec().into(),
-        timeout: Duration::MAX,
-        fresh: false,
-        cache_limit: kept::LIMIT_BYTES,
-        saver: Saver::default(),
-    };
+    let settings = settings(words, words.to_vec().into())?;
     let line = ProgressLine::new(arguments.quiet);
     let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =
@@ -236,42 +221,38 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
 fn list(arguments: &GuestListArguments) -> anyhow::Result<ExitCode> {
     let cache = Cache::open(Care::default())?;
     let folder = cache.folder();
-    match arguments.clear {
-        Some(GuestClear::All) => {
-            let bytes = cache.size();
-            std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
-            stdout::write(&format!("removed {} ({})\n", folder.display(), size(bytes)))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Some(GuestClear::Superseded) => {
-            let bytes = kept::remove_superseded(&cache);
-            stdout::write(&format!("removed {} from {}\n", size(bytes), folder.display()))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        None => {}
+    if let Some(what) = arguments.clear {
+        let removed = match what {
+            GuestClear::All => {
+                let bytes = size(cache.size());
+                std::fs::remove_dir_all(folder)
+                    .map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
+                format!("removed {} ({bytes})\n", folder.display())
+            }
+            GuestClear::Superseded => {
+                format!("removed {} from {}\n", size(cache.remove_superseded()), folder.display())
+            }
+        };
+        stdout::write(&removed)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut text = "Stacks (--stack):\n".to_owned();
     for stack in &STACKS {
         let _ = writeln!(text, "  {:<10} {}", stack.name, stack.about);
     }
     let _ = writeln!(text, "\nCache: {}, {}", folder.display(), size(cache.size()));
-    let (mut kernels, mut others) = (String::new(), 0);
-    for entry in cache.list() {
-        match entry.part {
-            Part::Kernels => {
-                let superseded = if kept::is_superseded(&cache, &entry.name) { " (superseded)" } else { "" };
-                let _ = writeln!(kernels, "  {:>9}  {}{superseded}", size(entry.bytes), entry.name);
-            }
-            Part::Packages | Part::Programs => others += entry.bytes,
-            Part::Guests => {}
-        }
+    let mut kernels = String::new();
+    for (name, bytes) in cache.list(Part::KERNELS) {
+        let superseded = if cache.is_superseded(&name) { " (superseded)" } else { "" };
+        let _ = writeln!(kernels, "  {:>9}  {name}{superseded}", size(bytes));
     }
+    let others = cache.list(Part::PACKAGES).into_iter().chain(cache.list(Part::PROGRAMS));
+    let others: u64 = others.map(|(_, bytes)| bytes).sum();
     let _ = write!(text, "\nKernels:\n{}", if kernels.is_empty() { "  none\n" } else { &kernels });
-    let guests = kept::guests(&cache);
+    let guests = cache.guests();
     let bytes: u64 = guests.iter().map(|guest| guest.bytes).sum();
-    let limit = size(kept::LIMIT_BYTES);
-    let _ =
-        writeln!(text, "\nSaved guests: {}; above {limit} (--cache-limit), those unused for longest go", size(bytes));
+    let (bytes, limit) = (size(bytes), size(LIMIT_BYTES));
+    let _ = writeln!(text, "\nSaved guests: {bytes}; above {limit} (--cache-limit), those unused for longest go");
     for guest in &guests {
         let _ = writeln!(text, "  {:>9}  {}", size(guest.bytes), in_words(guest));
     }

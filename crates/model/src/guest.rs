@@ -3,22 +3,20 @@
 //! An instruction of a guest is neither a cycle nor a time, so it has types of its own.
 
 pub mod draft;
-pub mod file;
 pub mod finding;
-pub mod fold;
-mod limits;
+mod fold;
+mod functions;
 pub mod plan;
 pub mod record;
-mod renames;
 mod stored;
 mod study;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use finding::GuestFinding;
-pub(crate) use limits::quantities;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
+pub(crate) use stored::quantities;
 pub use stored::{fits, study_against};
 pub use study::study;
 

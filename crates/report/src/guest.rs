@@ -1,18 +1,16 @@
 //! Finding of guests → document: the answer, the table of points, what moved, by function, and which path the I/O took.
 
-mod curves;
+pub mod drawings;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod flame_graph;
 mod functions;
 mod path;
-mod rows;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use crate::compare::words::VERDICTS;
+use crate::compare::words::{self as compare, VERDICTS};
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
@@ -58,7 +56,11 @@ fn sections(finding: &GuestFinding) -> Vec<Section> {
     let mut sections = vec![points(finding)];
     sections.extend(limits::section(&finding.limits, "cell"));
     sections.extend(against_stored(finding));
-    sections.extend([moved(finding), functions(finding), path(finding), published(finding)].map(Section::in_full));
+    let path = Section::on_page(
+        "The path that the I/O took",
+        path::paths(finding).into_iter().chain(path::times(finding)).collect(),
+    );
+    sections.extend([moved(finding), functions(finding), path, published(finding)].map(Section::in_full));
     sections
 }
 
@@ -78,7 +80,7 @@ fn against_stored(finding: &GuestFinding) -> Option<Section> {
 
 /// A sentence for each change, or for each point if nothing is compared; a sum if there are many.
 fn headline(finding: &GuestFinding) -> Vec<Sentence> {
-    let changes = rows::changes(finding);
+    let changes = tables::changes(finding);
     if changes.is_empty() {
         let values: Vec<_> = finding.points.iter().filter_map(|point| value_sentence(finding, point)).collect();
         return if values.len() > MANY_CHANGES { Vec::new() } else { values };
@@ -110,13 +112,13 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
         let size = tied(&words::percent_of(&change.change));
         format!("{name}: {arm} executes {size} {more} instructions per I/O than {first} ({values})")
     };
-    let (tone, verdict) = words::verdict_in_full(change.verdict, finding.margin);
-    Some(Sentence { detail: moves(change), ..Sentence::judged(text, tone, tied(&verdict)) })
+    let verdict = tied(&compare::verdict_in_full(change.verdict, finding.margin));
+    Some(Sentence { detail: moves(change), ..Sentence::judged(text, compare::tone(change.verdict), verdict) })
 }
 
 /// "network +9,310, scheduler +1,204": the largest moves.
 fn moves(change: &ChangeFinding) -> Option<String> {
-    let large = change.moved.iter().filter(|moved| moved.difference().abs() >= tables::LEAST_MOVE).take(FEW_MOVES);
+    let large = change.moved.iter().filter(|moved| moved.difference().abs() >= functions::LEAST_MOVE).take(FEW_MOVES);
     let texts: Vec<_> = large.map(|moved| format!("{} {}", moved.name, words::signed(moved.difference()))).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -126,7 +128,7 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     let own: Vec<_> = changes.iter().filter(|(point, _)| point.arm == arm).collect();
     let counts = VERDICTS.iter().filter_map(|verdict| {
         let count = own.iter().filter(|(_, change)| change.verdict == *verdict).count();
-        (count > 0).then(|| tied(&format!("{count} {}", words::verdict_in_full(*verdict, finding.margin).1)))
+        (count > 0).then(|| tied(&format!("{count} {}", compare::verdict_in_full(*verdict, finding.margin))))
     });
     let text = format!(
         "{} against {}, instructions per I/O in {} points: {}",
@@ -160,19 +162,19 @@ fn subjects(finding: &GuestFinding) -> Vec<Fact> {
 
 fn points(finding: &GuestFinding) -> Section {
     let mut blocks = tables::points(finding);
-    let charts = curves::charts(finding);
+    let charts = drawings::charts(finding);
     blocks.push(Block::new("", Body::Charts(charts)).of(Audience::PAGE));
     Section::on_page("Instructions per I/O", blocks)
 }
 
 /// A table for each change, or one with the largest moves of all.
 fn moved(finding: &GuestFinding) -> Section {
-    let changes: Vec<_> = rows::changes(finding).into_iter().filter(|(_, change)| !change.moved.is_empty()).collect();
+    let changes: Vec<_> = tables::changes(finding).into_iter().filter(|(_, change)| !change.moved.is_empty()).collect();
     let few = changes.len() <= MANY_POINTS;
     let mut blocks: Vec<Block> = Vec::new();
     for (point, change) in &changes {
         let name = words::point(finding, point);
-        let table = Body::Table(tables::moved(finding, point, change, MANY_MOVES));
+        let table = Body::Table(functions::moved(finding, point, change, MANY_MOVES));
         let fold = Fold { summary: name.clone(), open: changes.len() == 1 };
         blocks.push(Block { fold: Some(fold), ..Block::new("", table.clone()).of(Audience::PAGE) });
         if few {
@@ -220,10 +222,6 @@ fn functions(finding: &GuestFinding) -> Section {
         blocks.push(Block::new("", Body::Notes).with(vec![where_to]).of(Audience::SCREEN));
     }
     Section::on_page("By function", blocks)
-}
-
-fn path(finding: &GuestFinding) -> Section {
-    Section::on_page("The path that the I/O took", path::path(finding))
 }
 
 fn published(finding: &GuestFinding) -> Section {

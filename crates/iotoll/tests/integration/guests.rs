@@ -18,9 +18,14 @@ pub(super) const JOB: &str = "--rw=randread --bs=4k --number_ios=100 --by-functi
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
 pub(super) fn guest(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
+    with_cache(folder, &format!("guest {words}"), variables)
+}
+
+/// A command with the cache of these tests, or with that of the variables.
+pub(super) fn with_cache(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
     let cache = format!("XDG_CACHE_HOME={CACHE}");
     let environment: Vec<&str> = ["/usr/bin/env", &cache].into_iter().chain(variables.iter().copied()).collect();
-    folder.iotoll(&format!("guest {words}")).under(&environment)
+    folder.iotoll(words).under(&environment)
 }
 
 /// Whether this machine can run guests; otherwise the test is skipped. One guest is ready then.
@@ -113,38 +118,33 @@ fn counts_are_exact() {
 
 /// Exact counts decide without an interval, against limits, against another arm, and against a stored record.
 fn gates(folder: &Folder) {
-    let run = |verb: &'static str| {
+    let run = |words: String| {
         move |more: &[&str]| {
-            let words =
-                if verb.starts_with("report") { verb.to_owned() } else { format!("guest run {KERNEL} {JOB} {verb}") };
-            let cache = format!("XDG_CACHE_HOME={CACHE}");
-            let iotoll = folder.iotoll(&format!("{words} --format json")).under(&["/usr/bin/env", &cache]);
+            let iotoll = with_cache(folder, &format!("{words} --format json"), &[]);
             more.iter().fold(iotoll, |iotoll, word| iotoll.word(*word)).run()
         }
     };
+    let job = format!("guest run {KERNEL} {JOB}");
     let value = ["kernel_instructions_per_io > 1k", "instructions_per_io > 1G"];
-    judged(run("--out gate"), &value, (3, &["exceeded", "kept"]));
+    judged(run(format!("{job} --out gate")), &value, (3, &["exceeded", "kept"]));
     let change = "instructions_per_io > +0.5%";
-    judged(run("--no-save --stored gate"), &[change, "instructions_per_io < -0.001%"], (0, &["kept", "kept"]));
-    judged(run("report gate --stored gate"), &["instructions_per_io < +0.5%"], (3, &["exceeded"]));
+    let stored = run(format!("{job} --no-save --stored gate"));
+    judged(stored, &[change, "instructions_per_io < -0.001%"], (0, &["kept", "kept"]));
+    judged(run("report gate --stored gate".to_owned()), &["instructions_per_io < +0.5%"], (3, &["exceeded"]));
     // A guest that was not measured.
     let record = String::from_utf8(folder.read("gate/record.jsonl")).unwrap();
     let lines: Vec<&str> = record.lines().filter(|line| !line.contains("\"measured\":")).collect();
     fs::create_dir(folder.path("cut")).unwrap();
     folder.write("cut/record.jsonl", lines.join("\n") + "\n");
-    judged(run("report gate --stored cut"), &[change], (4, &["undecided"]));
+    judged(run("report gate --stored cut".to_owned()), &[change], (4, &["undecided"]));
     // Its limits stand in the record; without more it says nothing by its status.
-    let shown = run("report gate")(&[]);
+    let shown = run("report gate".to_owned())(&[]);
     shown.done();
     assert_eq!(shown.json()["limits"][0]["state"], "exceeded");
     // Another arm.
-    let arms = "guest run --ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save --format json";
-    let cache = format!("XDG_CACHE_HOME={CACHE}");
-    let against_arm = |more: &[&str]| {
-        let iotoll = folder.iotoll(&format!("{arms} {KERNEL}")).under(&["/usr/bin/env", &cache]);
-        more.iter().fold(iotoll, |iotoll, word| iotoll.word(*word)).run()
-    };
-    judged(against_arm, &["program_instructions_per_io > +0.1%"], (3, &["exceeded"]));
+    let arms = "--ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save";
+    let arms = run(format!("guest run {arms} {KERNEL}"));
+    judged(arms, &["program_instructions_per_io > +0.1%"], (3, &["exceeded"]));
 }
 
 #[test]

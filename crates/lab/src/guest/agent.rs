@@ -2,23 +2,21 @@
 //!
 //! The kernel starts this program as /init. It never returns: the guest ends with it.
 
-mod counters;
-mod kernel_log;
 mod measure;
 mod osdmap;
-mod services;
 mod setup;
-mod shell;
 
+use super::counts::{self, MAPPINGS};
 use super::protocol::{
-    ALL_SYMBOLS, ASSIGNMENT, Assignment, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply, SHELL_PARAMETER, STACK_PARAMETER,
+    ALL_SYMBOLS, ASSIGNMENT, Assignment, Done, MODULE_LIST, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply,
+    SHELL_PARAMETER, STACK_PARAMETER,
 };
 use super::stack::{self, Stack};
-use super::symbols;
 use crate::error::{Error, Result};
-use setup::Setup;
-use std::fs;
+use setup::{SEARCH_PATH, Setup};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use sys::guest::Ports;
 
@@ -28,7 +26,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// Whether this process is the first of a guest.
 pub fn is_first_process() -> bool {
-    std::process::id() == 1 && fs::metadata(super::protocol::MODULE_LIST).is_ok()
+    std::process::id() == 1 && fs::metadata(MODULE_LIST).is_ok()
 }
 
 /// Lives as the first process of a guest.
@@ -50,34 +48,34 @@ fn work() -> Result<()> {
     let parameter = |name: &str| {
         parameters.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
     };
-    let name = parameter(STACK_PARAMETER);
-    let stack = stack::named(name).ok_or_else(|| Error::Refused(format!("no stack is called '{name}'")))?;
+    let stack = stack::named(parameter(STACK_PARAMETER))?;
     let perturbation = setup::perturb(parameter(REPLICATE_PARAMETER).parse().unwrap_or(0));
     setup::load_modules()?;
     let setup = Setup { environment: stack.environment, options: "" };
     stack.boot.iter().flat_map(|group| group.iter()).try_for_each(|step| setup.perform(*step))?;
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let ready = Reply::Ready { release: release.trim().to_owned() };
     let size = parameter(SHELL_PARAMETER);
     if !size.is_empty() {
         stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
-        send(&ports()?, &ready);
-        services::tell_the_user();
-        return shell::run(stack, release.trim(), size);
+        send(&ports()?, &Reply::Ready);
+        setup::tell_the_user();
+        return shell(stack, size);
     }
     std::thread::sleep(SETTLE);
-    let text = paused(&ready)?;
+    let text = paused()?;
     let (wanted, text) = text.split_last().unwrap_or((&0, &[]));
     let assignment: Assignment = serde_json::from_slice(text)
         .map_err(|error| Error::Refused(format!("the host's assignment cannot be read: {error}")))?;
-    let done = assigned(stack, &assignment)?;
+    assignment.sysctls.iter().try_for_each(|(name, value)| setup::set_sysctl(name, value))?;
+    let setup = Setup { options: assignment.mount_options.as_deref().unwrap_or_default(), ..setup };
+    stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
+    let done = measure::measure(stack, &assignment)?;
     let symbols = match *wanted {
         ALL_SYMBOLS => symbols(|_| true)?,
-        MODULE_SYMBOLS => symbols(symbols::is_of_guest)?,
+        MODULE_SYMBOLS => symbols(counts::is_of_guest)?,
         _ => String::new(),
     };
     let ports = ports()?;
-    send(&ports, &Reply::Done(super::protocol::Done { symbols_bytes: symbols.len() as u64, ..done }));
+    send(&ports, &Reply::Done(Done { symbols_bytes: symbols.len() as u64, ..done }));
     ports.write(symbols.as_bytes());
     drop(perturbation);
     Ok(())
@@ -89,9 +87,9 @@ fn ports() -> Result<Ports> {
 }
 
 /// Tells the host that the guest is ready, and pauses until the host lets it go on with an assignment.
-fn paused(ready: &Reply) -> Result<Vec<u8>> {
+fn paused() -> Result<Vec<u8>> {
     let ports = ports()?;
-    send(&ports, ready);
+    send(&ports, &Reply::Ready);
     ports.pause();
     ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))
 }
@@ -99,40 +97,52 @@ fn paused(ready: &Reply) -> Result<Vec<u8>> {
 /// The kernel's functions whose lines `wanted` accepts, and the executable mappings of all processes.
 fn symbols(wanted: fn(&str) -> bool) -> Result<String> {
     let text = fs::read_to_string("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
-    let lines = text.lines().filter(|line| symbols::is_function(line) && wanted(line));
-    let mut kept = lines.fold(String::new(), |kept, line| kept + line + "\n");
-    kept += symbols::MAPPINGS;
-    kept += &mappings();
-    Ok(kept)
-}
-
-/// The executable mappings of all processes.
-fn mappings() -> String {
+    let lines = text.lines().filter(|line| counts::is_function(line) && wanted(line));
+    let mut kept = lines.fold(String::new(), |kept, line| kept + line + "\n") + MAPPINGS;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut text = String::new();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)) {
         // Kernel threads have none; a process may just have ended.
         let maps = fs::read_to_string(entry.path().join("maps")).unwrap_or_default();
-        for line in maps.lines().filter(|line| line.contains("r-xp")) {
-            text += line;
-            text.push('\n');
-        }
+        maps.lines().filter(|line| line.contains("r-xp")).for_each(|line| kept += &format!("{line}\n"));
     }
-    text
-}
-
-fn assigned(stack: &Stack, assignment: &Assignment) -> Result<super::protocol::Done> {
-    for (name, value) in &assignment.sysctls {
-        setup::set_sysctl(name, value)?;
-    }
-    let options = assignment.mount_options.as_deref().unwrap_or_default();
-    let setup = Setup { environment: stack.environment, options };
-    stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
-    measure::measure(stack, assignment)
+    Ok(kept)
 }
 
 fn send(ports: &Ports, reply: &Reply) {
     let mut line = serde_json::to_vec(reply).unwrap_or_default();
     let _ = line.write_all(b"\n");
     ports.write(&line);
+}
+
+const CONSOLE: &str = "/dev/ttyS0";
+const BUSYBOX: &str = "/usr/bin/busybox";
+
+/// Runs a shell on the guest's console to its end. `size` is `ROWSxCOLUMNS`.
+fn shell(stack: &Stack, size: &str) -> Result<()> {
+    let failed = |error| Error::instrument("the shell", error);
+    let console = || OpenOptions::new().read(true).write(true).open(CONSOLE).map_err(failed);
+    let applet = |words: &[&str]| {
+        let mut command = Command::new(BUSYBOX);
+        command.args(words).env("PATH", SEARCH_PATH).env("HOME", "/root").env("TERM", "linux").current_dir("/");
+        command
+    };
+    // A serial line does not know the size of the terminal.
+    let (rows, columns) = size.split_once('x').unwrap_or(("24", "80"));
+    let _ = applet(&["stty", "rows", rows, "cols", columns]).stdin(console()?).status();
+    // Names that programs of the stack have stay theirs: it complains about them.
+    let _ = applet(&["--install", "-s", "/usr/bin"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let _ = std::os::unix::fs::symlink("/init", "/usr/bin/iotoll");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let greeting = format!(
+        "{} on {}: the I/O goes to {}. `exit` or Ctrl-D ends the guest, Ctrl-A X kills it.\r\n",
+        stack.name,
+        release.trim(),
+        stack.target.path()
+    );
+    console()?.write_all(greeting.as_bytes()).map_err(failed)?;
+    // A session of its own with the console as its terminal, for Ctrl-C and job control.
+    let mut shell = applet(&["setsid", "-c", BUSYBOX, "sh"]);
+    shell.env("PS1", format!("{}:\\w# ", stack.name));
+    shell.stdin(console()?).stdout(console()?).stderr(console()?).status().map_err(failed)?;
+    Ok(())
 }

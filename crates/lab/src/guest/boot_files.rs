@@ -1,22 +1,22 @@
 //! What a guest boots from, in the cache: the kernel, the first file system with this program, the stack's modules and
 //! programs; and the name of the guest that is saved after its boot.
 
-use super::cache::{Cache, Part};
+use super::cache::{self, Cache, InUse, Note, Part};
 use super::cpio::{Content, Initramfs};
-use super::kept::{self, InUse, Note};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};
 use super::modules;
-use super::programs::{self, Placed, Program, Wanted};
+use super::programs::{self, Placed, Program};
 use super::protocol::{MODULE_LIST, REPLICATE_PARAMETER, STACK_PARAMETER};
 use super::stack::Stack;
+use super::tool;
 use crate::error::{Error, Result};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Where modules are in a guest.
 const MODULES: &str = "/lib/modules";
@@ -44,24 +44,17 @@ pub(super) fn make(
     cache: &Cache,
     observe: &mut dyn FnMut(String),
 ) -> Result<Image> {
-    let programs: Vec<Program> = stack.programs.iter().chain(more).copied().collect();
-    let Stack { opened, library_packages, .. } = *stack;
-    let mut placed = programs::gather(Wanted { programs: &programs, opened, library_packages }, cache, observe)?;
-    let own = std::env::current_exe().map_err(|error| Error::instrument("finding this program", error))?;
-    placed.extend(programs::closure_of(&own, "/init", cache)?);
-    placed.sort();
-    placed.dedup();
-    let recipe = recipe(kernel, stack, emulator, &placed)?;
-    let hash = format!("{:032x}", xxh3_128(recipe.as_bytes()));
-    let short = hash.get(..16).unwrap_or(&hash).to_owned();
-    let (initramfs, in_use) = kept_initramfs(cache, &short, |path| {
+    let programs: Vec<Program> = stack.programs.iter().chain(stack.opened).chain(more).copied().collect();
+    let placed = programs::gather(&programs, stack.library_packages, cache, observe)?;
+    let hash = tool::hash(recipe(kernel, stack, emulator, &placed)?.as_bytes());
+    let (initramfs, in_use) = kept_initramfs(cache, hash.get(..16).unwrap_or(&hash), |path| {
         observe(format!("making the guest of {} with {}", stack.name, kernel.release));
-        let files = compose(kernel, stack, &placed)?;
-        let hash = Some(files.hash()?);
-        files.write(path)?;
+        let bytes = compose(kernel, stack, &placed)?.bytes()?;
+        fs::write(path, &bytes).map_err(|error| Error::file(path, "writing the guest's first file system", error))?;
+        let hash = Some(tool::hash(&bytes));
         Ok(Note { kernel: kernel.release.clone(), stack: stack.name.to_owned(), hash, ..Note::default() })
     })?;
-    kept::touch(&initramfs);
+    cache::touch(&initramfs);
     let _in_use = Arc::new(in_use);
     Ok(Image { kernel: kernel.image.clone(), initramfs, _in_use, hash, release: kernel.release.clone(), stack })
 }
@@ -70,7 +63,7 @@ pub(super) fn make(
 /// while it is in use.
 fn kept_initramfs(cache: &Cache, stem: &str, mut write: impl FnMut(&Path) -> Result<Note>) -> Result<(PathBuf, InUse)> {
     let name = format!("{stem}.cpio");
-    let path = cache.entry(Part::Guests, &name);
+    let path = cache.entry(Part::GUESTS, &name);
     // Another process that makes room in the cache may remove a file that was just made, before this one holds it.
     for _ in 0..3 {
         let undamaged = |_: &InUse| Note::read(cache, stem).is_some_and(|note| note.describes(&path));
@@ -78,7 +71,7 @@ fn kept_initramfs(cache: &Cache, stem: &str, mut write: impl FnMut(&Path) -> Res
             return Ok((path, in_use));
         }
         let mut note = Note::default();
-        cache.replace(Part::Guests, &name, |path| {
+        cache.replace(Part::GUESTS, &name, |path| {
             note = write(path)?;
             Ok(())
         })?;
@@ -91,7 +84,7 @@ fn kept_initramfs(cache: &Cache, stem: &str, mut write: impl FnMut(&Path) -> Res
 }
 
 /// Everything that the guest is made from, as text: the same text, the same guest.
-fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &[Placed]) -> Result<String> {
+fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &Placed) -> Result<String> {
     let mut text = format!("{emulator} {CPU} {MEMORY_MIB} {stack:?}\n");
     let mut add = |path: &Path| -> Result<()> {
         let state = fs::metadata(path).map_err(|error| Error::file(path, "reading its size", error))?;
@@ -102,15 +95,15 @@ fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &[Placed]) -> 
     };
     add(&kernel.image)?;
     // A build changes its modules and not the folder that they are below.
-    let mut files = kernel.modules.iter().flat_map(|folder| modules::files(folder));
+    let mut files = kernel.modules.iter().flat_map(|folder| modules::index(folder).into_values());
     files.try_for_each(|file| add(&file))?;
     kernel.replaced.iter().try_for_each(|replaced| add(&replaced.file))?;
-    placed.iter().try_for_each(|file| add(&file.host_path))?;
+    placed.values().try_for_each(|file| add(file))?;
     Ok(text)
 }
 
-fn compose(kernel: &Kernel, stack: &Stack, placed: &[Placed]) -> Result<Initramfs> {
-    let mut files = Initramfs::new();
+fn compose(kernel: &Kernel, stack: &Stack, placed: &Placed) -> Result<Initramfs> {
+    let mut files = Initramfs::default();
     for folder in ["/proc", "/sys", "/dev", "/tmp", "/run", "/etc", "/var/lib", "/root"] {
         files.directory(folder);
     }
@@ -120,11 +113,11 @@ fn compose(kernel: &Kernel, stack: &Stack, placed: &[Placed]) -> Result<Initramf
     for (path, text) in ETC {
         files.file(path, Content::Bytes(text.as_bytes().to_vec()), 0o644);
     }
-    for file in placed {
-        files.file(&file.guest_path, Content::Host(file.host_path.clone()), 0o755);
+    for (path, file) in placed {
+        files.file(path, Content::Host(file.clone()), 0o755);
     }
     let mut list = String::new();
-    let names: Vec<&str> = stack.modules.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = stack.modules().map(|(name, _)| name).collect();
     let mut found = Vec::new();
     for name in stack.optional_modules {
         found.extend(modules::closure(kernel, &[name]).unwrap_or_default());
@@ -138,10 +131,10 @@ fn compose(kernel: &Kernel, stack: &Stack, placed: &[Placed]) -> Result<Initramf
             )));
         }
     }
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for module in found.into_iter().filter(|module| seen.insert(module.name.clone())) {
         let path = format!("{MODULES}/{}.ko", module.name);
-        let parameters = stack.modules.iter().find(|(name, _)| name.replace('-', "_") == module.name);
+        let parameters = stack.modules().find(|(name, _)| name.replace('-', "_") == module.name);
         let _ = writeln!(list, "{path} {}", parameters.map_or("", |(_, parameters)| parameters));
         files.file(&path, Content::Bytes(module.bytes), 0o644);
     }
@@ -171,29 +164,43 @@ const ETC: [(&str, &str); 8] = [
 ];
 
 impl Image {
-    /// Kernel parameters of a replicate.
-    pub(super) fn parameters(&self, more: &str, replicate: u32) -> String {
+    /// Name of its files in the cache.
+    pub(super) fn stem(&self) -> &str {
+        self.hash.get(..16).unwrap_or(&self.hash)
+    }
+}
+
+/// A guest that is booted once: an image with parameters, perturbed.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    pub image: Image,
+    /// The user's kernel parameters.
+    pub parameters: String,
+    pub replicate: u32,
+    /// For people: "the guest of nfs-rdma on 6.1.0-50-amd64, replicate 2".
+    pub what: String,
+}
+
+impl Guest {
+    /// Its kernel parameters beside those of every guest.
+    pub(super) fn all_parameters(&self) -> String {
+        let Stack { kernel_parameters, name, .. } = self.image.stack;
         // Of one length, because it moves what follows it in memory.
         format!(
-            "{} {more} {STACK_PARAMETER}={} {REPLICATE_PARAMETER}={replicate:03}",
-            self.stack.kernel_parameters, self.stack.name
+            "{kernel_parameters} {} {STACK_PARAMETER}={name} {REPLICATE_PARAMETER}={:03}",
+            self.parameters, self.replicate
         )
     }
 
-    /// Name of its files in the cache.
-    pub(super) fn stem(&self) -> String {
-        self.hash.get(..16).unwrap_or(&self.hash).to_owned()
+    /// What it is when it is saved.
+    pub(super) fn note(&self) -> Note {
+        let saved = Some((self.replicate + 1, self.parameters.clone()));
+        Note { kernel: self.image.release.clone(), stack: self.image.stack.name.to_owned(), saved, hash: None }
     }
 
-    /// What a saved guest of it is.
-    pub(super) fn note(&self, more: &str, replicate: u32) -> Note {
-        let saved = Some((replicate + 1, more.to_owned()));
-        Note { kernel: self.release.clone(), stack: self.stack.name.to_owned(), saved, hash: None }
-    }
-
-    /// Name of the guest in the cache: what it is made of, its parameters, its replicate.
-    pub(super) fn guest(&self, more: &str, replicate: u32) -> String {
-        let text = format!("{} {}", self.hash, self.parameters(more, replicate));
+    /// Its name in the cache: what it is made of, its parameters, its replicate.
+    pub(super) fn name(&self) -> String {
+        let text = format!("{} {}", self.image.hash, self.all_parameters());
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()))
     }
 }

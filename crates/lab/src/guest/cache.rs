@@ -1,52 +1,41 @@
-//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent.
+//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent. Of guests, a note beside
+//! each file says what it is, and the least recently used ones are removed when all are too large.
 
-use super::tool::Care;
+use super::kernel;
+use super::tool::{self, Care};
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
+
+/// Limit for all guests of the cache, if the user names none.
+pub const LIMIT_BYTES: u64 = 8 << 30;
 
 /// Begins the name of a folder in which an entry is being made; the maker's process id follows.
 const PARTIAL: &str = ".partial-";
 
-/// A kind of entry.
+/// A kind of entry: the name of its sub-folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Unpacked kernels.
-    Kernels,
-    /// Downloaded packages.
-    Packages,
-    /// Unpacked packages of programs, and stripped programs.
-    Programs,
-    /// Prepared guests.
-    Guests,
-}
+pub struct Part(&'static str);
 
 impl Part {
-    pub const ALL: [Self; 4] = [Self::Kernels, Self::Packages, Self::Programs, Self::Guests];
-
-    /// Name of its sub-folder.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kernels => "kernels",
-            Self::Packages => "packages",
-            Self::Programs => "programs",
-            Self::Guests => "guests",
-        }
-    }
-}
-
-/// A complete entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub part: Part,
-    /// Its file name.
-    pub name: String,
-    /// Size of its files.
-    pub bytes: u64,
+    /// Unpacked kernels.
+    pub const KERNELS: Self = Self("kernels");
+    /// Downloaded packages.
+    pub const PACKAGES: Self = Self("packages");
+    /// Unpacked packages of programs, and stripped programs.
+    pub const PROGRAMS: Self = Self("programs");
+    /// Prepared guests.
+    pub const GUESTS: Self = Self("guests");
+    const ALL: [Self; 4] = [Self::KERNELS, Self::PACKAGES, Self::PROGRAMS, Self::GUESTS];
 }
 
 #[derive(Clone, Debug)]
@@ -128,23 +117,15 @@ impl Cache {
 
     /// Names of the complete entries of a kind, sorted; without those that begin with a dot.
     pub fn names(&self, part: Part) -> Vec<String> {
-        let entries = fs::read_dir(self.part(part)).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
-        names.sort();
+        let mut names = names(&self.part(part));
+        names.retain(|name| !name.starts_with('.'));
         names
     }
 
-    /// The complete entries.
-    pub fn list(&self) -> Vec<Entry> {
-        let of = |part| {
-            self.names(part).into_iter().map(move |name| Entry {
-                part,
-                bytes: bytes_below(&self.entry(part, &name)),
-                name,
-            })
-        };
-        Part::ALL.into_iter().flat_map(of).collect()
+    /// The complete entries of a kind, and the sizes of their files.
+    pub fn list(&self, part: Part) -> Vec<(String, u64)> {
+        let sized = |name: String| (bytes_below(&self.entry(part, &name)), name);
+        self.names(part).into_iter().map(sized).map(|(bytes, name)| (name, bytes)).collect()
     }
 
     /// Size of all files of the cache, those that are being made too.
@@ -152,8 +133,86 @@ impl Cache {
         bytes_below(&self.folder)
     }
 
+    /// Removes the other entries whose names begin so, which this one replaces.
+    pub(super) fn remove_earlier(&self, part: Part, begin: &str, name: &str) {
+        for earlier in names(&self.part(part)).iter().filter(|earlier| earlier.starts_with(begin) && *earlier != name) {
+            let path = self.entry(part, earlier);
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+    }
+
+    /// The guests, those used last first.
+    pub fn guests(&self) -> Vec<Kept> {
+        let mut found: BTreeMap<String, Kept> = BTreeMap::new();
+        for name in self.names(Part::GUESTS) {
+            let Some((stem, ending)) = name.rsplit_once('.') else { continue };
+            // The plugin is small, and part of every guest.
+            let Some(metadata) = fs::metadata(self.entry(Part::GUESTS, &name)).ok().filter(|_| ending != "so") else {
+                continue;
+            };
+            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let note = || Note::read(self, stem);
+            let kept = found.entry(stem.to_owned()).or_insert_with(|| Kept {
+                note: note(),
+                bytes: 0,
+                used,
+                stem: stem.to_owned(),
+            });
+            kept.bytes += metadata.len();
+            kept.used = kept.used.max(used);
+        }
+        let mut found: Vec<Kept> = found.into_values().collect();
+        found.sort_by_key(|kept| std::cmp::Reverse(kept.used));
+        found
+    }
+
+    /// Removes the guests that were not used for the longest time, until all are no larger than `limit`; those that are
+    /// `needed` stay, and those that another process uses. Returns the size of what is left.
+    pub(super) fn trim(&self, limit: u64, needed: &BTreeSet<String>) -> u64 {
+        let guests = self.guests();
+        let mut bytes: u64 = guests.iter().map(|kept| kept.bytes).sum();
+        for kept in guests.iter().rev().filter(|kept| !needed.contains(&kept.stem)) {
+            if bytes > limit && self.remove(kept) {
+                bytes = bytes.saturating_sub(kept.bytes);
+            }
+        }
+        bytes
+    }
+
+    /// Whether there is a newer kernel of the same Debian series than this entry.
+    pub fn is_superseded(&self, kernel: &str) -> bool {
+        kernel::is_superseded(kernel, &self.names(Part::KERNELS))
+    }
+
+    /// Removes the unpacked kernels that a newer one of the same Debian series replaces, and their guests. Returns the bytes that they took.
+    pub fn remove_superseded(&self) -> u64 {
+        let mut bytes = 0;
+        for (name, size) in self.list(Part::KERNELS) {
+            let gone = || fs::remove_dir_all(self.entry(Part::KERNELS, &name)).is_ok();
+            bytes += if self.is_superseded(&name) && gone() { size } else { 0 };
+        }
+        for kept in self.guests() {
+            let old = kept.note.as_ref().is_some_and(|note| self.is_superseded(&note.kernel));
+            bytes += if old && self.remove(&kept) { kept.bytes } else { 0 };
+        }
+        bytes
+    }
+
+    /// Removes the files of a guest, unless a process uses them. Returns whether it did.
+    fn remove(&self, kept: &Kept) -> bool {
+        let file = |ending: &str| self.entry(Part::GUESTS, &format!("{}.{ending}", kept.stem));
+        if InUse::any(&file("cpio")) {
+            return false;
+        }
+        // The note last: it tells what the others are.
+        for ending in ["state", "symbols", "cpio", "json"] {
+            let _ = fs::remove_file(file(ending));
+        }
+        true
+    }
+
     fn part(&self, part: Part) -> PathBuf {
-        self.folder.join(part.name())
+        self.folder.join(part.0)
     }
 }
 
@@ -209,9 +268,98 @@ fn bytes_below(path: &Path) -> u64 {
     entries.map(|entry| bytes_below(&entry.path())).sum()
 }
 
+/// The names in a folder, sorted; none if it does not exist.
+pub(super) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// What a file of the cache is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The stack's name.
+    pub stack: String,
+    /// What is to be restored: the number of the replicate, from 1, and the user's kernel parameters. `None` for the first
+    /// file system that guests boot from.
+    pub saved: Option<(u32, String)>,
+    /// Hash of the first file system, to find it damaged.
+    pub hash: Option<String>,
+}
+
+/// A guest in the cache, or a file that guests boot from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What it is, if that is known.
+    pub note: Option<Note>,
+    /// Size of its files.
+    pub bytes: u64,
+    /// When it was used last.
+    pub used: SystemTime,
+    /// Names of its files without their endings.
+    stem: String,
+}
+
+impl Note {
+    /// The note beside the files of this name.
+    pub(super) fn read(cache: &Cache, stem: &str) -> Option<Self> {
+        serde_json::from_slice(&fs::read(cache.entry(Part::GUESTS, &format!("{stem}.json"))).ok()?).ok()
+    }
+
+    pub(super) fn write(&self, cache: &Cache, stem: &str) -> Result<()> {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        cache.replace(Part::GUESTS, &format!("{stem}.json"), |path| {
+            fs::write(path, text).map_err(|error| Error::file(path, "writing the note about a guest", error))
+        })?;
+        Ok(())
+    }
+
+    /// Whether this is the first file system that is noted.
+    pub(super) fn describes(&self, path: &Path) -> bool {
+        fs::read(path).is_ok_and(|bytes| self.hash == Some(tool::hash(&bytes)))
+    }
+}
+
+/// A file of the cache that this process uses: no iotoll removes it to make room while this exists.
+#[derive(Debug)]
+pub(super) struct InUse {
+    /// Its lock ends with it, also if iotoll is killed.
+    _locked: File,
+}
+
+impl InUse {
+    /// `None` if the file is absent, or was removed meanwhile.
+    pub(super) fn hold(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        // A file system without locks is no reason to refuse: the file is only unprotected there.
+        let _ = flock(&file, FlockOperation::LockShared);
+        let (held, named) = (file.metadata().ok()?, fs::metadata(path).ok()?);
+        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self { _locked: file })
+    }
+
+    /// Whether a process uses the file.
+    fn any(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)
+        })
+    }
+}
+
+/// Notes that a file is used now.
+pub(super) fn touch(path: &Path) {
+    if let Ok(file) = File::options().write(true).open(path) {
+        // Without it, it is only removed earlier.
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn refused<T>(_: &Path) -> Result<T> {
         Err(Error::Refused("not made".into()))
@@ -232,25 +380,25 @@ mod tests {
     fn an_entry_is_complete_or_absent_and_made_once() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        let failing = cache.make(Part::Kernels, "six", |path| {
+        let failing = cache.make(Part::KERNELS, "six", |path| {
             fs::write(path, "half").unwrap();
             refused(path)
         });
         assert!(failing.is_err());
-        assert!(cache.list().is_empty());
+        assert!(cache.list(Part::KERNELS).is_empty());
         assert_eq!(cache.size(), 0, "what was half-made is removed");
-        let made = cache.make(Part::Kernels, "six", |path| {
+        let made = cache.make(Part::KERNELS, "six", |path| {
             fs::write(path.with_file_name("scratch"), "0123456789").unwrap();
             fs::create_dir(path).unwrap();
             fs::write(path.join("image"), "whole").unwrap();
             // Another process is faster.
-            fs::create_dir(cache.entry(Part::Kernels, "six")).unwrap();
-            fs::write(cache.entry(Part::Kernels, "six").join("image"), "first").unwrap();
+            fs::create_dir(cache.entry(Part::KERNELS, "six")).unwrap();
+            fs::write(cache.entry(Part::KERNELS, "six").join("image"), "first").unwrap();
             Ok(())
         });
         assert_eq!(fs::read_to_string(made.unwrap().join("image")).unwrap(), "first");
-        assert_eq!(cache.make(Part::Kernels, "six", refused).unwrap(), folder.path().join("kernels/six"));
-        assert_eq!(cache.list(), [Entry { part: Part::Kernels, name: "six".into(), bytes: 5 }]);
+        assert_eq!(cache.make(Part::KERNELS, "six", refused).unwrap(), folder.path().join("kernels/six"));
+        assert_eq!(cache.list(Part::KERNELS), [("six".to_owned(), 5)]);
         assert_eq!(cache.size(), 5);
     }
 
@@ -267,6 +415,60 @@ mod tests {
         let cache = Cache::at(folder.path()).unwrap();
         assert!(!ended.exists());
         assert!(alive.exists());
-        assert!(cache.names(Part::Kernels).is_empty(), "what is being made is no entry");
+        assert!(cache.names(Part::KERNELS).is_empty(), "what is being made is no entry");
+    }
+
+    #[test]
+    fn the_least_recently_used_are_removed_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let file = |name: &str| cache.entry(Part::GUESTS, name);
+        for (age, name) in [(10, "old.state"), (20, "oldest.state"), (20, "oldest.symbols"), (30, "needed.state")] {
+            fs::write(file(name), [0; 100]).unwrap();
+            let used = SystemTime::now() - Duration::from_secs(age);
+            File::options().write(true).open(file(name)).unwrap().set_modified(used).unwrap();
+        }
+        fs::write(file("plugin-1.so"), [0; 100]).unwrap();
+        fs::write(file("new.cpio"), [0; 100]).unwrap();
+        let needed = BTreeSet::from(["needed".to_owned()]);
+        assert_eq!(cache.trim(500, &needed), 500);
+        assert_eq!(cache.guests().len(), 4);
+        assert_eq!(cache.trim(499, &needed), 300);
+        assert!(!file("oldest.state").exists() && !file("oldest.symbols").exists() && file("old.state").exists());
+        touch(&file("old.state"));
+        assert_eq!(cache.trim(200, &needed), 200);
+        assert!(!file("new.cpio").exists() && file("old.state").exists());
+        assert_eq!(cache.trim(0, &needed), 100);
+        assert!(file("needed.state").exists() && file("plugin-1.so").exists());
+    }
+
+    #[test]
+    fn a_file_in_use_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let file = cache.entry(Part::GUESTS, "a.cpio");
+        fs::write(&file, [0; 100]).unwrap();
+        let held = [InUse::hold(&file).unwrap(), InUse::hold(&file).unwrap()];
+        assert_eq!(cache.trim(0, &BTreeSet::new()), 100);
+        assert!(file.exists());
+        drop(held);
+        assert_eq!(cache.trim(0, &BTreeSet::new()), 0);
+        assert!(!file.exists());
+        assert!(InUse::hold(&file).is_none());
+    }
+
+    #[test]
+    fn a_note_finds_a_damaged_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let file = cache.entry(Part::GUESTS, "a.cpio");
+        fs::write(&file, "whole").unwrap();
+        let note = Note { hash: Some(tool::hash(b"whole")), ..Note::default() };
+        note.write(&cache, "a").unwrap();
+        let note = Note::read(&cache, "a").unwrap();
+        assert!(note.describes(&file));
+        fs::write(&file, "").unwrap();
+        assert!(!note.describes(&file));
+        assert!(!note.describes(folder.path()));
     }
 }

@@ -1,10 +1,11 @@
-//! What the plugin counted, by function.
+//! What the plugin counted, by function: functions of the guest's kernel by its own kallsyms, functions of its programs by the ELF files
+//! that they were started from.
 
-use super::symbols::{PROGRAMS, Symbols};
 use crate::error::{Error, Result};
-use crate::names::KERNEL_BEGIN;
+use crate::names::{KERNEL_BEGIN, KernelFunctions, Mapping, Program, UNKNOWN, kernel_function, mapping};
 use model::guest::record::{ChainCount, FunctionCount, InstructionCount};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Reads the plugin's file, which must hold one region. Without symbols there are no functions.
 ///
@@ -20,32 +21,23 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
     let mut functions: BTreeMap<_, FunctionCount> = BTreeMap::new();
     let mut chains: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines {
-        let mut words = line.split(' ');
-        let first = words.next().unwrap_or_default();
+        let words: Vec<&str> = line.split(' ').collect();
+        let (first, second) =
+            (words.first().copied().unwrap_or_default(), words.get(1).and_then(|word| word.parse().ok()));
         if first == "region" {
             return Err(Error::Failed("the guest marked two regions; please report this".to_owned()));
         }
-        if first == "chain" {
-            if let (Some(number), Some(path)) =
-                (words.next().and_then(|number| number.parse::<u64>().ok()), words.next())
-            {
-                *chains.entry(chain(path, symbols)).or_default() += number;
-            }
-            continue;
+        let Some(number): Option<u64> = second else { continue };
+        if let ["chain", _, path] = words.as_slice() {
+            *chains.entry(chain(path, symbols)).or_default() += number;
         }
-        let (Ok(address), Some(number)) =
-            (u64::from_str_radix(first, 16), words.next().and_then(|number| number.parse::<u64>().ok()))
-        else {
-            continue;
-        };
+        let Ok(address) = u64::from_str_radix(first, 16) else { continue };
+        let flagged = |flag: &str| if words.get(2) == Some(&flag) { number } else { 0 };
+        let (string, locked) = (flagged("s"), flagged("l"));
         sum += number;
-        let flag = words.next();
-        let (string, locked) = (flag == Some("s"), flag == Some("l"));
-        if address < KERNEL_BEGIN {
-            count.programs += number;
-        }
-        count.string += if string { number } else { 0 };
-        count.locked += if locked { number } else { 0 };
+        count.programs += if address < KERNEL_BEGIN { number } else { 0 };
+        count.string += string;
+        count.locked += locked;
         if !symbols.is_empty() {
             let place = symbols.of(address);
             let key = (place.name, place.module, place.program);
@@ -56,9 +48,9 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
                 ..FunctionCount::default()
             });
             function.count += number;
-            function.string += if string { number } else { 0 };
-            function.locked += if locked { number } else { 0 };
-            function.entries += if place.begin == Some(address) && !string { number } else { 0 };
+            function.string += string;
+            function.locked += locked;
+            function.entries += if place.begin == Some(address) && string == 0 { number } else { 0 };
         }
     }
     if sum != total {
@@ -82,11 +74,124 @@ fn chain(path: &str, symbols: &Symbols) -> String {
     if names.is_empty() { "[no call seen]".to_owned() } else { names.join(";") }
 }
 
+/// What programs execute, if it is not known in which file.
+pub(super) const PROGRAMS: &str = "[programs]";
+/// Separates the kernel's symbols from the mappings of processes in what the guest sends.
+pub(super) const MAPPINGS: &str = "= mappings\n";
+/// The begin of the kernel's image, whose place differs from boot to boot.
+const IMAGE: &str = "_text";
+
+/// Whether a line of kallsyms names a function.
+pub(super) fn is_function(line: &str) -> bool {
+    kernel_function(line).is_some()
+}
+
+/// Whether a line of kallsyms may differ between two guests of one kernel by more than the image's place.
+pub(super) fn is_of_guest(line: &str) -> bool {
+    kernel_function(line).is_some_and(|(_, name, module)| module.is_some() || name == IMAGE)
+}
+
+/// What a guest sent, as two texts: what it shares with other guests of its kernel, and what is its own.
+pub(super) fn split(text: &str) -> (String, String) {
+    let (kernel, mappings) = text.split_once(MAPPINGS).unwrap_or((text, ""));
+    let (own, shared): (Vec<_>, Vec<_>) = kernel.split_inclusive('\n').partition(|line| is_of_guest(line));
+    let place = own.iter().find(|line| line.trim_end().ends_with(IMAGE)).copied().unwrap_or_default();
+    (place.to_owned() + &shared.concat(), own.concat() + MAPPINGS + mappings)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place<'a> {
+    pub name: &'a str,
+    /// The kernel module.
+    pub module: Option<&'a str>,
+    /// The file of a program.
+    pub program: Option<&'a str>,
+    /// Its first address. Two functions of one name and module have one each.
+    pub begin: Option<u64>,
+}
+
+/// All that is known of a guest's addresses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Symbols {
+    kernel: KernelFunctions,
+    /// Executable mappings of processes, by their first address.
+    mappings: BTreeMap<u64, Mapping>,
+    files: BTreeMap<String, Program>,
+}
+
+impl Symbols {
+    /// Reads the two parts of what the agent sends ([`split`]): functions of /proc/kallsyms, and the executable lines of each
+    /// /proc/PID/maps. `program` is the file of the guest's /init on the host.
+    pub(super) fn parse((shared, own): (&str, &str), program: &Path) -> Self {
+        let (kernel, mappings) = own.split_once(MAPPINGS).unwrap_or((own, ""));
+        let mut symbols = Self { kernel: kernel_functions(shared, kernel), ..Self::default() };
+        for line in mappings.lines() {
+            let Some((begin, mapping)) = mapping(line) else { continue };
+            let path = mapping.path.clone();
+            symbols.mappings.insert(begin, mapping);
+            symbols.files.entry(path).or_insert_with_key(|path| file(path, program));
+        }
+        symbols
+    }
+
+    /// Whether nothing is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kernel.is_empty()
+    }
+
+    /// The function at an address.
+    pub(super) fn of(&self, address: u64) -> Place<'_> {
+        if address < KERNEL_BEGIN {
+            return self.of_program(address);
+        }
+        match self.kernel.of(address) {
+            Some((begin, function)) => {
+                Place { name: &function.name, module: function.module.as_deref(), program: None, begin: Some(begin) }
+            }
+            None => Place { name: UNKNOWN, module: None, program: None, begin: None },
+        }
+    }
+
+    fn of_program(&self, address: u64) -> Place<'_> {
+        let unknown = Place { name: PROGRAMS, module: None, program: None, begin: None };
+        let Some((begin, mapping)) = self.mappings.range(..=address).next_back() else { return unknown };
+        let Some(file) = self.files.get(&mapping.path).filter(|_| address < mapping.end) else { return unknown };
+        let at = address - begin + mapping.offset;
+        let (name, begin) = file.function(at).map_or((PROGRAMS, None), |(name, begin)| {
+            // The function's place in the file, moved to where the process has it.
+            (name, file.address(at).map(|in_file| address - in_file.saturating_sub(begin)))
+        });
+        Place { name, module: None, program: Some(&file.name), begin }
+    }
+}
+
+/// The functions of a guest whose image may lie elsewhere than that of the guest that the shared part is from.
+fn kernel_functions(shared: &str, own: &str) -> KernelFunctions {
+    let place = |text: &str| {
+        let mut functions = text.lines().filter_map(kernel_function);
+        let (address, ..) = functions.find(|(_, name, module)| *name == IMAGE && module.is_none())?;
+        Some(address)
+    };
+    // If the place of one of the images is not known, its functions are not known.
+    let moved = place(own).zip(place(shared)).map(|(own, shared)| own.wrapping_sub(shared));
+    let shared = moved.into_iter().flat_map(|moved| {
+        let shared = shared.lines().filter_map(kernel_function);
+        shared.map(move |(address, name, module)| (address.wrapping_add(moved), name, module))
+    });
+    shared.chain(own.lines().filter_map(kernel_function)).collect()
+}
+
+/// A file of a guest, as far as the host has it at the same path.
+fn file(path: &str, program: &Path) -> Program {
+    Program::read(if path == "/init" { program } else { Path::new(path) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t alpha\nffffffffc0001000 t beta\t[brd]\n";
+    const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t alpha\nffffffff81000180 t mappings\nffffffff81000200 D data\n\
+                            ffffffffc0001000 t beta\t[brd]\nffffffff81000100 t zeta\n0000000000000000 A nothing\n";
 
     #[test]
     fn addresses_become_functions_and_sum_to_the_total() {
@@ -117,5 +222,45 @@ mod tests {
         for text in ["", "region", "region 1\n400000 1\nregion 1\n400000 1\n", "region 26\n400000 2"] {
             assert!(read(text.as_bytes(), &Symbols::default()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn kernel_addresses_have_functions_and_modules() {
+        let symbols = Symbols::parse(("", KALLSYMS), Path::new("/none"));
+        let kernel = |address| (symbols.of(address).name, symbols.of(address).module);
+        assert_eq!(kernel(0xffff_ffff_8100_0104), ("alpha", None));
+        assert_eq!(kernel(0xffff_ffff_c000_1004), ("beta", Some("brd")));
+        assert_eq!(kernel(1 << 63), (UNKNOWN, None));
+        assert_eq!(kernel(0xffff_ffff_8110_0000), (UNKNOWN, None), "far behind the last function");
+        assert_eq!(symbols.of(0x40_0000).name, PROGRAMS);
+        assert!(Symbols::default().is_empty() && !symbols.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_lies_elsewhere_has_the_same_functions() {
+        let (shared, own) = split(&format!("{KALLSYMS}{MAPPINGS}of one\n"));
+        assert_eq!(own, format!("ffffffff81000000 T _text\nffffffffc0001000 t beta\t[brd]\n{MAPPINGS}of one\n"));
+        let other = format!("ffffffff92000000 T _text\nffffffffc0000000 t beta\t[brd]\n{MAPPINGS}");
+        assert!(other.split(MAPPINGS).next().unwrap().lines().all(is_of_guest));
+        let symbols = Symbols::parse((&shared, &other), Path::new("/none"));
+        assert_eq!(symbols.of(0xffff_ffff_9200_0104).name, "alpha");
+        assert_eq!(symbols.of(0xffff_ffff_c000_0004).module, Some("brd"));
+    }
+
+    #[inline(never)]
+    fn a_function_to_find() -> u64 {
+        std::hint::black_box(17)
+    }
+
+    #[test]
+    fn addresses_of_programs_have_functions_of_their_files() {
+        a_function_to_find();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let own = std::env::current_exe().unwrap();
+        let text = format!("{KALLSYMS}{MAPPINGS}{}", maps.replace(own.to_str().unwrap(), "/init"));
+        let symbols = Symbols::parse(("", &text), &own);
+        let place = symbols.of(a_function_to_find as *const () as usize as u64);
+        assert!(place.name.ends_with("a_function_to_find"), "{place:?}");
+        assert_eq!(place.program, own.file_name().unwrap().to_str());
     }
 }

@@ -4,10 +4,8 @@
 use super::tool::unreadable;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::Xxh3;
+use std::io::Write;
+use std::path::PathBuf;
 
 /// Name of the entry that ends an archive.
 const TRAILER: &str = "TRAILER!!!";
@@ -16,12 +14,14 @@ const CHARACTER_DEVICE: u32 = 0o020_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
+/// The bits of the type.
+const TYPE: u32 = 0o170_000;
 /// Links of a merged `/usr`: whichever path a loader looks at, there is one place.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 /// Symlinks followed in one path before the rest is taken literally, as the kernel's limit (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// What a file contains.
+/// What a file contains, or where a symlink leads.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// These bytes.
@@ -30,14 +30,8 @@ pub enum Content {
     Host(PathBuf),
 }
 
-/// An entry of the archive.
-#[derive(Clone, Debug)]
-enum Entry {
-    Directory,
-    Symlink(String),
-    File { content: Content, permissions: u32 },
-    Device { major: u32, minor: u32 },
-}
+/// An entry of the archive: its mode, its number as a device, its content.
+type Entry = (u32, (u32, u32), Content);
 
 /// An archive being composed. Every entry belongs to root.
 #[derive(Clone, Debug)]
@@ -47,14 +41,8 @@ pub struct Initramfs {
 }
 
 impl Default for Initramfs {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Initramfs {
     /// An archive with `/usr`, and `/bin`, `/sbin`, `/lib` and `/lib64` as links into it.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let mut archive = Self { entries: BTreeMap::new() };
         for name in MERGED {
             archive.directory(&format!("/usr/{name}"));
@@ -62,53 +50,30 @@ impl Initramfs {
         }
         archive
     }
+}
 
+impl Initramfs {
     /// Adds a directory, unless there is something at its path.
     pub fn directory(&mut self, path: &str) {
         let path = self.place(path);
         if !path.is_empty() {
-            self.entries.entry(path).or_insert(Entry::Directory);
+            self.entries.entry(path).or_insert((DIRECTORY | 0o755, (0, 0), Content::Bytes(Vec::new())));
         }
     }
 
     /// Adds a symlink. What is added below its path later goes to its target.
     pub fn symlink(&mut self, path: &str, target: &str) {
-        self.add(path, Entry::Symlink(target.to_owned()));
+        self.add(path, (SYMLINK | 0o777, (0, 0), Content::Bytes(target.as_bytes().to_vec())));
     }
 
     /// Adds a file; its permissions are those of `permissions` in octal, such as `0o755`.
     pub fn file(&mut self, path: &str, content: Content, permissions: u32) {
-        self.add(path, Entry::File { content, permissions: permissions & 0o7777 });
+        self.add(path, (REGULAR | permissions, (0, 0), content));
     }
 
     /// Adds a character device, which only root may use.
     pub fn character_device(&mut self, path: &str, major: u32, minor: u32) {
-        self.add(path, Entry::Device { major, minor });
-    }
-
-    /// Writes the archive.
-    ///
-    /// # Errors
-    /// When a file of the host cannot be read, is too large for the format, or the archive cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let written = |error: io::Error| {
-            let path = path.display();
-            Error::Failed(format!("{path}: the guest's first file system cannot be written: {error}"))
-        };
-        let mut output = BufWriter::new(File::create(path).map_err(written)?);
-        self.stream(&mut output, &written)?;
-        output.into_inner().map_err(|error| written(error.into_error()))?;
-        Ok(())
-    }
-
-    /// A hash of the archive that [`Self::write`] would write now, as 32 hexadecimal digits.
-    ///
-    /// # Errors
-    /// When a file of the host cannot be read, or is too large for the format.
-    pub fn hash(&self) -> Result<String> {
-        let mut hash = Hash(Xxh3::new());
-        self.stream(&mut hash, &|error| Error::instrument("hashing the guest's first file system", error))?;
-        Ok(format!("{:032x}", hash.0.digest128()))
+        self.add(path, (CHARACTER_DEVICE | 0o600, (major, minor), Content::Bytes(Vec::new())));
     }
 
     fn add(&mut self, path: &str, entry: Entry) {
@@ -124,11 +89,10 @@ impl Initramfs {
     /// Where an entry for `path` goes: the path without leading slash, its parents' symlinks followed. The parents are
     /// added where they are missing.
     fn place(&mut self, path: &str) -> String {
-        let mut rest: Vec<String> = parts(path);
+        let mut rest = parts(path);
         let mut place: Vec<String> = Vec::new();
         let mut followed = 0;
-        while !rest.is_empty() {
-            let part = rest.remove(0);
+        while let Some(part) = rest.pop() {
             if part == ".." {
                 place.pop();
                 continue;
@@ -139,109 +103,62 @@ impl Initramfs {
                 return here;
             }
             match self.entries.get(&here) {
-                Some(Entry::Symlink(target)) if followed < MOST_LINKS => {
+                Some((mode, _, Content::Bytes(target))) if mode & TYPE == SYMLINK && followed < MOST_LINKS => {
                     followed += 1;
-                    if target.starts_with('/') {
-                        place.clear();
-                    } else {
-                        place.pop();
-                    }
-                    let mut target = parts(target);
-                    target.append(&mut rest);
-                    rest = target;
+                    let target = String::from_utf8_lossy(target);
+                    let above = if target.starts_with('/') { 0 } else { place.len() - 1 };
+                    place.truncate(above);
+                    rest.extend(parts(&target));
                 }
                 Some(_) => {}
-                None => {
-                    self.entries.insert(here, Entry::Directory);
-                }
+                None => self.directory(&here),
             }
         }
         place.join("/")
     }
 
-    /// Streams the archive; `failed` makes the error of a failing write.
-    fn stream(&self, output: &mut dyn Write, failed: &dyn Fn(io::Error) -> Error) -> Result<()> {
-        for (number, (path, entry)) in (1..).zip(&self.entries) {
-            let header = Header { number, mode: 0, links: 1, device: (0, 0) };
+    /// The archive.
+    ///
+    /// # Errors
+    /// When a file of the host cannot be read, or is too large for the format.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let mut archive = Vec::new();
+        for (number, (path, (mode, device, content))) in (1..).zip(&self.entries) {
             let owned;
-            let (header, content): (_, &[u8]) = match entry {
-                Entry::Directory => (Header { mode: DIRECTORY | 0o755, links: 2, ..header }, &[]),
-                Entry::Symlink(target) => (Header { mode: SYMLINK | 0o777, ..header }, target.as_bytes()),
-                Entry::Device { major, minor } => {
-                    (Header { mode: CHARACTER_DEVICE | 0o600, device: (*major, *minor), ..header }, &[])
-                }
-                Entry::File { content, permissions } => {
-                    let header = Header { mode: REGULAR | permissions, ..header };
-                    match content {
-                        Content::Bytes(bytes) => (header, bytes),
-                        Content::Host(file) => {
-                            let read = std::fs::read(file);
-                            owned = read.map_err(|error| unreadable(file, &error))?;
-                            (header, &owned)
-                        }
-                    }
+            let content = match content {
+                Content::Bytes(bytes) => bytes,
+                Content::Host(file) => {
+                    owned = std::fs::read(file).map_err(|error| unreadable(file, &error))?;
+                    &owned
                 }
             };
-            let size = u32::try_from(content.len());
-            let size = size.map_err(|_| {
+            let size = u32::try_from(content.len()).map_err(|_| {
                 Error::Refused(format!("/{path}: the file is 4 GiB or larger; a guest holds smaller files only"))
             })?;
-            header.write(output, path, size, content).map_err(failed)?;
+            append(&mut archive, (number, *mode, *device), path, size, content);
         }
-        let last = Header { number: 0, mode: 0, links: 1, device: (0, 0) };
-        last.write(output, TRAILER, 0, &[]).map_err(failed)
+        append(&mut archive, (0, 0, (0, 0)), TRAILER, 0, &[]);
+        Ok(archive)
     }
 }
 
-/// The named parts of a path.
+/// The named parts of a path, the last first.
 fn parts(path: &str) -> Vec<String> {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+    path.rsplit('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 
-/// The fields of an entry's header that differ.
-struct Header {
-    number: u32,
-    mode: u32,
-    links: u32,
-    device: (u32, u32),
-}
-
-impl Header {
-    fn write(&self, output: &mut dyn Write, path: &str, size: u32, content: &[u8]) -> io::Result<()> {
-        /// Length of the header, whose name begins right after it.
-        const HEADER_BYTES: usize = 110;
-        let name_bytes = path.len() + 1;
-        let Self { number, mode, links, device: (major, minor) } = self;
-        // Magic, inode, mode, user, group, links, time, size, device of the file, device it is, name, checksum.
-        write!(output, "070701{number:08x}{mode:08x}{0:08x}{0:08x}{links:08x}{0:08x}{size:08x}{0:08x}{0:08x}", 0)?;
-        write!(output, "{major:08x}{minor:08x}{name_bytes:08x}{:08x}{path}\0", 0)?;
-        output.write_all(padding(HEADER_BYTES + name_bytes))?;
-        output.write_all(content)?;
-        output.write_all(padding(content.len()))
-    }
-}
-
-/// What follows `bytes` up to a multiple of 4.
-fn padding(bytes: usize) -> &'static [u8] {
-    match bytes % 4 {
-        0 => &[],
-        1 => &[0; 3],
-        2 => &[0; 2],
-        _ => &[0; 1],
-    }
-}
-
-struct Hash(Xxh3);
-
-impl Write for Hash {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Appends an entry.
+fn append(archive: &mut Vec<u8>, header: (u32, u32, (u32, u32)), path: &str, size: u32, content: &[u8]) {
+    let (number, mode, (major, minor)) = header;
+    let links = if mode & TYPE == DIRECTORY { 2 } else { 1 };
+    let name_bytes = path.len() + 1;
+    // Magic, inode, mode, user, group, links, time, size, device of the file, device it is, name, checksum.
+    let _ = write!(archive, "070701{number:08x}{mode:08x}{0:08x}{0:08x}{links:08x}{0:08x}{size:08x}{0:08x}{0:08x}", 0);
+    let _ = write!(archive, "{major:08x}{minor:08x}{name_bytes:08x}{:08x}{path}\0", 0);
+    // What follows begins at a multiple of 4.
+    archive.resize(archive.len().next_multiple_of(4), 0);
+    archive.extend_from_slice(content);
+    archive.resize(archive.len().next_multiple_of(4), 0);
 }
 
 #[cfg(test)]

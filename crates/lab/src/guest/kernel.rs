@@ -1,14 +1,12 @@
 //! A guest's kernel: from what the user names it by to its image and its modules.
 
-use super::cache::{Cache, Part};
-use super::debian::suite::Source;
-use super::debian::{self, Offer};
-use super::modules::replaced::Replaced;
-use super::tool::unreadable;
+use super::cache::{Cache, Part, names};
+use super::debian::{self, Offer, Source};
+use super::modules::Replaced;
+use super::tool::{self, unreadable};
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where a build leaves its image, and its release.
@@ -45,7 +43,7 @@ pub fn installed_images(root: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// When it does not exist, is no kernel, has no modules or those of another release, or cannot be downloaded or unpacked.
 pub fn locate(text: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<Kernel> {
-    let found = if let Some(version) = text.strip_prefix("debian:") {
+    let (image, release, modules) = if let Some(version) = text.strip_prefix("debian:") {
         installed(&of_debian(text, version, cache, observe)?)?
     } else {
         let path = absolute(text)?;
@@ -65,17 +63,11 @@ pub fn locate(text: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Res
             }
         }
     };
-    let Found { image, release, modules } = found;
     Ok(Kernel { label: text.to_owned(), release, image, modules, replaced: Vec::new() })
 }
 
-/// A kernel without its name.
-#[derive(Debug)]
-struct Found {
-    image: PathBuf,
-    release: String,
-    modules: Option<PathBuf>,
-}
+/// Image, release and modules of a [`Kernel`].
+type Found = (PathBuf, String, Option<PathBuf>);
 
 fn absolute(text: &str) -> Result<PathBuf> {
     std::path::absolute(text).map_err(|error| Error::Refused(format!("kernel '{text}': {error}")))
@@ -95,8 +87,8 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
     }
     let answers = format!(".newest-{version}-");
     let answer = debian::lists_changed().map(|changed| format!("{answers}{changed}"));
-    let answered = answer.as_ref().and_then(|answer| fs::read_to_string(cache.entry(Part::Kernels, answer)).ok());
-    if let Some(folder) = answered.map(|name| cache.entry(Part::Kernels, &name)).filter(|folder| folder.is_dir()) {
+    let answered = answer.as_ref().and_then(|answer| fs::read_to_string(cache.entry(Part::KERNELS, answer)).ok());
+    if let Some(folder) = answered.map(|name| cache.entry(Part::KERNELS, &name)).filter(|folder| folder.is_dir()) {
         return Ok(folder);
     }
     let offered = match offered(version, &Source::System, cache) {
@@ -107,21 +99,17 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
         other => other,
     };
     if let Ok(Some(offer)) = &offered {
-        let folder = offer.unpacked(cache, Part::Kernels, observe)?;
-        for earlier in names(&cache.folder().join(Part::Kernels.name())) {
-            if earlier.starts_with(&answers) {
-                let _ = fs::remove_file(cache.entry(Part::Kernels, &earlier));
-            }
-        }
+        let folder = offer.unpacked(cache, Part::KERNELS, observe)?;
+        cache.remove_earlier(Part::KERNELS, &answers, "");
         if let Some(answer) = answer {
-            cache.make(Part::Kernels, &answer, |path| {
+            cache.make(Part::KERNELS, &answer, |path| {
                 fs::write(path, offer.stem()).map_err(|error| Error::file(path, "noting the newest kernel", error))
             })?;
         }
         return Ok(folder);
     }
-    if let Some(name) = newest(&cache.names(Part::Kernels), version) {
-        return Ok(cache.entry(Part::Kernels, &name));
+    if let Some(name) = newest(&cache.names(Part::KERNELS), version) {
+        return Ok(cache.entry(Part::KERNELS, &name));
     }
     offered?;
     Err(Error::Refused(format!(
@@ -138,29 +126,27 @@ fn offered(version: &str, source: &Source, cache: &Cache) -> Result<Option<Offer
 
 /// The newest stock kernel of a version, of packages or of unpacked packages.
 fn newest(names: &[String], version: &str) -> Option<String> {
-    let kernels = names.iter().filter_map(|name| {
-        let kernel = stock_version(name.strip_prefix(PACKAGE)?.split('_').next()?, version)?;
-        Some((kernel, name))
-    });
+    let kernels = names.iter().filter_map(|name| Some((stock_version(named(name)?, version)?, name)));
     // The package's version decides between equal kernel versions.
     let newest = kernels
         .max_by(|(left, name), (right, other)| debian::compare(left, right).then_with(|| debian::compare(name, other)));
     newest.map(|(_, name)| name.clone())
 }
 
-/// Whether the cache has a newer kernel of the same Debian series (6.1, 6.12) than the one in this folder of it.
-pub(super) fn is_superseded(folder: &str, folders: &[String]) -> bool {
-    let of = |name: &str| name.strip_prefix(PACKAGE)?.split('_').next().and_then(series);
-    of(folder).and_then(|series| newest(folders, &series)).is_some_and(|newest| newest != folder)
+/// The release in the name of a package, or of its folder in the cache.
+fn named(package: &str) -> Option<&str> {
+    package.strip_prefix(PACKAGE)?.split('_').next()
 }
 
-/// The same for the kernel of this release.
-pub(super) fn is_superseded_release(release: &str, folders: &[String]) -> bool {
-    let newest = series(release).and_then(|series| newest(folders, &series));
-    let newest = newest.as_deref().and_then(|name| name.strip_prefix(PACKAGE)?.split('_').next());
-    // A kernel of the user's own is of no Debian series.
-    stock_version(release, &series(release).unwrap_or_default()).is_some()
-        && newest.is_some_and(|newest| newest != release)
+/// Whether these folders of the cache have a newer kernel of the same Debian series (6.1, 6.12) than the one in a folder of it, or than the
+/// kernel of a release.
+pub(super) fn is_superseded(kernel: &str, folders: &[String]) -> bool {
+    let Some(series) = series(named(kernel).unwrap_or(kernel)) else { return false };
+    newest(folders, &series).is_some_and(|newest| match named(kernel) {
+        Some(_) => newest != kernel,
+        // A kernel of the user's own is of no Debian series.
+        None => stock_version(kernel, &series).is_some() && named(&newest) != Some(kernel),
+    })
 }
 
 /// The first two numbers of a version: `6.1` of `6.1.0-56-amd64`.
@@ -184,10 +170,9 @@ fn stock_version<'a>(rest: &'a str, asked: &str) -> Option<&'a str> {
 
 /// The unpacked folder of a package that the user gave. Its size and time distinguish builds of the same name.
 fn of_package(path: &Path, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
-    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = format!("{name}-{}-{}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec());
-    cache.make(Part::Kernels, &name, |folder| {
+    let version = tool::version(path).map_err(|error| unreadable(path, &error))?;
+    let name = format!("{}-{version}", path.file_stem().unwrap_or_default().to_string_lossy());
+    cache.make(Part::KERNELS, &name, |folder| {
         observe(format!("unpacking {}", path.display()));
         debian::unpack(path, folder, cache.care())
     })
@@ -196,38 +181,39 @@ fn of_package(path: &Path, cache: &Cache, observe: &mut dyn FnMut(String)) -> Re
 /// The kernel of a build.
 fn built(folder: &Path) -> Result<Found> {
     let image = folder.join(BUILT_IMAGE);
+    let shown = folder.display();
     if !image.exists() {
-        let folder = folder.display();
-        return Err(Error::Refused(format!("{folder}: a kernel build without {BUILT_IMAGE}; run `make` there")));
+        return Err(Error::Refused(format!("{shown}: a kernel build without {BUILT_IMAGE}; run `make` there")));
     }
     let release = release(&image)?;
-    let configured = fs::read_to_string(folder.join(BUILT_RELEASE)).unwrap_or_default();
-    match configured.trim() {
-        "" => {}
-        configured if configured == release => {}
-        configured => {
-            return Err(Error::Refused(format!(
-                "{}: {BUILT_IMAGE} is of release {release}, and the modules are of {configured}; run `make` there",
-                folder.display()
-            )));
-        }
+    match configured(folder).filter(|configured| *configured != release) {
+        Some(configured) => Err(Error::Refused(format!(
+            "{shown}: {BUILT_IMAGE} is of release {release}, and the modules are of {configured}; run `make` there"
+        ))),
+        None => Ok((image, release, Some(folder.to_owned()))),
     }
-    Ok(Found { image, release, modules: Some(folder.to_owned()) })
+}
+
+/// The release that a build says its modules are of.
+fn configured(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join(BUILT_RELEASE)).ok()?;
+    Some(text.trim().to_owned()).filter(|release| !release.is_empty())
+}
+
+/// The modules of a release that are installed below one of these folders.
+fn modules_of<'a>(release: &str, roots: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
+    let folders = roots.into_iter().flat_map(|root| INSTALLED_MODULES.map(|modules| root.join(modules).join(release)));
+    folders.into_iter().find(|folder| folder.is_dir())
 }
 
 /// The only kernel of an installed system or an unpacked package.
 fn installed(root: &Path) -> Result<Found> {
-    let boot = root.join("boot");
-    let images = names(&boot).into_iter().filter(|name| name.starts_with("vmlinuz-")).map(|name| boot.join(name));
-    // Some distributions keep the image with the modules.
-    let beside = || {
-        let folders = INSTALLED_MODULES.iter().map(|modules| root.join(modules));
-        let releases = folders.flat_map(|folder| names(&folder).into_iter().map(move |name| folder.join(name)));
-        releases.map(|release| release.join("vmlinuz")).filter(|image| image.exists())
-    };
-    let mut images: Vec<_> = images.collect();
+    let others = || INSTALLED_MODULES.iter().flat_map(|modules| names(&root.join(modules)));
+    let mut images = installed_images(root);
     if images.is_empty() {
-        images = beside().collect();
+        // Some distributions keep the image with the modules.
+        let beside = others().filter_map(|release| Some(modules_of(&release, [root])?.join("vmlinuz")));
+        images = beside.filter(|image| image.exists()).collect();
     }
     let shown = root.display();
     let image = match images.as_slice() {
@@ -237,19 +223,15 @@ fn installed(root: &Path) -> Result<Found> {
                  VMLINUZ,MODULES_FOLDER"
             )));
         }
-        [image] => image.clone(),
+        [image] => image,
         [first, ..] => {
-            let count = images.len();
-            let first = first.display();
+            let (count, first) = (images.len(), first.display());
             return Err(Error::Refused(format!("{shown}: contains {count} kernels; name one, such as {first}")));
         }
     };
-    let release = release(&image)?;
-    let modules = INSTALLED_MODULES.iter().map(|modules| root.join(modules).join(&release));
-    let modules = modules.into_iter().find(|folder| folder.is_dir());
-    if modules.is_none() {
-        let others = INSTALLED_MODULES.iter().flat_map(|modules| names(&root.join(modules)));
-        let others: Vec<_> = others.collect();
+    let release = release(image)?;
+    let Some(modules) = modules_of(&release, [root]) else {
+        let others: Vec<_> = others().collect();
         let why = match others.is_empty() {
             true => "contains no modules".to_owned(),
             false => format!("contains modules of {} only", others.join(", ")),
@@ -257,8 +239,8 @@ fn installed(root: &Path) -> Result<Found> {
         return Err(Error::Refused(format!(
             "{shown}: the kernel is of release {release}, and the folder {why}; give VMLINUZ,MODULES_FOLDER"
         )));
-    }
-    Ok(Found { image, release, modules })
+    };
+    Ok((image.clone(), release, Some(modules)))
 }
 
 /// An image, with the modules that are where its place suggests.
@@ -271,12 +253,8 @@ fn alone(image: PathBuf) -> Result<Found> {
     let folder = image.parent();
     let beside = folder.filter(|folder| folder.file_name().is_some_and(|name| *name == *release));
     let roots = [folder.and_then(Path::parent), Some(Path::new("/"))];
-    let installed = roots.into_iter().flatten().flat_map(|root| INSTALLED_MODULES.map(|modules| root.join(modules)));
-    let modules = beside.map(Path::to_owned).or_else(|| {
-        let mut folders = installed.map(|folder| folder.join(&release));
-        folders.find(|folder| folder.is_dir())
-    });
-    Ok(Found { image, release, modules })
+    let modules = beside.map(Path::to_owned).or_else(|| modules_of(&release, roots.into_iter().flatten()));
+    Ok((image, release, modules))
 }
 
 /// An image, and the folder of its modules: `lib/modules/RELEASE`, one of its parents, a build, or any other folder with
@@ -290,19 +268,18 @@ fn with_modules(image: PathBuf, folder: &Path) -> Result<Found> {
             image.display()
         )));
     }
-    let below = ["", "lib/modules", "usr/lib/modules"].map(|modules| folder.join(modules).join(&release));
-    if let Some(modules) = below.into_iter().find(|folder| folder.is_dir()) {
-        return Ok(Found { image, release, modules: Some(modules) });
+    let own = Some(folder.join(&release)).filter(|own| own.is_dir());
+    if let Some(modules) = own.or_else(|| modules_of(&release, [folder])) {
+        return Ok((image, release, Some(modules)));
     }
-    let configured = fs::read_to_string(folder.join(BUILT_RELEASE)).ok().map(|text| text.trim().to_owned());
     let named = || folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let of = configured.or_else(named).filter(|of| of.starts_with(|c: char| c.is_ascii_digit()));
+    let of = configured(folder).or_else(named).filter(|of| of.starts_with(|c: char| c.is_ascii_digit()));
     match of {
         Some(other) if other != release => Err(Error::Refused(format!(
             "{shown}: modules of release {other}, but kernel {} is of release {release}; give the folder of its own modules",
             image.display()
         ))),
-        _ => Ok(Found { image, release, modules: Some(folder.to_owned()) }),
+        _ => Ok((image, release, Some(folder.to_owned()))),
     }
 }
 
@@ -338,14 +315,6 @@ fn release(image: &Path) -> Result<String> {
         };
         Error::Refused(format!("{}: {what}", image.display()))
     })
-}
-
-/// The names in a folder, sorted; none if it does not exist.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names
 }
 
 #[cfg(test)]

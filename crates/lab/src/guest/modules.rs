@@ -1,15 +1,14 @@
 //! Kernel modules and those that they need, in the order in which they must be inserted. A package of a kernel has no
-//! index of its modules, so they describe themselves.
-
-pub(super) mod replaced;
+//! index of its modules, so they describe themselves. A user's own modules may stand in place of those of a kernel: one is rebuilt, the rest of
+//! the kernel is stock.
 
 use super::kernel::Kernel;
-use super::tool::{self, unreadable};
-use crate::bounded_file::{self, LONGEST_FILE};
+use super::tool;
 use crate::elf;
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,11 +50,6 @@ pub fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>> {
     Ok(closure.modules)
 }
 
-/// All files of modules below a folder.
-pub(super) fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    index(folder).into_values()
-}
-
 struct Closure<'a> {
     kernel: &'a Kernel,
     folder: &'a Path,
@@ -71,19 +65,25 @@ impl Closure<'_> {
         if self.built_in.contains(name) || !self.seen.insert(name.to_owned()) {
             return Ok(());
         }
-        let file = self.files.get(name).cloned().ok_or_else(|| self.missing(name, user))?;
+        let Kernel { label, release, .. } = self.kernel;
+        let file = self.files.get(name).cloned().ok_or_else(|| {
+            let user = user.map_or_else(String::new, |user| format!(", which '{user}' needs,"));
+            Error::Refused(format!(
+                "kernel '{label}' ({release}): module '{name}'{user} is neither in {} nor built in; use a kernel \
+                 that has it",
+                self.folder.display()
+            ))
+        })?;
         let bytes = read(&file)?;
-        let shown = file.display();
-        let information = elf::module_information(&bytes)
-            .ok_or_else(|| Error::Refused(format!("{shown}: is not a kernel module for x86-64")))?;
+        let information = described(&file, &bytes)?;
         let values = |key: &'static str| information.iter().filter(move |pair| pair.0 == key).map(|pair| &*pair.1);
-        if let Some(other) = values("vermagic").find_map(|magic| magic.split(' ').next())
-            && other != self.kernel.release
+        if let Some(other) =
+            values("vermagic").find_map(|magic| magic.split(' ').next()).filter(|other| other != release)
         {
-            let Kernel { label, release, .. } = self.kernel;
             return Err(Error::Refused(format!(
-                "{shown}: the module is of release {other}, but kernel '{label}' is of release {release}; give the folder of \
-                 its own modules"
+                "{}: the module is of release {other}, but kernel '{label}' is of release {release}; give the folder of \
+                 its own modules",
+                file.display()
             )));
         }
         for needed in values("depends").flat_map(|list| list.split(',')).filter(|needed| !needed.is_empty()) {
@@ -103,16 +103,6 @@ impl Closure<'_> {
             }
         }
         Ok(())
-    }
-
-    fn missing(&self, name: &str, user: Option<&str>) -> Error {
-        let Kernel { label, release, .. } = self.kernel;
-        let user = user.map_or_else(String::new, |user| format!(", which '{user}' needs,"));
-        let folder = self.folder.display();
-        Error::Refused(format!(
-            "kernel '{label}' ({release}): module '{name}'{user} is neither in {folder} nor built in; use a kernel \
-             that has it"
-        ))
     }
 }
 
@@ -147,7 +137,7 @@ fn candidates(wish: &str) -> [String; 2] {
 
 /// The module files below a folder, by name. Of two with one name, the one from the folders for replacements counts, or
 /// the one that is less deep.
-fn index(folder: &Path) -> BTreeMap<String, PathBuf> {
+pub(super) fn index(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -179,12 +169,18 @@ fn built_in(folder: &Path) -> BTreeSet<String> {
     list.lines().filter_map(stem).collect()
 }
 
+/// What a module says of itself.
+fn described(file: &Path, bytes: &[u8]) -> Result<Vec<(String, String)>> {
+    let information = elf::module_information(bytes);
+    information.ok_or_else(|| Error::Refused(format!("{}: is not a kernel module for x86-64", file.display())))
+}
+
 /// The contents of a module's file, unpacked.
 fn read(file: &Path) -> Result<Vec<u8>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let program = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).and_then(|(_, program)| *program);
     match program {
-        None => bounded_file::read(file, LONGEST_FILE).map_err(|error| unreadable(file, &error)),
+        None => tool::read(file),
         Some(program) => {
             let what = format!("unpacking {}", file.display());
             tool::output(Command::new(program).arg("-dc").arg(file), &what, "install it", &tool::Care::default())
@@ -208,6 +204,98 @@ fn without_debug_information(bytes: Vec<u8>) -> Vec<u8> {
         }
     };
     stripped().unwrap_or(bytes)
+}
+
+/// Stands in the user's text for the kernel's release.
+const RELEASE: &str = "{release}";
+
+/// A file that replaces a module of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The module's name, with underscores.
+    pub name: String,
+    pub file: PathBuf,
+}
+
+impl fmt::Display for Replaced {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{}={}", self.name, self.file.display())
+    }
+}
+
+/// Reads `NAME=FILE`, one or more with blanks between, and compares each file with the module that it replaces.
+///
+/// # Errors
+/// When a file is missing or no module of this name, the kernel has no such module, or it was built for another kernel.
+pub(super) fn replaced(text: &str, kernel: &Kernel) -> Result<Vec<Replaced>> {
+    text.split_whitespace().map(|word| read_one(word, kernel)).collect()
+}
+
+fn read_one(word: &str, kernel: &Kernel) -> Result<Replaced> {
+    let refused = |why: String| Error::Refused(format!("module '{word}': {why}"));
+    let (name, path) = word
+        .split_once('=')
+        .filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        .ok_or_else(|| refused("write NAME=FILE, such as libceph=./libceph.ko".to_owned()))?;
+    let path = path.replace(RELEASE, &kernel.release);
+    let file = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
+    if !file.is_file() {
+        return Err(refused(format!("{path}: no such file; give the .ko that was built for {}", kernel.release)));
+    }
+    let name = plain(name);
+    let information = described(&file, &read(&file)?)?;
+    if let Some(other) = value(&information, "name").filter(|other| plain(other) != name) {
+        return Err(refused(format!("the file is the module '{other}'; write {other}={path}")));
+    }
+    let Kernel { label, release, modules, .. } = kernel;
+    let folder = modules.as_ref().ok_or_else(|| {
+        refused(format!(
+            "no folder of the modules of kernel '{label}' ({release}) is known; give VMLINUZ,MODULES_FOLDER"
+        ))
+    })?;
+    let Some(stock) = index(folder).remove(&name) else {
+        let why = match built_in(folder).contains(&name) {
+            true => "is built in, and cannot be replaced; use a kernel that has it as a module",
+            false => "does not exist; check its name",
+        };
+        return Err(refused(format!("in kernel '{label}' ({release}) the module '{name}' {why}")));
+    };
+    let magic = |information: &[(String, String)]| value(information, "vermagic").unwrap_or_default().to_owned();
+    if let Some(difference) = difference(&magic(&information), &magic(&described(&stock, &read(&stock)?)?)) {
+        return Err(refused(format!(
+            "its vermagic differs from that of kernel '{label}': {difference}; build it with the headers of {release}"
+        )));
+    }
+    Ok(Replaced { name, file })
+}
+
+fn value<'a>(information: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    information.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
+}
+
+/// What differs between the vermagic of a module and the kernel's: a release, and words such as `SMP` and `modversions`.
+fn difference(own: &str, stock: &str) -> Option<String> {
+    let (own, stock): (Vec<&str>, Vec<&str>) = (own.split_whitespace().collect(), stock.split_whitespace().collect());
+    let mut parts = Vec::new();
+    match (own.first(), stock.first()) {
+        (Some(release), Some(wanted)) if release != wanted => {
+            parts.push(format!("it is of release {release} instead of {wanted}"));
+        }
+        (None, Some(_)) => parts.push("it has none".to_owned()),
+        _ => {}
+    }
+    let without = |some: &[&str], others: &[&str]| -> Vec<String> {
+        let lacked = some.iter().skip(1).filter(|word| !others.contains(word));
+        lacked.map(|word| format!("'{word}'")).collect()
+    };
+    let (lacks, more) = (without(&stock, &own), without(&own, &stock));
+    if !own.is_empty() && !lacks.is_empty() {
+        parts.push(format!("it lacks {}", lacks.join(", ")));
+    }
+    if !more.is_empty() {
+        parts.push(format!("it has {}", more.join(", ")));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(test)]

@@ -2,91 +2,62 @@
 //! what the host does not have comes from its Debian package, which is unpacked in the cache and not installed.
 
 use super::cache::{Cache, Part};
-use super::debian::suite::Source;
-use super::debian::{self, Offer};
-use super::tool::unreadable;
-use crate::bounded_file::{self, LONGEST_FILE};
+use super::debian::{self, Offer, Source};
+use super::tool;
 use crate::elf::{self, Linking};
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Folders of programs, the ones that a guest uses first.
-const PROGRAM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Folders of programs, the ones that a guest uses first, and where their programs are in a guest.
+const PROGRAM_FOLDERS: [(&str, &str); 4] =
+    [("/usr/sbin", "/usr/sbin"), ("/usr/bin", "/usr/bin"), ("/sbin", "/usr/sbin"), ("/bin", "/usr/bin")];
 /// Folders in which the loader looks for libraries, of Debian first, then of others (ld.so(8)).
 const LIBRARY_FOLDERS: [&str; 6] =
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 /// Begins the name of a stripped program in the cache.
 const STRIPPED: &str = "stripped-";
 
-/// A program that a guest needs.
+/// A program that a guest needs, or a file that a program opens while it runs: a plugin, which no program names as a library that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its file name.
+    /// Its file name; of a file that is opened, the path at which the program looks for it.
     pub name: &'static str,
     /// The Debian package that contains it.
     pub package: &'static str,
 }
 
-/// A file that a program opens while it runs: a plugin, which no program names as a library that it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// Where the program looks for it.
-    pub path: &'static str,
-    /// The Debian package that contains it.
-    pub package: &'static str,
-}
+/// Files of a guest, each with the file of the host that it is.
+pub(super) type Placed = BTreeMap<String, PathBuf>;
 
-/// What a guest needs beside its kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    pub programs: &'a [Program],
-    pub opened: &'a [Opened],
-    /// Packages that are searched for libraries before those that apt names.
-    pub library_packages: &'a [&'a str],
-}
-
-/// A file of the host and its place in the guest.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Placed {
-    pub guest_path: String,
-    pub host_path: PathBuf,
-}
-
-/// Finds programs, the files that they open, and all that these need to run. In the guest they are in `/usr/sbin` or `/usr/bin`, as on the host. Of
-/// a package that was unpacked before, that version is used.
+/// Finds this program, which is the guest's `/init`, other programs, and all that they need to run. Of a package that was unpacked before,
+/// that version is used. `library_packages` are searched for libraries before those that apt names.
 ///
 /// # Errors
 /// When the host has neither a program nor its package, or a library of it is found nowhere.
-pub fn gather(wanted: Wanted, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<Vec<Placed>> {
+pub(super) fn gather(
+    programs: &[Program],
+    library_packages: &[&str],
+    cache: &Cache,
+    observe: &mut dyn FnMut(String),
+) -> Result<Placed> {
     let mut gathering = Gathering::new(Path::new("/"), cache, observe);
-    for package in wanted.library_packages.iter().filter(|package| !debian::is_installed(package)) {
-        let root = gathering.unpacked(package).map_err(|error| needed("a guest needs libraries", error))?;
+    gathering.file("/init", &own_program()?, None)?;
+    for package in library_packages.iter().filter(|package| !debian::is_installed(package)) {
+        let root = gathering.unpacked(package, "a guest needs libraries")?;
         gathering.search(root);
     }
-    for program in wanted.programs {
-        gathering.program(program)?;
-    }
-    for opened in wanted.opened {
-        gathering.opened(opened)?;
-    }
-    Ok(gathering.placed.into_iter().collect())
+    programs.iter().try_for_each(|program| gathering.program(program))?;
+    Ok(gathering.placed)
 }
 
-/// A program at a path of the host, which gets `guest_path` in the guest, and the libraries that it needs.
-///
-/// # Errors
-/// When it is no program for x86-64, or the host does not have one of its libraries.
-pub fn closure_of(path: &Path, guest_path: &str, cache: &Cache) -> Result<Vec<Placed>> {
-    let nothing = &mut |_| {};
-    let mut gathering = Gathering::new(Path::new("/"), cache, nothing);
-    gathering.file(guest_path, path, None)?;
-    Ok(gathering.placed.into_iter().collect())
+/// This program, which is also the guest's first process.
+pub(super) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Error::instrument("finding this program", error))
 }
 
 /// What has been found so far.
@@ -95,67 +66,49 @@ struct Gathering<'a> {
     observe: &'a mut dyn FnMut(String),
     /// The folders that are searched like a `/`: the host's, and those of unpacked packages.
     roots: Vec<PathBuf>,
-    placed: BTreeSet<Placed>,
-    /// Paths in the guest that have a file.
-    taken: BTreeSet<String>,
+    placed: Placed,
 }
 
 impl<'a> Gathering<'a> {
     fn new(host: &Path, cache: &'a Cache, observe: &'a mut dyn FnMut(String)) -> Self {
-        Self { cache, observe, roots: vec![host.to_owned()], placed: BTreeSet::new(), taken: BTreeSet::new() }
+        Self { cache, observe, roots: vec![host.to_owned()], placed: Placed::new() }
     }
 
-    /// Adds a program and its libraries.
+    /// Adds a program or a file that is opened, and its libraries.
     fn program(&mut self, program: &Program) -> Result<()> {
         let Program { name, package } = *program;
-        let find = |root: &Path| {
-            PROGRAM_FOLDERS.into_iter().find_map(|folder| Some((folder, below(root, &format!("{folder}/{name}"))?)))
+        let is_path = name.starts_with('/');
+        let who = if is_path { format!("a guest needs {name}") } else { format!("a guest needs `{name}`") };
+        let of_folder = |(from, to)| (format!("{from}/{name}"), format!("{to}/{name}"));
+        let paths: Vec<(String, String)> = match is_path {
+            true => vec![(name.to_owned(), name.to_owned())],
+            false => PROGRAM_FOLDERS.map(of_folder).to_vec(),
         };
-        let found = match self.roots.first().and_then(|host| find(host)) {
+        let find = |root: &PathBuf| paths.iter().find_map(|(from, to)| Some((to, below(root, from)?)));
+        let (place, found) = match self.roots.iter().find_map(find) {
             Some(found) => found,
             None => {
-                let root = self.unpacked(package).map_err(|error| needed(&format!("a guest needs `{name}`"), error))?;
+                let root = self.unpacked(package, &who)?;
                 let found = find(&root).ok_or_else(|| {
                     Error::Refused(format!(
-                        "a guest needs `{name}`, but the Debian package {package} does not contain it; install it on this system"
+                        "{who}, but the Debian package {package} does not contain it; install it on this system"
                     ))
                 })?;
                 self.search(root);
                 found
             }
         };
-        let (folder, host_path) = found;
-        let folder = if folder.ends_with("sbin") { "/usr/sbin" } else { "/usr/bin" };
-        self.file(&format!("{folder}/{name}"), &host_path, Some(package))
-    }
-
-    /// Adds a file that a program opens, and its libraries.
-    fn opened(&mut self, opened: &Opened) -> Result<()> {
-        let Opened { path, package } = *opened;
-        let found = match self.roots.iter().find_map(|root| below(root, path)) {
-            Some(found) => found,
-            None => {
-                let root = self.unpacked(package).map_err(|error| needed(&format!("a guest needs {path}"), error))?;
-                let found = below(&root, path).ok_or_else(|| {
-                    Error::Refused(format!(
-                        "a guest needs {path}, but the Debian package {package} does not contain it; install it on this system"
-                    ))
-                })?;
-                self.search(root);
-                found
-            }
-        };
-        self.file(path, &found, Some(package))
+        self.file(place, &found, Some(package))
     }
 
     /// Adds a program or a library, and the libraries that it needs. `package` is whose dependencies may contain them.
     fn file(&mut self, guest_path: &str, host_path: &Path, package: Option<&str>) -> Result<()> {
         let mut waiting = vec![(guest_path.to_owned(), host_path.to_owned())];
         while let Some((guest_path, host_path)) = waiting.pop() {
-            if !self.taken.insert(guest_path.clone()) {
+            if self.placed.contains_key(&guest_path) {
                 continue;
             }
-            let bytes = bounded_file::read(&host_path, LONGEST_FILE).map_err(|error| unreadable(&host_path, &error))?;
+            let bytes = tool::read(&host_path)?;
             let Linking { interpreter, needed, folders } = elf::linking(&bytes).ok_or_else(|| {
                 Error::Refused(format!("{}: is not a program or library for x86-64 (ELF)", host_path.display()))
             })?;
@@ -167,20 +120,20 @@ impl<'a> Gathering<'a> {
                         host_path.display()
                     ))
                 })?;
-                self.taken.insert(loader.clone());
-                self.placed.insert(Placed { guest_path: loader, host_path: found });
+                self.placed.insert(loader, found);
             }
             let origin = guest_path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let folders: Vec<_> = folders.iter().map(|folder| expanded(folder, origin)).collect();
+            let folders = folders.iter().map(|folder| folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin));
+            let folders: Vec<String> = folders.collect();
             for library in needed {
                 // The C library names its loader, which is in memory already.
-                if library.starts_with("ld-") && self.taken.iter().any(|path| path.ends_with(&format!("/{library}"))) {
+                if library.starts_with("ld-") && self.placed.keys().any(|path| path.ends_with(&format!("/{library}"))) {
                     continue;
                 }
                 waiting.push(self.library(&library, &folders, &host_path, package)?);
             }
             let host_path = stripped(&host_path, &bytes, self.cache);
-            self.placed.insert(Placed { guest_path, host_path });
+            self.placed.insert(guest_path, host_path);
         }
         Ok(())
     }
@@ -211,7 +164,7 @@ impl<'a> Gathering<'a> {
         let mut unpacked = self.packages();
         unpacked.sort_by(|left, right| debian::compare(&right.1, &left.1));
         for (_, stem) in unpacked {
-            let root = self.cache.entry(Part::Programs, &stem);
+            let root = self.cache.entry(Part::PROGRAMS, &stem);
             if let Some(found) = find(&root) {
                 self.search(root);
                 return Ok(found);
@@ -223,7 +176,7 @@ impl<'a> Gathering<'a> {
         packages.retain(|package| !debian::is_installed(package));
         packages.sort_by_key(|package| Reverse(alike(package, name)));
         for package in packages {
-            let root = self.unpacked(&package).map_err(|error| needed(&format!("{user} needs {name}"), error))?;
+            let root = self.unpacked(&package, &format!("{user} needs {name}"))?;
             if let Some(found) = find(&root) {
                 self.search(root);
                 return Ok(found);
@@ -241,26 +194,23 @@ impl<'a> Gathering<'a> {
 
     /// The unpacked packages in the cache: package, and name of the entry.
     fn packages(&self) -> Vec<(String, String)> {
-        let names = self.cache.names(Part::Programs).into_iter().filter(|name| !name.starts_with(STRIPPED));
+        let names = self.cache.names(Part::PROGRAMS).into_iter().filter(|name| !name.starts_with(STRIPPED));
         names.filter_map(|name| Some((name.split_once('_')?.0.to_owned(), name))).collect()
     }
 
-    /// The folder of an unpacked package: the newest in the cache, or else the one that apt offers.
-    fn unpacked(&mut self, package: &str) -> Result<PathBuf> {
+    /// The folder of an unpacked package that `who` needs: the newest in the cache, or else the one that apt offers.
+    fn unpacked(&mut self, package: &str, who: &str) -> Result<PathBuf> {
         let own = self.packages().into_iter().filter(|(name, _)| name == package).map(|(_, stem)| stem);
         if let Some(stem) = own.max_by(|left, right| debian::compare(left, right)) {
-            return Ok(self.cache.entry(Part::Programs, &stem));
+            return Ok(self.cache.entry(Part::PROGRAMS, &stem));
         }
-        Offer::of(package, &Source::System, self.cache.care())?.unpacked(self.cache, Part::Programs, self.observe)
-    }
-}
-
-/// The error of a package, with who needs it.
-fn needed(who: &str, error: Error) -> Error {
-    match error {
-        Error::Refused(why) => Error::Refused(format!("{who}: {why}")),
-        Error::Failed(why) => Error::Failed(format!("{who}: {why}")),
-        error => error,
+        let offer = Offer::of(package, &Source::System, self.cache.care());
+        let unpacked = offer.and_then(|offer| offer.unpacked(self.cache, Part::PROGRAMS, self.observe));
+        unpacked.map_err(|error| match error {
+            Error::Refused(why) => Error::Refused(format!("{who}: {why}")),
+            Error::Failed(why) => Error::Failed(format!("{who}: {why}")),
+            error => error,
+        })
     }
 }
 
@@ -273,11 +223,6 @@ fn alike(package: &str, library: &str) -> bool {
     let joint = if base.ends_with(|c: char| c.is_ascii_digit()) { "-" } else { "" };
     let plain = package.strip_suffix("t64").or_else(|| package.strip_suffix("v5")).unwrap_or(package);
     plain == format!("{base}{joint}{version}")
-}
-
-/// A folder of a library's own list, with the place of its user for `$ORIGIN`.
-fn expanded(folder: &str, origin: &str) -> String {
-    folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 }
 
 /// The file that `path` names when `root` is `/`, its symlinks followed.
@@ -302,20 +247,15 @@ fn stripped(path: &Path, bytes: &[u8], cache: &Cache) -> PathBuf {
         return path.to_owned();
     }
     let copy = || {
-        let metadata = fs::metadata(path).ok()?;
         let own = format!("{STRIPPED}{}-{:016x}-", path.file_name()?.to_str()?, xxh3_64(path.to_str()?.as_bytes()));
-        let name = format!("{own}{}-{}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec());
-        let made = cache.make(Part::Programs, &name, |copy| {
+        let name = format!("{own}{}", tool::version(path).ok()?);
+        let made = cache.make(Part::PROGRAMS, &name, |copy| {
             let ended = Command::new("strip").arg("-o").arg(copy).arg(path).output();
-            let ended = ended.map_err(|error| Error::Failed(format!("strip: {error}")))?;
-            ended.status.success().then_some(()).ok_or_else(|| Error::Failed("strip failed".into()))
+            let stripped = ended.is_ok_and(|ended| ended.status.success());
+            stripped.then_some(()).ok_or_else(|| Error::Failed("strip failed".into()))
         });
-        let made = made.ok()?;
-        for earlier in cache.names(Part::Programs).into_iter().filter(|other| other.starts_with(&own) && *other != name)
-        {
-            let _ = fs::remove_file(cache.entry(Part::Programs, &earlier));
-        }
-        Some(made)
+        cache.remove_earlier(Part::PROGRAMS, &own, &name);
+        made.ok()
     };
     copy().unwrap_or_else(|| path.to_owned())
 }

@@ -47,10 +47,7 @@ pub struct Assignment {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// The stack is set up; the guest pauses. Its clock follows, as [`sys::guest::Ports::pause`] writes it.
-    Ready {
-        /// `uname -r`.
-        release: String,
-    },
+    Ready,
     /// The measurement is done.
     Done(Done),
     /// It failed; the guest ends.

@@ -1,21 +1,20 @@
 //! `iotoll guest shell`: a guest to look around in.
 
-use super::boot_files;
+use super::boot_files::{self, Guest};
 use super::cache::Cache;
 use super::kernel::{self, Kernel};
-use super::machine::{Boot, Common, Machine};
+use super::machine::{Machine, Purpose};
 use super::modules::replaced;
 use super::protocol::SHELL_PARAMETER;
-use super::room::{at_once, enough_space};
-use super::run::{Settings, emulator, known_stack};
-use super::stack::BUSYBOX;
+use super::run::Settings;
+use super::stack::{self, BUSYBOX};
+use super::tool::{Emulator, at_once, enough_space};
 use crate::error::{Error, Result};
 use crate::guardian::undo::Undo;
 use crate::guardian::{Guardian, UndoGuard};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, ttyname};
 use std::io::{stdin, stdout};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 #[derive(Clone, Debug)]
@@ -40,32 +39,24 @@ pub fn run(look: &Look, settings: &Settings, observe: &mut dyn FnMut(String), be
             "guest shell: standard input and output must be a terminal; run it in one, without a pipe".to_owned(),
         ));
     }
-    let stack = known_stack(look.stack)?;
-    let care = settings.care();
-    let emulator = emulator(&care)?;
-    let cache = Cache::open(care)?;
+    let stack = stack::named(look.stack)?;
+    let emulator = Emulator::find(&settings.care)?;
+    let cache = Cache::open(settings.care.clone())?;
     enough_space(&cache)?;
     at_once()?;
     let kernel = kernel::locate(look.kernel, &cache, observe)?;
-    let kernel = Kernel { replaced: replaced::read_all(look.module, &kernel)?, ..kernel };
-    let image = boot_files::make(&kernel, stack, &emulator, &[BUSYBOX], &cache, observe)?;
+    let kernel = Kernel { replaced: replaced(look.module, &kernel)?, ..kernel };
+    let image = boot_files::make(&kernel, stack, &emulator.name, &[BUSYBOX], &cache, observe)?;
     let size = tcgetwinsize(stdout()).map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
-    let boot = Boot {
-        image: &image.kernel,
-        initramfs: &image.initramfs,
-        parameters: format!("{} {SHELL_PARAMETER}={}x{}", image.parameters(look.parameters, 0), size.0, size.1),
-        seed: 1,
-    };
-    let common = Common {
-        guardian: settings.guardian.clone(),
-        interruption: settings.interruption.clone(),
-        timeout: settings.timeout,
-        plugin: PathBuf::new(),
+    let guest = Guest {
+        what: format!("the guest of {} on {}", stack.name, kernel.release),
+        image,
+        parameters: format!("{} {SHELL_PARAMETER}={}x{}", look.parameters, size.0, size.1),
+        replicate: 0,
     };
     begins();
-    let terminal = Terminal::keep(&settings.guardian)?;
-    let what = format!("the guest of {} on {}", stack.name, kernel.release);
-    let ended = Machine::look(&boot, &common, &what).and_then(|guest| guest.wait_for_user(&settings.interruption));
+    let terminal = Terminal::keep(&settings.care.guardian)?;
+    let ended = Machine::start(&guest, settings, Purpose::Look).and_then(Machine::wait_for_user);
     drop(terminal);
     ended
 }

@@ -1,7 +1,7 @@
 //! The saved state of a guest: QEMU's migration stream, compressed. A guest that waits for an assignment is saved once and
 //! restored for each measurement.
 
-use super::qmp::{ASK_INTERVAL, Patience};
+use super::machine::{ASK_INTERVAL, Patience};
 use crate::error::{Error, Result};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -9,27 +9,16 @@ use flate2::write::GzEncoder;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::ops::Range;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Receives the stream of one connection into a file. `clock` is the guest's when it paused.
-pub(super) fn store(listener: &UnixListener, path: &Path, clock: u64, patience: &mut Patience) -> Result<()> {
+/// Receives the stream of a connection into a file. `clock` is the guest's when it paused.
+pub(super) fn store(stream: UnixStream, path: &Path, clock: u64, patience: &mut Patience) -> Result<()> {
     let failed = |source: io::Error| Error::File {
         path: path.to_owned(),
         what: "saving a guest".to_owned(),
         source,
         mend: "; free some space, or name another folder in XDG_CACHE_HOME".to_owned(),
-    };
-    listener.set_nonblocking(true).map_err(failed)?;
-    let stream = loop {
-        match listener.accept() {
-            Ok((stream, _)) => break stream,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                patience()?;
-                std::thread::sleep(ASK_INTERVAL);
-            }
-            Err(error) => return Err(failed(error)),
-        }
     };
     let mut stream = Patient { stream, patience, refused: None };
     let mut write = || -> io::Result<std::result::Result<(), String>> {

@@ -2,7 +2,8 @@
 
 mod ceph;
 
-use super::programs::{Opened, Program};
+use super::programs::Program;
+use crate::error::{Error, Result};
 
 #[derive(Debug)]
 pub struct Stack {
@@ -10,14 +11,14 @@ pub struct Stack {
     pub name: &'static str,
     /// What the I/O goes through, for users.
     pub about: &'static str,
-    /// Modules that are loaded in this order, each with its parameters; their dependencies come by themselves.
-    pub modules: &'static [(&'static str, &'static str)],
+    /// Modules that are loaded in this order, each with its parameters behind a blank; their dependencies come by themselves.
+    pub modules: &'static [&'static str],
     /// Modules that a kernel may have built in, under another name, or not at all.
     pub optional_modules: &'static [&'static str],
     /// Programs of the host that it needs.
     pub programs: &'static [Program],
     /// Files that its programs open while they run, and do not name as needed.
-    pub opened: &'static [Opened],
+    pub opened: &'static [Program],
     /// Packages with libraries whose names do not say it: they are searched before others.
     pub library_packages: &'static [&'static str],
     /// Environment of its programs, beside that of every program.
@@ -50,6 +51,11 @@ impl Stack {
         target: Target::Folder("/stack"),
         proof: &[],
     };
+
+    /// The modules with their parameters.
+    pub fn modules(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.modules.iter().map(|module| module.split_once(' ').unwrap_or((module, "")))
+    }
 
     /// The counters of all groups.
     pub fn counters(&self) -> impl Iterator<Item = &'static Counter> {
@@ -160,6 +166,27 @@ pub enum Expected {
     Any,
 }
 
+const fn counter(name: &'static str, source: Source, expected: Expected) -> Counter {
+    Counter { name, source, expected }
+}
+
+const fn reported(name: &'static str, source: Source) -> Counter {
+    counter(name, source, Expected::Any)
+}
+
+const fn each_io(name: &'static str, source: Source) -> Counter {
+    counter(name, source, Expected::EachDirectIo)
+}
+
+/// Those of a block device.
+const fn block(device: &'static str) -> [Counter; 3] {
+    [
+        reported("block_reads", Source::Block(device, READS)),
+        reported("block_writes", Source::Block(device, WRITES)),
+        each_io("block_ios", Source::Block(device, usize::MAX)),
+    ]
+}
+
 /// The shell to look around with, and its commands.
 pub(super) const BUSYBOX: Program = Program { name: "busybox", package: "busybox-static" };
 const MKFS_EXT4: Program = Program { name: "mkfs.ext4", package: "e2fsprogs" };
@@ -251,71 +278,59 @@ const NFS_OVER_RDMA: [Step; 1] = [Step::Write("/proc/fs/nfsd/portlist", "rdma 20
 
 /// A RAM disk has no statistics of its own.
 const RAM_DISK: [Counter; 3] = [
-    Counter {
-        name: "block_sectors",
-        source: Source::Sectors(&["pgpgin", "pgpgout"]),
-        expected: Expected::EachDirectIo,
-    },
-    Counter { name: "block_sectors_read", source: Source::Sectors(&["pgpgin"]), expected: Expected::Any },
-    Counter { name: "block_sectors_written", source: Source::Sectors(&["pgpgout"]), expected: Expected::Any },
+    each_io("block_sectors", Source::Sectors(&["pgpgin", "pgpgout"])),
+    reported("block_sectors_read", Source::Sectors(&["pgpgin"])),
+    reported("block_sectors_written", Source::Sectors(&["pgpgout"])),
 ];
 
 /// mountstats' line of an operation. Its times are of the guest's clock: instructions, and idle time.
 const NFS_OPERATIONS: [Counter; 8] = [
-    Counter { name: "write_ops", source: Source::Operation("WRITE", 0), expected: Expected::Any },
-    Counter { name: "write_queue_ms", source: Source::Operation("WRITE", 5), expected: Expected::Any },
-    Counter { name: "write_rtt_ms", source: Source::Operation("WRITE", 6), expected: Expected::Any },
-    Counter { name: "write_execute_ms", source: Source::Operation("WRITE", 7), expected: Expected::Any },
-    Counter { name: "read_ops", source: Source::Operation("READ", 0), expected: Expected::Any },
-    Counter { name: "read_queue_ms", source: Source::Operation("READ", 5), expected: Expected::Any },
-    Counter { name: "read_rtt_ms", source: Source::Operation("READ", 6), expected: Expected::Any },
-    Counter { name: "read_execute_ms", source: Source::Operation("READ", 7), expected: Expected::Any },
+    reported("write_ops", Source::Operation("WRITE", 0)),
+    reported("write_queue_ms", Source::Operation("WRITE", 5)),
+    reported("write_rtt_ms", Source::Operation("WRITE", 6)),
+    reported("write_execute_ms", Source::Operation("WRITE", 7)),
+    reported("read_ops", Source::Operation("READ", 0)),
+    reported("read_queue_ms", Source::Operation("READ", 5)),
+    reported("read_rtt_ms", Source::Operation("READ", 6)),
+    reported("read_execute_ms", Source::Operation("READ", 7)),
 ];
 
 /// Commands of NVMe, and the I/Os of the device behind its target.
-const NVME_COMMANDS: Counter =
-    Counter { name: "nvme_commands", source: Source::Block("nvme0n1", usize::MAX), expected: Expected::EachDirectIo };
-const TARGET_IOS: Counter =
-    Counter { name: "target_block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo };
-
-/// Of the stacks with null_blk.
-const NULL_BLK_PROOF: &[Counter] = &[
-    Counter { name: "block_reads", source: Source::Block("nullb0", READS), expected: Expected::Any },
-    Counter { name: "block_writes", source: Source::Block("nullb0", WRITES), expected: Expected::Any },
-    Counter { name: "block_ios", source: Source::Block("nullb0", usize::MAX), expected: Expected::EachDirectIo },
+const NVME: [Counter; 2] = [
+    each_io("nvme_commands", Source::Block("nvme0n1", usize::MAX)),
+    each_io("target_block_ios", Source::Block("nullb0", usize::MAX)),
 ];
+const NULL_BLK: &str = "null_blk nr_devices=1 queue_mode=2 irqmode=0 gb=1";
 
 pub static STACKS: [Stack; 11] = [
     Stack {
         name: "tmpfs",
         about: "files in memory: system call, VFS and page cache",
         boot: &[&[Step::Folder("/stack"), Step::Mount("tmpfs", "tmpfs", "/stack", "size=128m")]],
-        target: Target::Folder("/stack"),
-        proof: &[&[Counter { name: "on_tmpfs", source: Source::FileSystem(TMPFS_MAGIC), expected: Expected::Some }]],
+        proof: &[&[counter("on_tmpfs", Source::FileSystem(TMPFS_MAGIC), Expected::Some)]],
         ..Stack::PLAIN
     },
     Stack {
         name: "ext4-brd",
         about: "ext4 on a RAM disk",
-        modules: &[("ext4", ""), ("brd", "rd_nr=1 rd_size=98304")],
+        modules: &["ext4", "brd rd_nr=1 rd_size=98304"],
         optional_modules: &["crc32c_intel", "crc32c_generic"],
         programs: &[MKFS_EXT4],
         boot: &[&[Step::Folder("/stack"), FORMAT_RAM]],
         attach: &[Step::MountWithOptions("ext4", "/dev/ram0", "/stack", "noatime")],
-        target: Target::Folder("/stack"),
-        proof: &[&[
-            RAM_DISK[0],
-            RAM_DISK[1],
-            RAM_DISK[2],
-            Counter { name: "on_ext4", source: Source::FileSystem(EXT4_MAGIC), expected: Expected::Some },
-            Counter { name: "dax", source: Source::Dax, expected: Expected::None },
-        ]],
+        proof: &[
+            &RAM_DISK,
+            &[
+                Counter { name: "on_ext4", source: Source::FileSystem(EXT4_MAGIC), expected: Expected::Some },
+                counter("dax", Source::Dax, Expected::None),
+            ],
+        ],
         ..Stack::PLAIN
     },
     Stack {
         name: "ext4-dax",
         about: "ext4 with DAX on emulated persistent memory",
-        modules: &[("ext4", ""), ("nd_e820", ""), ("nd_pmem", "")],
+        modules: &["ext4", "nd_e820", "nd_pmem"],
         optional_modules: &["crc32c_intel", "crc32c_generic"],
         programs: &[MKFS_EXT4],
         kernel_parameters: "memmap=128M!256M",
@@ -325,27 +340,26 @@ pub static STACKS: [Stack; 11] = [
             Step::Run("mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/pmem0"),
         ]],
         attach: &[Step::MountWithOptions("ext4", "/dev/pmem0", "/stack", "noatime,dax=always")],
-        target: Target::Folder("/stack"),
         proof: &[&[
-            Counter { name: "dax", source: Source::Dax, expected: Expected::Some },
-            Counter { name: "block_reads", source: Source::Block("pmem0", READS), expected: Expected::Any },
-            Counter { name: "block_writes", source: Source::Block("pmem0", WRITES), expected: Expected::Any },
+            counter("dax", Source::Dax, Expected::Some),
+            reported("block_reads", Source::Block("pmem0", READS)),
+            reported("block_writes", Source::Block("pmem0", WRITES)),
         ]],
         ..Stack::PLAIN
     },
     Stack {
         name: "null_blk",
         about: "a block device that completes at once: the block layer alone",
-        modules: &[("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1")],
+        modules: &[NULL_BLK],
         boot: &[&[Step::Write("/sys/block/nullb0/queue/scheduler", "none")]],
         target: Target::Device("/dev/nullb0"),
-        proof: &[NULL_BLK_PROOF],
+        proof: &[&block("nullb0")],
         ..Stack::PLAIN
     },
     Stack {
         name: "nbd",
         about: "the kernel's NBD client to `iotoll serve` over loopback TCP",
-        modules: &[("nbd", "nbds_max=1")],
+        modules: &["nbd nbds_max=1"],
         programs: &[IP, NBD_CLIENT],
         boot: &[&[
             LO_UP,
@@ -354,59 +368,38 @@ pub static STACKS: [Stack; 11] = [
             Step::Run("nbd-client 127.0.0.1 10809 /dev/nbd0 -b 512"),
         ]],
         target: Target::Device("/dev/nbd0"),
-        proof: &[&[
-            Counter { name: "block_reads", source: Source::Block("nbd0", READS), expected: Expected::Any },
-            Counter { name: "block_writes", source: Source::Block("nbd0", WRITES), expected: Expected::Any },
-            Counter { name: "block_ios", source: Source::Block("nbd0", usize::MAX), expected: Expected::EachDirectIo },
-        ]],
+        proof: &[&block("nbd0")],
         ..Stack::PLAIN
     },
     Stack {
         name: "nvme-tcp",
         about: "NVMe over TCP on loopback to null_blk",
-        modules: &[
-            ("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1"),
-            ("nvme_core", "multipath=N"),
-            ("nvmet_tcp", ""),
-            ("nvme_tcp", ""),
-        ],
+        modules: &[NULL_BLK, "nvme_core multipath=N", "nvmet_tcp", "nvme_tcp"],
         optional_modules: &["configfs", "crc32c_intel", "crc32c_generic"],
         programs: &[IP],
         boot: &[&[LO_UP], &nvme_target!("tcp", "127.0.0.1")],
         target: Target::Device("/dev/nvme0n1"),
-        proof: &[&[NVME_COMMANDS, TARGET_IOS]],
+        proof: &[&NVME],
         ..Stack::PLAIN
     },
     Stack {
         name: "nvme-rdma",
         about: "NVMe over RDMA (soft RoCE) to null_blk",
-        modules: &[
-            ("null_blk", "nr_devices=1 queue_mode=2 irqmode=0 gb=1"),
-            ("dummy", "numdummies=0"),
-            ("rdma_rxe", ""),
-            ("nvme_core", "multipath=N"),
-            ("nvmet_rdma", ""),
-            ("nvme_rdma", ""),
-        ],
+        modules: &[NULL_BLK, "dummy numdummies=0", "rdma_rxe", "nvme_core multipath=N", "nvmet_rdma", "nvme_rdma"],
         optional_modules: &["configfs", "crc32_generic", "crc32_pclmul", "crc32c_intel", "crc32c_generic"],
         programs: &[IP, RDMA],
         boot: &[&[LO_UP], &DEVICE, &[RXE], &nvme_target!("rdma", "10.9.0.1")],
         target: Target::Device("/dev/nvme0n1"),
-        proof: &[&[
-            NVME_COMMANDS,
-            TARGET_IOS,
-            Counter {
-                name: "rxe_packets_sent",
-                source: Source::File("/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"),
-                expected: Expected::EachDirectIo,
-            },
-        ]],
+        proof: &[
+            &NVME,
+            &[each_io("rxe_packets_sent", Source::File("/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"))],
+        ],
         ..Stack::PLAIN
     },
     Stack {
         name: "nfs-tcp",
         about: "NFS version 3 over TCP to a tmpfs export of the same kernel",
-        modules: &[("dummy", "numdummies=0"), ("nfsd", ""), ("nfs", ""), ("nfsv3", "")],
+        modules: &["dummy numdummies=0", "nfsd", "nfs", "nfsv3"],
         optional_modules: &["auth_rpcgss"],
         programs: &[IP, RPCBIND, EXPORTFS, MOUNTD],
         boot: &[&[LO_UP], &DEVICE, &NFS_SERVER, &NFS_OVER_TCP],
@@ -416,24 +409,13 @@ pub static STACKS: [Stack; 11] = [
             "/stack",
             "addr=10.9.0.1,proto=tcp,port=2049,vers=3,sec=sys,nolock,mountaddr=10.9.0.1,mountproto=tcp,mountport=20048,mountvers=3",
         )],
-        target: Target::Folder("/stack"),
-        proof: &[
-            &[Counter { name: "rpc_sends", source: Source::Transport("tcp", 5), expected: Expected::EachDirectIo }],
-            &NFS_OPERATIONS,
-        ],
+        proof: &[&[each_io("rpc_sends", Source::Transport("tcp", 5))], &NFS_OPERATIONS],
         ..Stack::PLAIN
     },
     Stack {
         name: "nfs-rdma",
         about: "NFS version 3 over RDMA (soft RoCE) to a tmpfs export of the same kernel",
-        modules: &[
-            ("dummy", "numdummies=0"),
-            ("rdma_rxe", ""),
-            ("rpcrdma", ""),
-            ("nfsd", ""),
-            ("nfs", ""),
-            ("nfsv3", ""),
-        ],
+        modules: &["dummy numdummies=0", "rdma_rxe", "rpcrdma", "nfsd", "nfs", "nfsv3"],
         optional_modules: &["rdma_ucm", "auth_rpcgss", "crc32_generic", "crc32_pclmul"],
         programs: &[IP, RDMA, RPCBIND, EXPORTFS, MOUNTD],
         boot: &[&[LO_UP], &DEVICE, &[RXE], &NFS_SERVER, &NFS_OVER_TCP, &NFS_OVER_RDMA],
@@ -443,17 +425,16 @@ pub static STACKS: [Stack; 11] = [
             "/stack",
             "addr=10.9.0.1,proto=rdma,port=20049,vers=3,sec=sys,nolock,mountaddr=10.9.0.1,mountproto=tcp,mountport=20048,mountvers=3",
         )],
-        target: Target::Folder("/stack"),
         proof: &[
-            &[Counter { name: "rpc_sends", source: Source::Transport("rdma", 5), expected: Expected::EachDirectIo }],
+            &[each_io("rpc_sends", Source::Transport("rdma", 5))],
             &NFS_OPERATIONS,
             &[
-                Counter { name: "read_chunks", source: Source::Transport("rdma", 10), expected: Expected::Any },
-                Counter { name: "write_chunks", source: Source::Transport("rdma", 11), expected: Expected::Any },
-                Counter { name: "reply_chunks", source: Source::Transport("rdma", 12), expected: Expected::Any },
-                Counter { name: "pulled_up_bytes", source: Source::Transport("rdma", 15), expected: Expected::Any },
-                Counter { name: "fixed_up_bytes", source: Source::Transport("rdma", 16), expected: Expected::Any },
-                Counter { name: "registrations", source: Source::Transport("rdma", 17), expected: Expected::Any },
+                reported("read_chunks", Source::Transport("rdma", 10)),
+                reported("write_chunks", Source::Transport("rdma", 11)),
+                reported("reply_chunks", Source::Transport("rdma", 12)),
+                reported("pulled_up_bytes", Source::Transport("rdma", 15)),
+                reported("fixed_up_bytes", Source::Transport("rdma", 16)),
+                reported("registrations", Source::Transport("rdma", 17)),
             ],
         ],
         ..Stack::PLAIN
@@ -462,6 +443,13 @@ pub static STACKS: [Stack; 11] = [
     ceph::RBD_V2,
 ];
 
-pub fn named(name: &str) -> Option<&'static Stack> {
-    STACKS.iter().find(|stack| stack.name == name)
+/// The stack of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn named(name: &str) -> Result<&'static Stack> {
+    STACKS.iter().find(|stack| stack.name == name).ok_or_else(|| {
+        let names: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
+        Error::Refused(format!("stack '{name}': there is no such stack; there are {}", names.join(", ")))
+    })
 }

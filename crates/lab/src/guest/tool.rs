@@ -1,14 +1,21 @@
-//! Programs of the host that unpack, download and strip: run to their end, their output returned.
+//! What guests take from the machine: programs that unpack, download and strip, run to their end; an emulator, memory, and space for the cache
+//! and for temporary files.
 
+use super::cache::{Cache, Part};
+use super::machine::{MEMORY_MIB, QEMU};
+use crate::bounded_file::{self, LONGEST_FILE};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::interruption::Interruption;
-use std::io::{self, ErrorKind, Read};
+use crate::memory;
+use crate::sysroot::Sysroot;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// What ends a program early. By default nothing does.
@@ -34,53 +41,39 @@ pub(super) fn output(command: &mut Command, what: &str, mend: &str, care: &Care)
     processes.mark(command);
     // English messages, for the error below. A group of its own: a Ctrl-C at the terminal reaches iotoll alone.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C").process_group(0);
-    let mut child = command.spawn().map_err(|error| match error.kind() {
+    let child = command.spawn().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             Error::Refused(format!("{what}: the program `{program}` is not found on this system; {mend}"))
         }
         _ => Error::Failed(format!("{what}: `{program}` cannot be started: {error}")),
     })?;
-    processes.led_by(child.id());
-    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let waited = |error| Error::Failed(format!("{what}: waiting for `{program}`: {error}"));
-    let (status, printed, complained) = std::thread::scope(|scope| {
-        // Without a thread its pipe is closed, and the program ends.
-        let thread = std::thread::Builder::new;
-        let printed = thread().spawn_scoped(scope, move || all_of(stdout.as_mut()));
-        let complained = thread().spawn_scoped(scope, move || all_of(stderr.as_mut()));
-        let status = loop {
-            match child.try_wait().map_err(waited) {
-                Ok(None) if care.interruption.is_requested() => {
-                    let _ = processes.kill_with_all_it_began(child.id());
-                    let _ = child.wait();
-                    break Err(Error::Interrupted(format!("while {what}")));
-                }
-                Ok(None) => std::thread::sleep(POLL_INTERVAL),
-                Ok(Some(status)) => break Ok(status),
-                Err(error) => break Err(error),
-            }
-        };
-        let whole =
-            |thread: std::io::Result<ScopedJoinHandle<Vec<u8>>>| thread.map(|thread| thread.join().unwrap_or_default());
-        (status, whole(printed), whole(complained))
-    });
-    let status = status?;
+    let id = child.id();
+    processes.led_by(id);
     let unread = |error| Error::instrument(format!("{what}: reading what `{program}` prints"), error);
-    let (printed, complained) = (printed.map_err(unread)?, complained.map_err(unread)?);
-    if status.success() {
-        return Ok(printed);
+    let ended = std::thread::Builder::new().spawn(move || child.wait_with_output()).map_err(unread)?;
+    while !ended.is_finished() {
+        if care.interruption.is_requested() {
+            let _ = processes.kill_with_all_it_began(id);
+            let _ = ended.join();
+            return Err(Error::Interrupted(format!("while {what}")));
+        }
+        std::thread::sleep(POLL_INTERVAL);
     }
-    let complaint = complaint(&String::from_utf8_lossy(&complained));
+    let panicked = |_| Err(io::Error::other("its reader ended"));
+    let Output { status, stdout, stderr } = ended.join().unwrap_or_else(panicked).map_err(unread)?;
+    if status.success() {
+        return Ok(stdout);
+    }
+    let complaint = complaint(&String::from_utf8_lossy(&stderr));
     Err(Error::Failed(format!("{what}: `{program}` failed ({status}){complaint}")))
 }
 
-/// What a program writes, to its end.
-fn all_of(pipe: Option<&mut impl Read>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        let _ = pipe.read_to_end(&mut bytes);
+/// The same for a program that could not do it: with what to do then.
+pub(super) fn mended(error: Error, mend: &str) -> Error {
+    match error {
+        Error::Failed(why) => Error::Failed(format!("{why}; {mend}")),
+        error => error,
     }
-    bytes
 }
 
 /// A file of the host cannot be read.
@@ -88,11 +81,124 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
     Error::Refused(format!("{}: cannot be read: {error}", path.display()))
 }
 
+/// The contents of a file of the host that is a program, a library or a module.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
+    bounded_file::read(path, LONGEST_FILE).map_err(|error| unreadable(path, &error))
+}
+
+/// A hash as text.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
+}
+
+/// The size and the last change of a file, for the name of what is made from it.
+pub(super) fn version(path: &Path) -> io::Result<String> {
+    let state = fs::metadata(path)?;
+    Ok(format!("{}-{}.{}", state.len(), state.mtime(), state.mtime_nsec()))
+}
+
 /// The last line of a program's standard error; the last that apt calls an error, if there is one.
 fn complaint(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines().rfind(|line| line.starts_with("E: ")).or_else(|| lines().next_back());
     line.map_or_else(String::new, |line| format!(": {}", line.strip_prefix("E: ").unwrap_or(line)))
+}
+
+/// Space that must be free in the cache: a guest's image, and two guests that are being saved.
+const FREE_BYTES: u64 = 600 << 20;
+/// Space that must be free in the folder for temporary files: what two guests print and count.
+const FREE_TEMPORARY_BYTES: u64 = 64 << 20;
+/// Memory that QEMU needs beside the guest's.
+const EMULATOR_MIB: u64 = 300;
+/// What guests are.
+const GUEST_ARCHITECTURE: &str = "x86_64";
+
+/// The emulator.
+pub(super) struct Emulator {
+    /// With its version: "QEMU 7.2.22".
+    pub name: String,
+    /// The library of the plugin that counts in it.
+    library: &'static [u8],
+}
+
+impl Emulator {
+    /// Asks it for its version.
+    ///
+    /// # Errors
+    /// When there is none, or guests do not run in it.
+    pub(super) fn find(care: &Care) -> Result<Self> {
+        let host = std::env::consts::ARCH;
+        if host != GUEST_ARCHITECTURE {
+            return Err(Error::Refused(format!(
+                "guests need an {GUEST_ARCHITECTURE} host, because they run this very program; this one is for {host}; use another machine, or a virtual one"
+            )));
+        }
+        let mend = "install it (Debian: apt install qemu-system-x86)";
+        let what = "asking the emulator for its version";
+        let printed = output(Command::new(QEMU).arg("--version"), what, mend, care)?;
+        let text = String::from_utf8_lossy(&printed);
+        let Some(version) = text.split_whitespace().skip_while(|word| *word != "version").nth(1) else {
+            return Err(Error::Refused(format!("`{QEMU} --version` prints no version: is it QEMU?")));
+        };
+        let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+        let library = sys::guest::plugin(major).ok_or_else(|| {
+            Error::Refused(format!(
+                "{QEMU} {version}: guests need QEMU 6 to 10, whose plugins iotoll has; install one of these (Debian 12 has 7.2, Debian 13 has 10.0)"
+            ))
+        })?;
+        Ok(Self { name: format!("QEMU {version}"), library })
+    }
+
+    /// Its plugin as a file.
+    pub(super) fn plugin(&self, cache: &Cache) -> Result<PathBuf> {
+        let name = format!("plugin-{:016x}.so", xxhash_rust::xxh3::xxh3_64(self.library));
+        let path = cache.entry(Part::GUESTS, &name);
+        if fs::read(&path).is_ok_and(|found| found == self.library) {
+            return Ok(path);
+        }
+        cache.replace(Part::GUESTS, &name, |path| {
+            fs::write(path, self.library).map_err(|error| Error::file(path, "writing the plugin", error))
+        })
+    }
+}
+/// How many guests may run at once.
+pub(super) fn at_once() -> Result<usize> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    fitting(cpus, memory::available(&Sysroot::at(Path::new("/"))))
+}
+
+/// Number of guests that run at once: one on each CPU, as far as the available memory (bytes; `None` if unknown) suffices.
+fn fitting(cpus: usize, available: Option<u64>) -> Result<usize> {
+    let each = u64::from(MEMORY_MIB) + EMULATOR_MIB;
+    let Some(available) = available.map(|bytes| bytes >> 20) else { return Ok(1) };
+    if available < each {
+        return Err(Error::Refused(format!(
+            "{available} MiB of memory are available, a guest needs {each} MiB; end other programs, or raise the limit of \
+             this container or control group"
+        )));
+    }
+    Ok(cpus.min(usize::try_from(available / each).unwrap_or(1)).max(1))
+}
+
+/// Refuses when a folder that guests write to has too little space.
+pub(super) fn enough_space(cache: &Cache) -> Result<()> {
+    let temporary = std::env::temp_dir();
+    for (folder, variable, needed) in
+        [(cache.folder(), "XDG_CACHE_HOME", FREE_BYTES), (temporary.as_path(), "TMPDIR", FREE_TEMPORARY_BYTES)]
+    {
+        let shown = folder.display();
+        let state = rustix::fs::statvfs(folder).map_err(|error| {
+            let error = std::io::Error::from(error);
+            Error::Refused(format!("{shown}: reading its free space: {error}; {variable} names another folder"))
+        })?;
+        let (free, needed) = (state.f_bavail.saturating_mul(state.f_frsize) >> 20, needed >> 20);
+        if free < needed {
+            return Err(Error::Refused(format!(
+                "{shown}: {free} MiB are free, guests need {needed} MiB; free some, or name another folder in {variable}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -121,5 +227,16 @@ mod tests {
         shell.args(["-c", "sleep 1000 & wait"]);
         let error = output(&mut shell, "asking", "install it", &care).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
+    }
+
+    #[test]
+    fn as_many_guests_run_at_once_as_fit() {
+        let guests = |cpus, mib: u64| fitting(cpus, Some(mib << 20));
+        assert_eq!(guests(4, 100_000).unwrap(), 4);
+        assert_eq!(guests(4, 2 * 940).unwrap(), 2);
+        assert_eq!(guests(4, 940).unwrap(), 1);
+        assert_eq!(fitting(4, None).unwrap(), 1);
+        let error = guests(4, 939).unwrap_err().to_string();
+        assert!(error.starts_with("939 MiB of memory are available, a guest needs 940 MiB"), "{error}");
     }
 }

@@ -1,9 +1,14 @@
-//! A plan as the user writes it, and its points.
+//! A plan as the user writes it, on the command line or in an experiment file (TOML), and its points.
 
 use super::plan::{
     GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Point, Published, REPLICATES, SIZE,
 };
+use crate::elided_list::elided_list;
+use crate::experiment_kind::ExperimentKind;
 use crate::plan::{DeviceWrites, JobPlan, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
+use crate::toml_file;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// Bounds of the warm-up: all caches of the kernel are warm after the first, and a pass over a large file takes too long.
 const FEWEST_WARM_UP: u64 = 64;
@@ -11,104 +16,126 @@ const MOST_WARM_UP: u64 = 4096;
 /// Bounds of the measured I/Os.
 const MOST_IOS: u64 = 10_000_000;
 
+/// A change below this fraction does not matter, if the user says nothing else.
+const MARGIN: f64 = 0.01;
+
 /// What the user asks for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Draft {
+    /// What a file says it is.
+    pub kind: String,
     /// The title; empty for one made of the jobs.
+    #[serde(default)]
     pub title: String,
     pub kernels: Vec<String>,
     /// Alternatives of kernel parameters.
+    #[serde(default)]
     pub parameters: Vec<String>,
+    #[serde(default, rename = "job")]
     pub jobs: Vec<JobDraft>,
-    /// What is swept: a job option, `sysctl:NAME`, `mount` or `module`, and its values.
-    pub sweeps: Vec<(String, Vec<String>)>,
+    #[serde(default, rename = "sweep")]
+    pub sweeps: Vec<Sweep>,
     /// Sysctls that are the same everywhere: `NAME=VALUE`.
+    #[serde(default)]
     pub sysctls: Vec<String>,
     /// What is compared, if the user says so.
+    #[serde(rename = "compare")]
     pub compared: Option<String>,
-    pub replicates: u32,
+    pub replicates: Option<u32>,
     /// Count by function.
-    pub functions: bool,
+    #[serde(default)]
+    pub by_function: bool,
     /// Follow calls.
+    #[serde(default)]
     pub chains: bool,
     /// A change below this fraction does not matter.
-    pub margin: f64,
+    #[serde(default, deserialize_with = "margin")]
+    pub margin: Option<f64>,
+    #[serde(default)]
     pub published: Vec<Published>,
 }
 
-impl Default for Draft {
-    fn default() -> Self {
-        Self {
-            title: String::new(),
-            kernels: Vec::new(),
-            parameters: Vec::new(),
-            jobs: Vec::new(),
-            sweeps: Vec::new(),
-            sysctls: Vec::new(),
-            compared: None,
-            replicates: REPLICATES,
-            functions: false,
-            chains: false,
-            margin: 0.01,
-            published: Vec::new(),
-        }
-    }
-}
-
 /// A job, and the stacks that it runs on.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JobDraft {
     /// Its name; that of a job file's job if empty.
     pub name: String,
+    #[serde(rename = "stack", deserialize_with = "one_or_more")]
     pub stacks: Vec<String>,
-    /// What it does.
-    pub text: JobText,
+    /// What it does, in fio's language: `rw=randread`. They override those of its job file.
+    pub options: Vec<String>,
+    /// The name of its job file, for messages, and its text.
+    #[serde(skip)]
+    pub file: Option<(String, String)>,
     /// Mount options beside the stack's.
+    #[serde(rename = "mount")]
     pub mount_options: Option<String>,
     /// Sweeps of this job, if they are not those of all jobs.
-    pub sweeps: Option<Vec<(String, Vec<String>)>>,
+    #[serde(rename = "sweep")]
+    pub sweeps: Option<Vec<Sweep>>,
 }
+
+/// What is swept: a job option, `sysctl:NAME`, `mount` or `module`, and its values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    pub name: String,
+    pub values: Vec<String>,
+}
+
+/// A fraction from a percentage: "1%", "0.5 %".
+fn margin<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(from)?;
+    let percent = || text.trim().strip_suffix('%')?.trim().parse::<f64>().ok();
+    match percent().filter(|percent| (0.0..=100.0).contains(percent)) {
+        Some(percent) => Ok(Some(percent / 100.0)),
+        None => Err(D::Error::custom(format!("margin = \"{text}\": write a percentage such as \"1%\""))),
+    }
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a name, or a list of names")]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match OneOrMore::deserialize(from)? {
+        OneOrMore::One(name) => vec![name],
+        OneOrMore::More(names) => names,
+    })
+}
+
+/// One combination of the axes: the stack, what is swept, the kernel and its parameters, each with a value.
+type Combination<'a> = [(&'a str, &'a str)];
 
 impl JobDraft {
     /// Its name, or that of its file.
     fn label(&self) -> &str {
-        match &self.text {
-            JobText::File { name, .. } if self.name.is_empty() => name,
-            JobText::File { .. } | JobText::Options(_) => &self.name,
+        match &self.file {
+            Some((name, _)) if self.name.is_empty() => name,
+            _ => &self.name,
         }
     }
 }
 
-/// What a job does, in fio's language.
-#[derive(Clone, Debug, PartialEq)]
-pub enum JobText {
-    /// Options: `rw=randread`.
-    Options(Vec<String>),
-    /// A job file, and options that override it.
-    File {
-        /// Its name, for messages.
-        name: String,
-        text: String,
-        overrides: Vec<String>,
-    },
-}
-
-impl Default for JobText {
-    fn default() -> Self {
-        Self::Options(Vec::new())
-    }
-}
-
-/// One combination of the axes.
-#[derive(Clone, Debug)]
-struct Combination<'a> {
-    kernel: &'a str,
-    parameters: &'a str,
-    stack: &'a str,
-    swept: Vec<(&'a str, &'a str)>,
-}
-
 impl Draft {
+    /// Whether a text is an experiment of guests: it says so.
+    pub fn is_in(text: &str) -> bool {
+        toml_file::kind(text) == Some("guest")
+    }
+
+    /// Parses an experiment file.
+    ///
+    /// # Errors
+    /// One line, with the file's name and what is wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        ExperimentKind::Guest.require(name, text)?;
+        toml_file::parse(name, text)
+    }
+
     /// Resolves it into points.
     ///
     /// # Errors
@@ -123,109 +150,91 @@ impl Draft {
         if let Some(job) = self.jobs.iter().find(|job| job.stacks.is_empty()) {
             return Err(format!("job '{}': no stack; `iotoll guest list` lists them", job.label()));
         }
-        if !(1..=MOST_REPLICATES).contains(&self.replicates) {
-            return Err(format!(
-                "replicates: {} is not within 1 to {MOST_REPLICATES}; give --replicates 5",
-                self.replicates
-            ));
+        let replicates = self.replicates.unwrap_or(REPLICATES);
+        if !(1..=MOST_REPLICATES).contains(&replicates) {
+            return Err(format!("replicates: {replicates} is not within 1 to {MOST_REPLICATES}; give --replicates 5"));
         }
-        for (name, values) in self.all_sweeps() {
-            if values.is_empty() {
-                return Err(format!("sweep '{name}': no values; give {name}=VALUE,VALUE…"));
-            }
-        }
-        self.once()?;
-        let count = self.count();
-        if count > MOST_POINTS {
-            return Err(format!("{count} points are more than {MOST_POINTS}; sweep fewer values"));
-        }
+        self.check_axes()?;
         let compared = self.compared()?;
-        let none = [String::new()];
-        let parameters = if self.parameters.is_empty() { &none[..] } else { &self.parameters };
         let mut points = Vec::new();
         let mut arms: Vec<String> = Vec::new();
         for job in &self.jobs {
-            for stack in &job.stacks {
-                for swept in combinations(job.sweeps.as_ref().unwrap_or(&self.sweeps)) {
-                    for kernel in &self.kernels {
-                        for parameters in parameters {
-                            let combination = Combination { kernel, parameters, stack, swept: swept.clone() };
-                            let arm = combination.arm(compared.as_deref());
-                            let number = arms.iter().position(|known| *known == arm).unwrap_or_else(|| {
-                                arms.push(arm);
-                                arms.len() - 1
-                            });
-                            points.push(self.point(job, &combination, number, outside)?);
-                        }
-                    }
-                }
+            for combination in combinations(&self.axes(job)) {
+                let arm = arm(&combination, compared.as_deref());
+                let number = arms.iter().position(|known| *known == arm).unwrap_or_else(|| {
+                    arms.push(arm);
+                    arms.len() - 1
+                });
+                points.push(self.point(job, &combination, number, outside)?);
             }
         }
         Ok(GuestPlan {
             title: if self.title.is_empty() { self.own_title() } else { self.title.clone() },
             compared: compared.filter(|_| arms.len() > 1),
             arms,
-            replicates: self.replicates,
-            functions: self.functions,
+            replicates,
+            functions: self.by_function,
             chains: self.chains,
-            margin: self.margin,
+            margin: self.margin.unwrap_or(MARGIN),
             points,
             published: self.published.clone(),
         })
     }
 
-    /// Refuses what is given twice: both would be one arm.
-    fn once(&self) -> Result<(), String> {
-        let stacks = self.jobs.iter().map(|job| ("stack", &job.stacks));
-        let sweeps = self.all_sweeps().map(|(name, values)| (name.as_str(), values));
-        let axes = [("kernel", &self.kernels), ("parameters", &self.parameters)].into_iter();
-        for (name, values) in axes.chain(stacks).chain(sweeps) {
-            let before = |place: usize, value: &String| values.iter().take(place).any(|other| other == value);
-            if let Some((_, value)) = values.iter().enumerate().find(|(place, value)| before(*place, value)) {
-                return Err(format!("{name} '{value}': given twice; remove one"));
+    /// The axes of a job, in the order of its points: the last is the fastest.
+    fn axes<'a>(&'a self, job: &'a JobDraft) -> Vec<(&'a str, &'a [String])> {
+        static NO_PARAMETERS: [String; 1] = [String::new()];
+        let parameters = if self.parameters.is_empty() { &NO_PARAMETERS[..] } else { &self.parameters };
+        let sweeps = job.sweeps.as_ref().unwrap_or(&self.sweeps).iter();
+        let sweeps = sweeps.map(|sweep| (sweep.name.as_str(), sweep.values.as_slice()));
+        let stacks = [("stack", job.stacks.as_slice())].into_iter();
+        stacks.chain(sweeps).chain([("kernel", self.kernels.as_slice()), ("parameters", parameters)]).collect()
+    }
+
+    /// Refuses an axis without values, values that are given twice, which would be one arm, and too many points.
+    fn check_axes(&self) -> Result<(), String> {
+        let mut points = 0_usize;
+        for axes in self.jobs.iter().map(|job| self.axes(job)) {
+            for (name, values) in &axes {
+                if values.is_empty() {
+                    return Err(format!("sweep '{name}': no values; give {name}=VALUE,VALUE…"));
+                }
+                let twice = |(place, value): &(usize, &String)| values.iter().take(*place).any(|other| other == *value);
+                if let Some((_, value)) = values.iter().enumerate().find(twice) {
+                    return Err(format!("{name} '{value}': given twice; remove one"));
+                }
             }
+            let own = axes.iter().fold(1, |count: usize, (_, values)| count.saturating_mul(values.len()));
+            points = points.saturating_add(own);
         }
-        Ok(())
-    }
-
-    /// Those of all jobs, and those of single jobs.
-    fn all_sweeps(&self) -> impl Iterator<Item = &(String, Vec<String>)> {
-        self.sweeps.iter().chain(self.jobs.iter().flat_map(|job| job.sweeps.iter().flatten()))
-    }
-
-    /// The number of points.
-    fn count(&self) -> usize {
-        let of = |job: &JobDraft| {
-            let sweeps = job.sweeps.as_ref().unwrap_or(&self.sweeps);
-            sweeps.iter().fold(job.stacks.len(), |count, (_, values)| count.saturating_mul(values.len()))
-        };
-        let jobs = self.jobs.iter().map(of).fold(0, usize::saturating_add);
-        [self.kernels.len(), self.parameters.len().max(1)].into_iter().fold(jobs, usize::saturating_mul)
+        match points > MOST_POINTS {
+            true => Err(format!("{points} points are more than {MOST_POINTS}; sweep fewer values")),
+            false => Ok(()),
+        }
     }
 
     /// What has several values and is compared: what the user says, otherwise kernels before parameters, stacks and sweeps.
     fn compared(&self) -> Result<Option<String>, String> {
-        let stacks = self.jobs.iter().map(|job| job.stacks.len()).max().unwrap_or(0);
-        let mut axes = vec![("kernel", self.kernels.len()), ("parameters", self.parameters.len()), ("stack", stacks)];
-        for (name, values) in self.all_sweeps() {
-            match axes.iter_mut().find(|(axis, _)| axis == name) {
+        let mut axes = vec![("kernel", 0), ("parameters", 0), ("stack", 0)];
+        for (name, values) in self.jobs.iter().flat_map(|job| self.axes(job)) {
+            match axes.iter_mut().find(|(axis, _)| *axis == name) {
                 Some((_, count)) => *count = values.len().max(*count),
                 None => axes.push((name, values.len())),
             }
         }
-        match &self.compared {
-            Some(name) => match axes.iter().find(|(axis, _)| axis == name) {
-                Some((_, count)) if *count > 1 => Ok(Some(name.clone())),
-                Some(_) => Err(format!("compare '{name}': it has fewer than two values; give it two")),
-                None => {
-                    let names: Vec<_> = axes.iter().map(|(axis, _)| *axis).collect();
-                    Err(format!(
-                        "compare '{name}': nothing with several values has this name; there are {}",
-                        names.join(", ")
-                    ))
-                }
-            },
-            None => Ok(axes.into_iter().find(|(_, count)| *count > 1).map(|(name, _)| name.to_owned())),
+        let Some(name) = &self.compared else {
+            return Ok(axes.into_iter().find(|(_, count)| *count > 1).map(|(name, _)| name.to_owned()));
+        };
+        match axes.iter().find(|(axis, _)| axis == name) {
+            Some((_, count)) if *count > 1 => Ok(Some(name.clone())),
+            Some(_) => Err(format!("compare '{name}': it has fewer than two values; give it two")),
+            None => {
+                let names: Vec<_> = axes.iter().map(|(axis, _)| *axis).collect();
+                Err(format!(
+                    "compare '{name}': nothing with several values has this name; there are {}",
+                    names.join(", ")
+                ))
+            }
         }
     }
 
@@ -239,16 +248,18 @@ impl Draft {
             [stack] => format!(" on {stack}"),
             _ => String::new(),
         };
-        let kernels = crate::elided_list::elided_list(&self.kernels, ", ");
-        format!("{}{on}: {kernels}", crate::elided_list::elided_list(&names, ", "))
+        format!("{}{on}: {}", elided_list(&names, ", "), elided_list(&self.kernels, ", "))
     }
 
     fn point(&self, job: &JobDraft, at: &Combination, arm: usize, outside: &Settings) -> Result<Point, String> {
+        let [(_, stack), swept @ .., (_, kernel), (_, parameters)] = at else {
+            return Err(format!("job '{}': no stack or no kernel", job.label()));
+        };
         let mut sysctls = self.sysctls.iter().map(|text| sysctl(text)).collect::<Result<Vec<_>, _>>()?;
         let mut mount_options = job.mount_options.clone();
-        let mut overrides = Vec::new();
+        let mut options = job.options.clone();
         let mut module = String::new();
-        for (name, value) in &at.swept {
+        for (name, value) in swept {
             match name.split_once(':') {
                 Some(("sysctl", name)) => sysctls.push((name.to_owned(), (*value).to_owned())),
                 _ if *name == "mount" => {
@@ -256,10 +267,10 @@ impl Draft {
                     mount_options = Some(all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(","));
                 }
                 _ if *name == MODULE => module = (*value).to_owned(),
-                _ => overrides.push(format!("{name}={value}")),
+                _ => options.push(format!("{name}={value}")),
             }
         }
-        let plan = parsed(job, &overrides, outside)?;
+        let plan = parsed(job, &options, outside)?;
         if let Some(why) = plan.only_for_run() {
             return Err(why);
         }
@@ -283,10 +294,10 @@ impl Draft {
         Ok(Point {
             job: name.to_owned(),
             arm,
-            kernel: at.kernel.to_owned(),
-            stack: at.stack.to_owned(),
-            parameters: at.parameters.to_owned(),
-            cell: at.swept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            kernel: (*kernel).to_owned(),
+            stack: (*stack).to_owned(),
+            parameters: (*parameters).to_owned(),
+            cell: swept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             warm_up_ios: phase.jobs.iter().map(warm_up).max().unwrap_or(FEWEST_WARM_UP),
             ios,
             phase,
@@ -297,39 +308,27 @@ impl Draft {
     }
 }
 
-impl Combination<'_> {
-    fn swept(&self, name: &str) -> &str {
-        self.swept.iter().find(|(swept, _)| *swept == name).map_or("", |(_, value)| value)
-    }
-
-    fn arm(&self, compared: Option<&str>) -> String {
-        match compared {
-            Some("kernel") | None => self.kernel.to_owned(),
-            Some("parameters") if self.parameters.is_empty() => "no parameters".to_owned(),
-            Some("parameters") => self.parameters.to_owned(),
-            Some("stack") => self.stack.to_owned(),
-            // Its values are named themselves: "wsize=32768".
-            Some("mount") => self.swept("mount").to_owned(),
-            Some(MODULE) if self.swept(MODULE).is_empty() => OWN_MODULES.to_owned(),
-            Some(MODULE) => self.swept(MODULE).to_owned(),
-            Some(name) => {
-                let value = self.swept(name);
-                format!("{}={value}", name.rsplit([':', '.']).next().unwrap_or(name))
-            }
-        }
+/// The arm of a combination.
+fn arm(at: &Combination, compared: Option<&str>) -> String {
+    let compared = compared.unwrap_or("kernel");
+    let value = at.iter().find(|(name, _)| *name == compared).map_or("", |(_, value)| value);
+    match compared {
+        "parameters" if value.is_empty() => "no parameters".to_owned(),
+        MODULE if value.is_empty() => OWN_MODULES.to_owned(),
+        // Mount options and modules are named themselves: "wsize=32768".
+        "kernel" | "parameters" | "stack" | "mount" | MODULE => value.to_owned(),
+        name => format!("{}={value}", name.rsplit([':', '.']).next().unwrap_or(name)),
     }
 }
 
 /// Every combination of the values, the last axis fastest.
-fn combinations(sweeps: &[(String, Vec<String>)]) -> Vec<Vec<(&str, &str)>> {
-    let mut all = vec![Vec::new()];
-    for (name, values) in sweeps {
+fn combinations<'a>(axes: &[(&'a str, &'a [String])]) -> Vec<Vec<(&'a str, &'a str)>> {
+    axes.iter().fold(vec![Vec::new()], |all, (name, values)| {
         let longer = all.iter().flat_map(|front: &Vec<(&str, &str)>| {
-            values.iter().map(|value| front.iter().copied().chain([(name.as_str(), value.as_str())]).collect())
+            values.iter().map(|value| front.iter().copied().chain([(*name, value.as_str())]).collect())
         });
-        all = longer.collect();
-    }
-    all
+        longer.collect()
+    })
 }
 
 fn sysctl(text: &str) -> Result<(String, String), String> {
@@ -338,29 +337,26 @@ fn sysctl(text: &str) -> Result<(String, String), String> {
 }
 
 /// `outside` has the environment and the included files.
-fn parsed(job: &JobDraft, overrides: &[String], outside: &Settings) -> Result<Plan, String> {
-    let settings = |overrides| Settings {
-        overrides,
+fn parsed(job: &JobDraft, options: &[String], outside: &Settings) -> Result<Plan, String> {
+    let settings = Settings {
         unknown_options: UnknownOptions::Refuse,
         // The devices are those of the guest.
         device_writes: DeviceWrites::Allow,
         ..*outside
     };
-    match &job.text {
-        JobText::Options(options) => {
+    let parsed = match &job.file {
+        Some((name, text)) => parse::job_file(name, text, &Settings { overrides: options, ..settings }),
+        None => {
             // The name of the job's file, too.
             let name = if job.name.is_empty() { "job".to_owned() } else { job.name.replace('/', "-") };
-            let words: Vec<String> = [format!("--name={name}"), format!("--size={SIZE}")]
-                .into_iter()
-                .chain(options.iter().filter(|option| !option.starts_with("name=")).map(|option| format!("--{option}")))
-                .collect();
-            parse::flags(&words, &settings(overrides)).map_err(|error| error.to_string())
+            let (own, swept) = options.split_at(job.options.len());
+            let own = own.iter().filter(|option| !option.starts_with("name=")).map(|option| format!("--{option}"));
+            let words: Vec<String> =
+                [format!("--name={name}"), format!("--size={SIZE}")].into_iter().chain(own).collect();
+            parse::flags(&words, &Settings { overrides: swept, ..settings })
         }
-        JobText::File { name, text, overrides: own } => {
-            let all: Vec<String> = own.iter().chain(overrides).cloned().collect();
-            parse::job_file(name, text, &settings(&all)).map_err(|error| error.to_string())
-        }
-    }
+    };
+    parsed.map_err(|error| error.to_string())
 }
 
 /// Makes a job fit a guest: what depends on the host's time does not apply.

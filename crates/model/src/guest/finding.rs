@@ -134,6 +134,16 @@ pub struct PointFinding {
     pub since_stored: Option<ChangeFinding>,
 }
 
+impl PointFinding {
+    /// What every point has, by the names of what can be compared, and the values of what is swept; without what is compared.
+    pub fn parts(&self, compared: Option<&str>) -> Vec<(&str, &str)> {
+        let Self { job, kernel, stack, parameters, cell, .. } = self;
+        let fixed = [("job", job), ("kernel", kernel), ("stack", stack), ("parameters", parameters)].into_iter();
+        let all = fixed.chain(cell.iter().map(|(name, value)| (name.as_str(), value)));
+        all.filter(|(name, _)| compared != Some(name)).map(|(name, value)| (name, value.as_str())).collect()
+    }
+}
+
 /// Instructions of one function, without those that it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -8,7 +8,7 @@ const BEHIND_MACRO: &str = "_noprof";
 
 /// The function that a clone of the compiler belongs to: `f.isra.0`, `f.constprop.0`, `f.part.0`, `f.cold`, `f.llvm.123` and
 /// `f_noprof` are `f`.
-pub fn function(symbol: &str) -> &str {
+pub(super) fn function(symbol: &str) -> &str {
     let begins = |mark: &&str| {
         let mut places = symbol.match_indices(*mark).map(|(place, _)| place);
         // A whole word: `.part` is not in `.partition`.
@@ -22,7 +22,7 @@ pub fn function(symbol: &str) -> &str {
 }
 
 /// Whether a symbol is a part of a function that the function itself enters: its entries are no calls of the function.
-pub fn is_part(symbol: &str) -> bool {
+pub(super) fn is_part(symbol: &str) -> bool {
     [".part", ".cold"].iter().any(|mark| {
         let rest = symbol.split_once(mark).map(|(_, rest)| rest);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -150,26 +150,24 @@ const ROWS: [Row; 25] = [
     ("CRC", "crc __crc chksum crypto_"),
 ];
 
+/// Subsystems whose modules are known: names of all functions of these.
+const MODULES: [Row; 9] = [
+    ("rxe (soft RoCE)", "rdma_rxe"),
+    ("RDMA core", "rpcrdma ib_core rdma_cm ib_cm iw_cm ib_uverbs"),
+    ("NFS and SunRPC", "nfs nfsd nfsv3 nfsv4 sunrpc lockd auth_rpcgss nfs_acl"),
+    ("NBD", "nbd"),
+    ("ext4 and jbd2", "ext4 jbd2 mbcache"),
+    ("NVMe", "nvme nvme_core nvme_tcp nvme_rdma nvme_fabrics nvmet nvmet_tcp nvmet_rdma"),
+    ("block layer", "null_blk brd"),
+    ("CRC", "crc32_pclmul crc32_generic crc32c_intel crc32c_generic"),
+    ("DAX", "nd_pmem libnvdimm nd_e820"),
+];
+
 /// The subsystem of a function, if it is one that is grouped.
-pub fn subsystem(function: &str, module: Option<&str>) -> Option<&'static str> {
-    let by_module = match module {
-        Some("rdma_rxe") => Some("rxe (soft RoCE)"),
-        Some("rpcrdma" | "ib_core" | "rdma_cm" | "ib_cm" | "iw_cm" | "ib_uverbs") => Some("RDMA core"),
-        Some("nfs" | "nfsd" | "nfsv3" | "nfsv4" | "sunrpc" | "lockd" | "auth_rpcgss" | "nfs_acl") => {
-            Some("NFS and SunRPC")
-        }
-        Some("nbd") => Some("NBD"),
-        Some("ext4" | "jbd2" | "mbcache") => Some("ext4 and jbd2"),
-        Some(
-            "nvme" | "nvme_core" | "nvme_tcp" | "nvme_rdma" | "nvme_fabrics" | "nvmet" | "nvmet_tcp" | "nvmet_rdma",
-        ) => Some("NVMe"),
-        Some("null_blk" | "brd") => Some("block layer"),
-        Some("crc32_pclmul" | "crc32_generic" | "crc32c_intel" | "crc32c_generic") => Some("CRC"),
-        Some("nd_pmem" | "libnvdimm" | "nd_e820") => Some("DAX"),
-        _ => None,
-    };
+pub(super) fn subsystem(function: &str, module: Option<&str>) -> Option<&'static str> {
+    let named = |(_, names): &&Row| names.split(' ').any(|name| Some(name) == module);
     let begins = |(_, starts): &&Row| starts.split(' ').any(|start| function.starts_with(start));
-    by_module.or_else(|| ROWS.iter().find(begins).map(|(name, _)| *name))
+    MODULES.iter().find(named).or_else(|| ROWS.iter().find(begins)).map(|(name, _)| *name)
 }
 
 #[cfg(test)]

@@ -93,6 +93,13 @@ pub struct InstructionCount {
     pub chains: Vec<ChainCount>,
 }
 
+impl InstructionCount {
+    /// Those of the kernel.
+    pub fn kernel(&self) -> u64 {
+        self.total.saturating_sub(self.programs)
+    }
+}
+
 /// Instructions in one function, without those that it called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCount {

@@ -1,10 +1,12 @@
 //! A measurement of guests beside an earlier one. Both are exact and depend on no host, so nothing but what the guests were made
-//! of differs: kernels, emulator, iotoll's own program in the guest.
+//! of differs: kernels, emulator, iotoll's own program in the guest. And what guests say of each metric that `--fail-on` can limit.
 
+use super::finding::{GuestFinding, PointFinding};
 use super::plan::{GuestPlan, MODULE, Point};
 use super::record::{GuestRecord, Header, Measured};
-use super::study::{change, of_point, study};
-use super::{GuestFinding, limits};
+use super::study::{change, estimate, of_point, per_io, ratio, study};
+use crate::limit::{self, AtPlace, LimitFinding, Quantity};
+use crate::stats::Estimate;
 use crate::stored::{Stored, warnings, work};
 use crate::warning::gravest_first;
 
@@ -37,7 +39,7 @@ fn counterpart(then: &GuestPlan, point: &Point) -> Option<usize> {
 }
 
 /// The replicates of the earlier point that a point is compared with.
-pub(super) fn earlier<'a>(then: &'a GuestRecord, now: &GuestPlan, number: usize) -> Vec<&'a Measured> {
+fn earlier<'a>(then: &'a GuestRecord, now: &GuestPlan, number: usize) -> Vec<&'a Measured> {
     let found = now.points.get(number).and_then(|point| counterpart(&then.header.plan, point));
     found.map_or_else(Vec::new, |number| of_point(then, number))
 }
@@ -56,7 +58,7 @@ pub fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>)
         finding.warnings.extend(warnings(&then.header.envelope, &now.envelope, &differing));
         gravest_first(&mut finding.warnings);
     }
-    finding.limits = limits::judge(record, &finding, stored.map(|stored| &stored.record));
+    finding.limits = judge(record, &finding, stored.map(|stored| &stored.record));
     finding
 }
 
@@ -96,4 +98,69 @@ fn differing_work(then: &GuestPlan, now: &GuestPlan) -> Vec<String> {
         }
     }
     found
+}
+
+/// A metric: the count of which it is the mean per I/O.
+struct Row {
+    quantity: Quantity,
+    count: fn(&Measured) -> u64,
+}
+
+const fn row(name: &'static str, count: fn(&Measured) -> u64) -> Row {
+    Row { quantity: Quantity { name, unit: "instructions/I/O" }, count }
+}
+
+static TABLE: [Row; 4] = [
+    row("instructions_per_io", |measured| measured.instructions.total),
+    row("kernel_instructions_per_io", |measured| measured.instructions.kernel()),
+    row("program_instructions_per_io", |measured| measured.instructions.programs),
+    row("locked_instructions_per_io", |measured| measured.instructions.locked),
+];
+
+pub(crate) fn quantities() -> Vec<Quantity> {
+    TABLE.iter().map(|row| row.quantity).collect()
+}
+
+/// Every limit of the record. Counts are exact: one replicate decides, several by the interval over their layouts. Changes are against the stored measurement if there is one, otherwise against the first arm.
+fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestRecord>) -> Vec<LimitFinding> {
+    let plan = &record.header.plan;
+    let at = |number: usize, point: &PointFinding, count: fn(&Measured) -> u64| {
+        let own = per_io(&of_point(record, number), count);
+        let against = match stored {
+            Some(stored) => Some(earlier(stored, plan, number)),
+            None => plan.baseline_of(number).map(|baseline| of_point(record, baseline)),
+        };
+        let unknown = || "it was not measured".to_owned();
+        AtPlace {
+            cell: cell(finding, point),
+            arm: if plan.arms.len() > 1 { point.arm.clone() } else { String::new() },
+            value: estimate(&own).map(|value| exact(value, own.len() == 1)).ok_or_else(unknown),
+            change: against.map(|before| {
+                let before = per_io(&before, count);
+                let single = own.len() == 1 && before.len() == 1;
+                ratio(&own, &before).map(|change| exact(change, single)).ok_or_else(unknown)
+            }),
+        }
+    };
+    limit::judge(&record.header.envelope.limits, |name| {
+        let row = TABLE.iter().find(|row| row.quantity.name == name);
+        let points = finding.points.iter().enumerate();
+        row.map_or_else(Vec::new, |row| points.map(|(number, point)| at(number, point, row.count)).collect())
+    })
+}
+
+/// A count of single replicates is exact.
+fn exact(estimate: Estimate, single: bool) -> Estimate {
+    if single { Estimate::exact(estimate.value) } else { estimate }
+}
+
+/// What distinguishes a point from others of its arm.
+fn cell(finding: &GuestFinding, point: &PointFinding) -> String {
+    let compared = finding.compared.as_deref();
+    let shared = |part: &(&str, &str)| finding.points.iter().all(|other| other.parts(compared).contains(part));
+    let part = |part: (&str, &str)| match point.cell.contains_key(part.0) {
+        true => Some(format!("{}={}", part.0, part.1)),
+        false => (!part.1.is_empty() && !shared(&part)).then(|| part.1.to_owned()),
+    };
+    point.parts(compared).into_iter().filter_map(part).collect::<Vec<_>>().join(" ")
 }

@@ -3,14 +3,14 @@
 use super::draft::{Draft, JobDraft};
 use super::record::{ChainCount, End, FunctionCount, GuestRecord, Header, InstructionCount, Measured};
 use super::study;
-use crate::guest::finding::{GuestFinding, PointFinding};
+use crate::guest::finding::{FunctionFinding, GuestFinding, PointFinding};
 use crate::record::Outcome;
 use crate::stats::Verdict;
 use crate::warning::Code;
 use proptest::prelude::*;
 
 /// A plan of `jobs` jobs on each of `kernels` kernels. Points are job by job, kernel by kernel.
-fn record(kernels: usize, jobs: usize, measured: Vec<Measured>) -> GuestRecord {
+pub(crate) fn record(kernels: usize, jobs: usize, measured: Vec<Measured>) -> GuestRecord {
     let job = |number: usize| JobDraft {
         name: format!("job {number}"),
         stacks: vec!["tmpfs".to_owned()],
@@ -104,24 +104,12 @@ fn one_replicate_has_a_value_but_no_interval_no_verdict_and_no_spread() {
 
 /// One guest whose 100 I/Os consist of these functions, each with the chain that calls it.
 fn of_functions(point: usize, functions: &[(&str, u64, &str)]) -> Measured {
-    let count = |(name, count, _): &(&str, u64, &str)| FunctionCount {
-        name: (*name).to_owned(),
-        count: *count,
-        entries: *count / 10,
-        ..FunctionCount::default()
-    };
-    let chains = functions.iter().filter(|(.., callers)| !callers.is_empty());
+    let counts = functions.iter().map(|(name, count, _)| function(name, None, *count));
+    let mut measured = by_function(point, 0, counts.collect());
     let chain =
         |(name, count, callers): &(&str, u64, &str)| ChainCount { calls: format!("{callers};{name}"), count: *count };
-    Measured {
-        instructions: InstructionCount {
-            total: functions.iter().map(|(_, count, _)| count).sum(),
-            functions: functions.iter().map(count).collect(),
-            chains: chains.map(chain).collect(),
-            ..InstructionCount::default()
-        },
-        ..guest(point, 0, 0)
-    }
+    measured.instructions.chains = functions.iter().map(chain).collect();
+    measured
 }
 
 #[test]
@@ -169,14 +157,10 @@ fn a_change_without_any_spread_is_exact() {
     assert_eq!((change.verdict, change.beyond_layouts), (Verdict::Worse, true));
     let back = pair(&[4811; 5], &[4408; 5]);
     assert_eq!(point(&back, 1).change.as_ref().unwrap().verdict, Verdict::Better, "fewer instructions are better");
-}
-
-#[test]
-fn equal_kernels_show_no_difference() {
-    let finding = pair(&[4408; 3], &[4408; 3]);
-    let change = point(&finding, 1).change.as_ref().unwrap();
+    let equal = pair(&[4408; 3], &[4408; 3]);
+    let change = point(&equal, 1).change.as_ref().unwrap();
     assert_eq!((change.difference, change.verdict, change.beyond_layouts), (0.0, Verdict::NoDifference, false));
-    assert!(finding.warnings.is_empty(), "nothing changed");
+    assert!(equal.warnings.is_empty(), "nothing changed");
 }
 
 #[test]
@@ -219,29 +203,16 @@ fn clones_are_one_function_and_renames_within_a_subsystem_are_one_move() {
     let after =
         vec![function("tcp_sendmsg", None, 4100), function("nfs_new", Some("nfs"), 5200), function("zzz", None, 700)];
     let finding = study(&record(2, 1, vec![by_function(0, 0, before), by_function(1, 0, after)]));
-    let shown: Vec<_> = point(&finding, 1)
-        .functions
-        .iter()
-        .map(|function| (function.name.as_str(), function.instructions_per_io, function.change))
-        .collect();
+    let point = point(&finding, 1);
+    let row = |it: &FunctionFinding| (it.name.clone(), it.instructions_per_io, it.change);
+    let shown: Vec<_> = point.functions.iter().map(row).collect();
     // A function that is gone is listed with 0.
-    assert_eq!(
-        shown,
-        [
-            ("nfs_new", 52.0, Some(52.0)),
-            ("tcp_sendmsg", 41.0, Some(1.0)),
-            ("zzz", 7.0, Some(0.0)),
-            ("nfs_old", 0.0, Some(-50.0))
-        ]
-    );
-    let moved: Vec<_> = point(&finding, 1)
-        .change
-        .as_ref()
-        .unwrap()
-        .moved
-        .iter()
-        .map(|moved| (moved.name.as_str(), moved.difference()))
-        .collect();
+    let row = |name: &str, now, change| (name.to_owned(), now, Some(change));
+    let rows =
+        [row("nfs_new", 52.0, 52.0), row("tcp_sendmsg", 41.0, 1.0), row("zzz", 7.0, 0.0), row("nfs_old", 0.0, -50.0)];
+    assert_eq!(shown, rows);
+    let moved = point.change.iter().flat_map(|change| &change.moved);
+    let moved: Vec<_> = moved.map(|moved| (moved.name.as_str(), moved.difference())).collect();
     assert_eq!(moved, [("NFS and SunRPC", 2.0), ("network", 1.0), ("zzz", 0.0)]);
 }
 

@@ -89,18 +89,10 @@ impl Recorded for GuestRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::draft::{Draft, JobDraft};
     use crate::record::Outcome;
 
     fn header(points: usize) -> Line {
-        let jobs = (0..points).map(|number| JobDraft {
-            name: number.to_string(),
-            stacks: vec!["tmpfs".to_owned()],
-            ..JobDraft::default()
-        });
-        let draft = Draft { kernels: vec!["k".to_owned()], jobs: jobs.collect(), ..Draft::default() };
-        let plan = draft.resolve(&crate::plan::Settings::default()).unwrap_or_default();
-        Line::Header(Box::new(Header { plan, ..Header::default() }))
+        Line::Header(Box::new(crate::guest::tests::record(1, points, Vec::new()).header))
     }
 
     fn measured(point: usize) -> Line {

@@ -1,10 +1,9 @@
-//! Instructions by function: the most expensive ones, and those that changed most.
+//! Instructions by function: the most expensive ones, those that changed most, and what moved.
 
-use super::tables::{LEAST_MOVE, tone};
 use super::words;
 use crate::document::{Cell, Column, Draw, Raw, Table, Tone};
 use model::guest::GuestFinding;
-use model::guest::finding::{FunctionFinding, PointFinding};
+use model::guest::finding::{ChangeFinding, FunctionFinding, PointFinding};
 
 /// The functions with most instructions.
 pub(super) fn by_cost(point: &PointFinding, most: usize) -> Table {
@@ -17,78 +16,93 @@ pub(super) fn by_cost(point: &PointFinding, most: usize) -> Table {
         Column::drawing(Draw::Bar),
     ];
     columns.extend(locked.then(|| Column::number("locked").spare(3)));
-    // Records of earlier versions have none.
-    let called = point.functions.iter().any(|function| function.calls_per_io > 0.0);
+    let called = are_called(point);
     columns.extend(called.then(|| Column::number("calls/IO").spare(2)));
-    let mut table = Table::new(columns);
     let total: f64 = point.functions.iter().map(|function| function.instructions_per_io).sum();
-    let (shown, rest) = point.functions.split_at(most.min(point.functions.len()));
-    let row = |name: Cell, home: Cell, value: f64, bar: Cell, (locks, calls): (f64, Option<f64>)| {
-        let mut cells = vec![name, home, Cell::from(words::instructions(value)), bar];
-        cells.extend(locked.then(|| Cell::from(words::instructions(locks))));
-        cells.extend(called.then(|| calls.map_or_else(Cell::default, |calls| Cell::from(words::calls(calls)))));
+    let functions: Vec<&FunctionFinding> = point.functions.iter().collect();
+    let (shown, rest) = functions.split_at(most.min(functions.len()));
+    rows(Table::new(columns), shown, rest, &|functions, is_rest| {
+        let value = sum(functions, |function| function.instructions_per_io);
+        let part = if total > 0.0 { value / total } else { 0.0 };
+        let bar = if is_rest { Cell::default() } else { Cell::drawn(Tone::Own, Raw::Number(part)) };
+        let calls = sum(functions, |function| function.calls_per_io);
+        let calls = if is_rest || calls <= 0.0 { Cell::default() } else { Cell::from(words::calls(calls)) };
+        let mut cells = vec![Cell::from(words::instructions(value)), bar];
         cells
-    };
-    for function in shown {
-        let value = function.instructions_per_io;
-        let bar = Cell::drawn(Tone::Own, Raw::Number(if total > 0.0 { value / total } else { 0.0 }));
-        let counts = (function.locked_per_io, Some(function.calls_per_io).filter(|calls| *calls > 0.0));
-        table.row(row(Cell::from(name(function)), home(function), value, bar, counts));
-        add_was(&mut table, function);
-        add_chains(&mut table, function);
-    }
-    if !rest.is_empty() {
-        let value = rest.iter().map(|function| function.instructions_per_io).sum();
-        let locks = rest.iter().map(|function| function.locked_per_io).sum();
-        table.row(row(others(rest.len()), Cell::default(), value, Cell::default(), (locks, None)));
-    }
-    table
+            .extend(locked.then(|| Cell::from(words::instructions(sum(functions, |function| function.locked_per_io)))));
+        cells.extend(called.then_some(calls));
+        cells
+    })
 }
 
 /// The functions that changed most. The rows sum to the difference.
 pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usize) -> Table {
-    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| words::arm_head(finding, arm));
-    let mut table = Table::new(vec![
-        Column::text("function"),
-        Column::text("of").spare(1),
-        Column::number(baseline),
-        Column::number(words::arm_head(finding, &point.arm)),
-        Column::number("difference"),
-    ]);
-    let called = point.functions.iter().any(|function| function.calls_per_io > 0.0);
-    if called {
-        table.columns.push(Column::number("calls/IO").spare(2));
-    }
-    let change = |function: &FunctionFinding| function.change.unwrap_or(0.0);
-    let mut functions: Vec<_> = point.functions.iter().collect();
+    let mut columns = vec![Column::text("function"), Column::text("of").spare(1)];
+    columns.extend(compared(finding, point));
+    let called = are_called(point);
+    columns.extend(called.then(|| Column::number("calls/IO").spare(2)));
+    let mut functions: Vec<&FunctionFinding> = point.functions.iter().collect();
     functions.sort_by(|one, other| change(other).abs().total_cmp(&change(one).abs()));
     let moved = functions.iter().take_while(|function| change(function).abs() >= LEAST_MOVE).count();
     let (shown, rest) = functions.split_at(moved.min(most));
-    for function in shown {
+    let rest = if shown.is_empty() { &[] } else { rest };
+    rows(Table::new(columns), shown, rest, &|functions, is_rest| {
+        let now = sum(functions, |function| function.instructions_per_io);
+        let difference = sum(functions, change);
         let mut cells = vec![
-            Cell::from(name(function)),
-            home(function),
-            Cell::from(words::instructions(function.instructions_per_io - change(function))),
-            Cell::from(words::instructions(function.instructions_per_io)),
-            Cell::new(tone(change(function)), words::signed(change(function))),
-        ];
-        cells.extend(called.then(|| Cell::from(calls(function))));
-        table.row(cells);
-        add_was(&mut table, function);
-        add_chains(&mut table, function);
-    }
-    if !shown.is_empty() && !rest.is_empty() {
-        let now: f64 = rest.iter().map(|function| function.instructions_per_io).sum();
-        let difference: f64 = rest.iter().map(|function| change(function)).sum();
-        let mut cells = vec![
-            others(rest.len()),
-            Cell::default(),
             Cell::from(words::instructions(now - difference)),
             Cell::from(words::instructions(now)),
-            Cell::from(words::signed(difference)),
+            Cell::new(if is_rest { Tone::Plain } else { tone(difference) }, words::signed(difference)),
         ];
-        cells.extend(called.then(Cell::default));
-        table.row(cells);
+        let calls = functions.first().filter(|_| !is_rest).map_or_else(Cell::default, |only| Cell::from(calls(only)));
+        cells.extend(called.then_some(calls));
+        cells
+    })
+}
+
+/// The columns of a baseline, a candidate and their difference.
+fn compared(finding: &GuestFinding, point: &PointFinding) -> [Column; 3] {
+    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| words::arm_head(finding, arm));
+    [baseline, words::arm_head(finding, &point.arm), "difference".to_owned()].map(Column::number)
+}
+
+/// Records of earlier versions have no calls.
+fn are_called(point: &PointFinding) -> bool {
+    point.functions.iter().any(|function| function.calls_per_io > 0.0)
+}
+
+fn change(function: &FunctionFinding) -> f64 {
+    function.change.unwrap_or(0.0)
+}
+
+fn sum(functions: &[&FunctionFinding], of: fn(&FunctionFinding) -> f64) -> f64 {
+    functions.iter().map(|function| of(function)).sum()
+}
+
+/// A row for each of the functions that are shown, and one for the rest: what they are, and numbers of each.
+fn rows(
+    mut table: Table,
+    shown: &[&FunctionFinding],
+    rest: &[&FunctionFinding],
+    numbers: &dyn Fn(&[&FunctionFinding], bool) -> Vec<Cell>,
+) -> Table {
+    for function in shown {
+        let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());
+        let home = Cell::new(Tone::Faint, home.cloned().unwrap_or_default());
+        let name = pair(function).unwrap_or_else(|| function.name.clone());
+        table.row([Cell::from(name), home].into_iter().chain(numbers(&[function], false)).collect());
+        // The baseline's name, if it does not fit beside the other.
+        if let Some(was) = function.was.as_ref().filter(|_| pair(function).is_none()) {
+            table.note(Cell::new(Tone::Faint, "  renamed from"), was.clone());
+        }
+        for chain in &function.called_from {
+            table.note(Cell::new(Tone::Faint, "  called from"), chain.replace(';', " → "));
+        }
+    }
+    if !rest.is_empty() {
+        let others = format!("{} other{}", rest.len(), if rest.len() == 1 { "" } else { "s" });
+        let others = Cell::new(Tone::Faint, others);
+        table.row([others, Cell::default()].into_iter().chain(numbers(rest, true)).collect());
     }
     table
 }
@@ -106,7 +120,7 @@ fn calls(function: &FunctionFinding) -> String {
 
 /// The calls of the functions of one row of what moved that changed, those with the largest change of instructions first:
 /// "tcp_sendpage 256 → 33".
-pub(super) fn changed_calls(point: &PointFinding, row: &str) -> Option<String> {
+fn changed_calls(point: &PointFinding, row: &str) -> Option<String> {
     /// More would hide the row.
     const MOST: usize = 3;
     /// Per I/O: less is a timer or a worker that came once more.
@@ -120,8 +134,7 @@ pub(super) fn changed_calls(point: &PointFinding, row: &str) -> Option<String> {
         (function.calls_per_io - before).abs() >= LEAST_CALLS
     };
     let mut functions: Vec<_> = point.functions.iter().filter(of_row).filter(differs).collect();
-    let change = |function: &FunctionFinding| function.change.unwrap_or(0.0).abs();
-    functions.sort_by(|one, other| change(other).total_cmp(&change(one)));
+    functions.sort_by(|one, other| change(other).abs().total_cmp(&change(one).abs()));
     let told: Vec<String> = functions.into_iter().take(MOST).map(|it| format!("{} {}", it.name, calls(it))).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
@@ -135,29 +148,54 @@ fn pair(function: &FunctionFinding) -> Option<String> {
     (pair.chars().count() <= LONG_PAIR).then_some(pair)
 }
 
-/// Its name, with that in the baseline if it is another one.
-fn name(function: &FunctionFinding) -> String {
-    pair(function).unwrap_or_else(|| function.name.clone())
-}
-
-/// The baseline's name, if it does not fit beside the other.
-fn add_was(table: &mut Table, function: &FunctionFinding) {
-    if let Some(was) = function.was.as_ref().filter(|_| pair(function).is_none()) {
-        table.note(Cell::new(Tone::Faint, "  renamed from"), was.clone());
+/// What moved between two arms.
+pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding, most: usize) -> Table {
+    let mut columns = vec![Column::text("subsystem or function")];
+    columns.extend(compared(finding, point));
+    columns.push(Column::drawing(Draw::Diverging));
+    let mut table = Table::new(columns);
+    // The longest bar is the largest move.
+    let largest = change.moved.iter().map(|moved| moved.difference().abs()).filter(|size| size.is_finite());
+    let largest = largest.fold(LEAST_MOVE, f64::max);
+    let bar = |difference: f64| Cell::drawn(tone(difference), Raw::Number(difference / largest));
+    let mut rest = 0.0;
+    for (place, moved) in change.moved.iter().enumerate() {
+        if place >= most || moved.difference().abs() < LEAST_MOVE {
+            rest += moved.difference();
+            continue;
+        }
+        table.row(vec![
+            Cell::from(moved.name.clone()),
+            Cell::from(words::instructions(moved.baseline)),
+            Cell::from(words::instructions(moved.candidate)),
+            Cell::new(tone(moved.difference()), words::signed(moved.difference())),
+            bar(moved.difference()),
+        ]);
+        if let Some(calls) = changed_calls(point, &moved.name) {
+            table.note(Cell::new(Tone::Faint, "  calls per I/O"), calls);
+        }
     }
-}
-
-fn home(function: &FunctionFinding) -> Cell {
-    let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());
-    Cell::new(Tone::Faint, home.cloned().unwrap_or_default())
-}
-
-fn others(count: usize) -> Cell {
-    Cell::new(Tone::Faint, if count == 1 { "1 other".to_owned() } else { format!("{count} others") })
-}
-
-fn add_chains(table: &mut Table, function: &FunctionFinding) {
-    for chain in &function.called_from {
-        table.note(Cell::new(Tone::Faint, "  called from"), chain.replace(';', " → "));
+    if !table.rows.is_empty() {
+        let blank = || Cell::from("");
+        let others = Cell::new(Tone::Faint, "all others");
+        table.row(vec![others, blank(), blank(), Cell::from(words::signed(rest)), bar(rest)]);
+        let all = |value: f64| Cell::new(Tone::Strong, words::instructions(value));
+        let value = point.instructions_per_io.map(|value| value.value);
+        table.row(vec![
+            Cell::new(Tone::Strong, "all"),
+            value.map_or_else(Cell::default, |value| all(value - change.difference)),
+            value.map_or_else(Cell::default, all),
+            Cell::new(Tone::Strong, words::signed(change.difference)),
+            Cell::default(),
+        ]);
     }
+    table
+}
+
+/// Smaller moves are in the rest.
+pub(super) const LEAST_MOVE: f64 = 0.5;
+
+/// More instructions are worse.
+fn tone(difference: f64) -> Tone {
+    if difference > 0.0 { Tone::Bad } else { Tone::Own }
 }

@@ -1,7 +1,7 @@
 //! Which path the I/O took: kernel counters, in as few lines as they allow.
 
-use super::rows::{self, Row};
-use super::{tables, words};
+use super::tables::{self, Row, rows};
+use super::words;
 use crate::document::{Audience, Block, Body, Cell, Column, Fact, Fold, Note, Table, Tone};
 use crate::number::MISSING;
 use model::guest::GuestFinding;
@@ -15,15 +15,9 @@ const FEW_TIMES: usize = 4;
 /// With more arms, counters that vary are shown as matrices.
 const FEW_ARMS: usize = 2;
 
-/// A fact for each path. Of a sweep a matrix for each counter that varies. Then the kernel's own times.
-pub(super) fn path(finding: &GuestFinding) -> Vec<Block> {
-    let mut blocks = paths(finding);
-    blocks.extend(times(finding));
-    blocks
-}
-
-fn paths(finding: &GuestFinding) -> Vec<Block> {
-    let rows = rows::rows(finding);
+/// A fact for each path. Of a sweep a matrix for each counter that varies.
+pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
+    let rows = rows(finding);
     let facts = || Block::new("Path, by kernel counters", Body::Facts(facts(finding, &rows)));
     let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.path_proof.is_empty()).collect();
     let Some(first) = points.first().filter(|_| finding.arms.len() > FEW_ARMS && one_stack(finding)) else {
@@ -66,23 +60,11 @@ fn facts(finding: &GuestFinding, rows: &[Row]) -> Vec<Fact> {
     let all = |rows: &[&Row]| -> Vec<String> {
         let points =
             rows.iter().flat_map(|row| row.points.iter().flatten()).filter(|point| !point.path_proof.is_empty());
-        let mut texts: Vec<String> = Vec::new();
-        for text in points.map(|point| counters(point, |_| true)) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        texts
+        distinct(points.map(|point| counters(point, |_| true)))
     };
     let stack_of = |row: &Row| row.points.iter().flatten().next().map_or("", |point| &point.stack).to_owned();
-    let mut stacks: Vec<String> = Vec::new();
-    for stack in rows.iter().map(stack_of) {
-        if !stacks.contains(&stack) {
-            stacks.push(stack);
-        }
-    }
     let mut facts = Vec::new();
-    for stack in stacks {
+    for stack in distinct(rows.iter().map(stack_of)) {
         let own: Vec<&Row> = rows.iter().filter(|row| stack_of(row) == stack).collect();
         match all(&own).as_slice() {
             [] => {}
@@ -100,6 +82,16 @@ fn facts(finding: &GuestFinding, rows: &[Row]) -> Vec<Fact> {
     facts
 }
 
+/// Each text once, in the order in which they come.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.fold(Vec::new(), |mut all, text| {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+        all
+    })
+}
+
 fn each_arm(finding: &GuestFinding, row: &Row) -> String {
     let points = row.points.iter().flatten().filter(|point| !point.path_proof.is_empty());
     let text = |point: &&PointFinding| format!("{}: {}", words::arm(finding, &point.arm), counters(point, |_| true));
@@ -113,7 +105,7 @@ fn counters(point: &PointFinding, shown: impl Fn(&str) -> bool) -> String {
 }
 
 /// What mountstats says of the I/Os, for each point.
-fn times(finding: &GuestFinding) -> Option<Block> {
+pub(super) fn times(finding: &GuestFinding) -> Option<Block> {
     const CLOCK: &str =
         "The guest's clock counts an instruction as 1 ns: these are instructions and idle time, not time of a machine.";
     let moved = |name: &&String| {

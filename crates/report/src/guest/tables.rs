@@ -1,12 +1,11 @@
-//! The tables of guests: the points, what moved, and all numbers.
+//! The tables of guests: the points, and all numbers.
 
-use super::rows::{Row, rows};
 use super::words;
+use crate::compare::words as compare;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Scale, Span, Table, Tone};
 use crate::number::MISSING;
 use crate::text::page::width;
 use model::guest::GuestFinding;
-use model::guest::InstructionsPerIo;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::stats::Estimate;
 
@@ -14,6 +13,41 @@ use model::stats::Estimate;
 const NARROW: usize = 72;
 /// Most arms of a matrix on a page for browsers.
 const WIDE: usize = 12;
+
+/// What was measured with several arms and is otherwise the same.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    /// What distinguishes it from other rows.
+    pub name: String,
+    /// Its points, by number of the arm.
+    pub points: Vec<Option<&'a PointFinding>>,
+}
+
+/// All of them, in the order of the points.
+pub(super) fn rows(finding: &GuestFinding) -> Vec<Row<'_>> {
+    let arms = finding.arms.len().max(1);
+    let mut rows: Vec<(Vec<(&str, &str)>, Row)> = Vec::new();
+    for point in &finding.points {
+        let arm = finding.arms.iter().position(|arm| *arm == point.arm).unwrap_or(0);
+        let key = point.parts(finding.compared.as_deref());
+        let free = rows
+            .iter_mut()
+            .filter(|(of, _)| *of == key)
+            .find_map(|(_, row)| row.points.get_mut(arm).filter(|it| it.is_none()));
+        if let Some(place) = free {
+            *place = Some(point);
+            continue;
+        }
+        let points = (0..arms).map(|place| (place == arm).then_some(point)).collect();
+        rows.push((key, Row { name: words::row(finding, point), points }));
+    }
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The points that are compared with their baseline, each with its change.
+pub(super) fn changes(finding: &GuestFinding) -> Vec<(&PointFinding, &ChangeFinding)> {
+    finding.points.iter().filter_map(|point| Some((point, point.change.as_ref()?))).collect()
+}
 
 /// The points: a row for each, or for each pair; matrices if there are more arms.
 pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
@@ -82,48 +116,36 @@ fn legend(finding: &GuestFinding) -> Option<String> {
 /// A row for each point.
 fn each(finding: &GuestFinding) -> Table {
     let compared = finding.compared.is_some();
-    let mut columns = vec![Column::rows("job")];
-    if compared {
-        columns.push(Column::text("arm"));
-    }
-    columns.extend([Column::number("instr/IO"), Column::number("±")]);
     let by_size = differ_in_size(finding);
+    let mut columns = vec![Column::rows("job")];
+    columns.extend(compared.then(|| Column::text("arm")));
+    columns.extend([Column::number("instr/IO"), Column::number("±")]);
     columns.extend(by_size.then(|| Column::number("instr/KiB").spare(2)));
     if compared {
         columns.extend(change_columns(finding));
     } else {
-        columns.extend([
-            Column::number("kernel").spare(3),
-            Column::number("programs").spare(2),
-            Column::number("string reps").spare(1),
-            Column::number("locked").spare(1),
-        ]);
+        let parts = [("kernel", 3), ("programs", 2), ("string reps", 1), ("locked", 1)];
+        columns.extend(parts.map(|(head, spare)| Column::number(head).spare(spare)));
     }
+    let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), words::instructions);
     let mut table = Table { keys: 1 + usize::from(compared), ..Table::new(columns) };
     for point in &finding.points {
         let value = point.instructions_per_io;
         let mut cells = vec![Cell::from(words::row(finding, point))];
-        if compared {
-            cells.push(Cell::from(words::arm(finding, &point.arm)));
-        }
-        let half = value.and_then(|value| value.half_width());
-        cells.extend([
-            Cell::new(Tone::Strong, value.map_or_else(missing, |value| words::instructions(value.value))),
-            Cell::from(half.map_or_else(missing, words::instructions)),
-        ]);
+        cells.extend(compared.then(|| Cell::from(words::arm(finding, &point.arm))));
+        cells.push(Cell::new(Tone::Strong, known(value.map(|value| value.value))));
+        cells.push(Cell::from(known(value.and_then(|value| value.half_width()))));
         cells.extend(by_size.then(|| per_kib_cell(Some(point))));
         if compared {
-            cells.extend(change_cells(finding, point));
+            cells.extend(change_cells(finding, Some(point)));
         } else {
-            let part = |value: Option<InstructionsPerIo>| {
-                Cell::from(value.map_or_else(missing, |InstructionsPerIo(value)| words::instructions(value)))
-            };
-            cells.extend([
-                part(point.kernel_instructions_per_io),
-                part(point.program_instructions_per_io),
-                part(point.string_repetitions_per_io),
-                part(point.locked_instructions_per_io),
-            ]);
+            let parts = [
+                point.kernel_instructions_per_io,
+                point.program_instructions_per_io,
+                point.string_repetitions_per_io,
+                point.locked_instructions_per_io,
+            ];
+            cells.extend(parts.map(|part| Cell::from(known(part.map(|part| part.0)))));
         }
         table.row(cells);
     }
@@ -143,10 +165,7 @@ fn pairs(finding: &GuestFinding, rows: &[Row]) -> Table {
         let candidate = row.points.get(1).copied().flatten();
         let change = candidate.and_then(|point| point.change.as_ref());
         cells.push(change.map_or_else(Cell::default, |change| Cell::from(words::signed(change.difference))));
-        match candidate {
-            Some(point) => cells.extend(change_cells(finding, point)),
-            None => cells.extend([(); 4].map(|()| Cell::default())),
-        }
+        cells.extend(change_cells(finding, candidate));
         table.row(cells);
     }
     table
@@ -185,8 +204,8 @@ fn differ_in_size(finding: &GuestFinding) -> bool {
 /// "+9.21 %" in the colour of its verdict; nothing for the baseline.
 fn change_cell(point: Option<&PointFinding>) -> Cell {
     let Some(change) = point.and_then(|point| point.change.as_ref()) else { return Cell::new(Tone::Faint, "·") };
-    let (tone, _) = words::verdict(change.verdict);
-    Cell::new(tone, words::change(&change.change)).in_full(words::change_in_full(&change.change))
+    Cell::new(compare::tone(change.verdict), words::change(&change.change))
+        .in_full(words::change_in_full(&change.change))
 }
 
 fn change_columns(finding: &GuestFinding) -> [Column; 4] {
@@ -198,21 +217,17 @@ fn change_columns(finding: &GuestFinding) -> [Column; 4] {
     ]
 }
 
-fn change_cells(finding: &GuestFinding, point: &PointFinding) -> [Cell; 4] {
-    let Some(change) = &point.change else { return [(); 4].map(|()| Cell::default()) };
-    let (tone, verdict) = words::verdict(change.verdict);
-    let (_, in_full) = words::verdict_in_full(change.verdict, finding.margin);
+fn change_cells(finding: &GuestFinding, point: Option<&PointFinding>) -> [Cell; 4] {
+    let Some(change) = point.and_then(|point| point.change.as_ref()) else { return Default::default() };
+    let tone = compare::tone(change.verdict);
+    let in_full = compare::verdict_in_full(change.verdict, finding.margin);
     let Estimate { value, low, high } = change.change;
     [
         Cell::new(tone, words::change(&change.change)),
         Cell::from(words::interval(&change.change)),
-        Cell::new(tone, verdict).in_full(in_full),
+        Cell::new(tone, compare::verdict(change.verdict)).in_full(in_full),
         Cell::drawn(tone, Raw::Interval(Interval { value, ends: low.zip(high) })),
     ]
-}
-
-fn missing() -> String {
-    MISSING.to_owned()
 }
 
 /// The width that a table needs in letters of one width.
@@ -239,58 +254,3 @@ fn scale(finding: &GuestFinding) -> Scale {
     Scale { span: Span::new(low, high), margin: Some(finding.margin) }
 }
 
-/// What moved between two arms.
-pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding, most: usize) -> Table {
-    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| words::arm_head(finding, arm));
-    let mut table = Table::new(vec![
-        Column::text("subsystem or function"),
-        Column::number(baseline),
-        Column::number(words::arm_head(finding, &point.arm)),
-        Column::number("difference"),
-        Column::drawing(Draw::Diverging),
-    ]);
-    // The longest bar is the largest move.
-    let largest = change.moved.iter().map(|moved| moved.difference().abs()).filter(|size| size.is_finite());
-    let largest = largest.fold(LEAST_MOVE, f64::max);
-    let bar = |difference: f64| Cell::drawn(tone(difference), Raw::Number(difference / largest));
-    let mut rest = 0.0;
-    for (place, moved) in change.moved.iter().enumerate() {
-        if place >= most || moved.difference().abs() < LEAST_MOVE {
-            rest += moved.difference();
-            continue;
-        }
-        table.row(vec![
-            Cell::from(moved.name.clone()),
-            Cell::from(words::instructions(moved.baseline)),
-            Cell::from(words::instructions(moved.candidate)),
-            Cell::new(tone(moved.difference()), words::signed(moved.difference())),
-            bar(moved.difference()),
-        ]);
-        if let Some(calls) = super::functions::changed_calls(point, &moved.name) {
-            table.note(Cell::new(Tone::Faint, "  calls per I/O"), calls);
-        }
-    }
-    if !table.rows.is_empty() {
-        let blank = || Cell::from("");
-        let others = Cell::new(Tone::Faint, "all others");
-        table.row(vec![others, blank(), blank(), Cell::from(words::signed(rest)), bar(rest)]);
-        let all = |value: f64| Cell::new(Tone::Strong, words::instructions(value));
-        let value = point.instructions_per_io.map(|value| value.value);
-        table.row(vec![
-            Cell::new(Tone::Strong, "all"),
-            value.map_or_else(Cell::default, |value| all(value - change.difference)),
-            value.map_or_else(Cell::default, all),
-            Cell::new(Tone::Strong, words::signed(change.difference)),
-            Cell::default(),
-        ]);
-    }
-    table
-}
-
-/// Smaller moves are in the rest.
-pub(super) const LEAST_MOVE: f64 = 0.5;
-
-/// More instructions are worse.
-pub(super) fn tone(difference: f64) -> Tone {
-    if difference > 0.0 { Tone::Bad } else { Tone::Own }
-}

@@ -1,12 +1,10 @@
 //! Words and numbers of guests. Instructions are exact, so all their digits are shown, with separators.
 
-use crate::compare::words as compare;
-use crate::document::Tone;
 use crate::number::MISSING;
 use model::guest::GuestFinding;
 use model::guest::finding::PointFinding;
 use model::guest::plan::{MODULE, OWN_MODULES};
-use model::stats::{Estimate, Verdict};
+use model::stats::Estimate;
 use model::thousands::separated;
 
 /// From here on fractions of an instruction do not matter.
@@ -21,7 +19,7 @@ pub(super) fn instructions(value: f64) -> String {
         size if !size.is_finite() => MISSING.to_owned(),
         0.0 => "0".to_owned(),
         size if size < WHOLE => format!("{value:.1}"),
-        size if size < ABSURD => grouped(value),
+        size if size < ABSURD => whole(value.round_ties_even() as i64),
         _ => format!("{value:.2e}"),
     }
 }
@@ -46,11 +44,6 @@ pub(super) fn signed(value: f64) -> String {
 pub(super) fn whole(value: i64) -> String {
     let sign = if value < 0 { "−" } else { "" };
     format!("{sign}{}", separated(&value.unsigned_abs().to_string()))
-}
-
-fn grouped(value: f64) -> String {
-    let sign = if value < 0.0 { "−" } else { "" };
-    format!("{sign}{}", separated(&format!("{:.0}", value.abs())))
 }
 
 /// "5,830 ± 12".
@@ -104,16 +97,6 @@ fn percent(fraction: f64) -> String {
 fn signed_percent(fraction: f64) -> String {
     let text = percent(fraction);
     if fraction >= 0.0 { format!("+{text}") } else { text }
-}
-
-/// The verdict in a word, with its tone.
-pub(super) fn verdict(verdict: Verdict) -> (Tone, &'static str) {
-    (compare::tone(verdict), compare::verdict(verdict))
-}
-
-/// The verdict in a sentence, with its tone.
-pub(super) fn verdict_in_full(verdict: Verdict, margin: f64) -> (Tone, String) {
-    (compare::tone(verdict), compare::verdict_in_full(verdict, margin))
 }
 
 /// The name of a sweep without what precedes it: "rdma_max_inline_write" of "sysctl:sunrpc.rdma_max_inline_write".

@@ -42,7 +42,7 @@ fn sentence(text: &str) -> String {
 }
 
 fn modules(stack: &Stack) -> String {
-    stack.modules.iter().map(|(name, _)| code(name)).collect::<Vec<_>>().join(", ")
+    stack.modules().map(|(name, _)| code(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn programs(stack: &Stack) -> String {

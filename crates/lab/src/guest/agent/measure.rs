@@ -1,18 +1,20 @@
-//! The measured part: the jobs of an assignment, warm, between two marks.
+//! The measured part: the jobs of an assignment, warm, between two marks; and the kernel's counters that show which path the I/O took.
 
-use super::super::protocol::{Assignment, Done};
-use super::super::stack::{Counter, Stack, Target as Place};
-use super::counters;
 use crate::engine;
-use crate::engine::worker::Worker;
 use crate::error::{Error, Result};
+use crate::guest::protocol::{Assignment, Done};
+use crate::guest::stack::{Counter, Source, Stack, Target as Place};
 use crate::worker_pool::{build_worker, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{Created, Target};
 use model::plan::{JobPlan, Medium};
 use model::unit::Hertz;
-use std::fs::{File, OpenOptions};
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
@@ -143,7 +145,7 @@ impl Member {
             engine(&mut worker)?;
             worker.limit_to(self.assignment.ios);
             let leads = self.meet();
-            let before = if leads { counters::read(proof, file) } else { Default::default() };
+            let before = if leads { counters(proof, file) } else { Default::default() };
             let (barrier, alone) = (self.barrier.clone(), self.alone);
             worker.at_start(move || {
                 if alone || barrier.wait().is_leader() {
@@ -157,13 +159,19 @@ impl Member {
             if self.meet() {
                 mark_end();
             }
-            let mut done = done_by(&worker);
+            let kinds = &worker.ledger.kinds;
+            let mut done = Done {
+                ios: kinds.iter().map(|kind| kind.latency.total()).sum(),
+                bytes: kinds.iter().map(|kind| kind.bytes).sum(),
+                clock_ticks: worker.ledger.end_ticks.saturating_sub(worker.ledger.begin_ticks),
+                ..Done::default()
+            };
             // Everybody has ended before the counters are read again, and the one who read them first reads them again.
             if !alone {
                 self.barrier.wait();
             }
             if leads {
-                done.counters = counters::increases(proof, &before, &counters::read(proof, file));
+                done.counters = increases(proof, &before, &counters(proof, file));
             }
             Ok(done)
         })
@@ -175,12 +183,87 @@ impl Member {
     }
 }
 
-fn done_by(worker: &Worker) -> Done {
-    let kinds = &worker.ledger.kinds;
-    Done {
-        ios: kinds.iter().map(|kind| kind.latency.total()).sum(),
-        bytes: kinds.iter().map(|kind| kind.bytes).sum(),
-        clock_ticks: worker.ledger.end_ticks.saturating_sub(worker.ledger.begin_ticks),
-        ..Done::default()
+/// Reads each counter; those that cannot be read are absent. `file` is one of the job's.
+fn counters(counters: &[Counter], file: Option<&Path>) -> BTreeMap<&'static str, i64> {
+    counters.iter().filter_map(|counter| Some((counter.name, value(counter.source, file)?))).collect()
+}
+
+/// The increases between two readings. States stay as they are.
+fn increases(
+    counters: &[Counter],
+    before: &BTreeMap<&'static str, i64>,
+    after: &BTreeMap<&'static str, i64>,
+) -> BTreeMap<String, i64> {
+    let increase = |counter: &Counter| {
+        let after = *after.get(counter.name)?;
+        let is_state = matches!(counter.source, Source::Dax | Source::FileSystem(_));
+        let value = if is_state { after } else { after - before.get(counter.name)? };
+        Some((counter.name.to_owned(), value))
+    };
+    counters.iter().filter_map(increase).collect()
+}
+
+/// All counters of a program of Ceph, from the socket of its administration: a command ends with a zero, an answer begins with
+/// its length.
+fn administration(socket: &str) -> Option<serde_json::Value> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(b"{\"prefix\": \"perf dump\"}\0").ok()?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut answer = Vec::new();
+    stream.take(u64::from(u32::from_be_bytes(length))).read_to_end(&mut answer).ok()?;
+    serde_json::from_slice(&answer).ok()
+}
+
+/// A counter's sum over the sections that begin so; `None` if none has it.
+fn ceph(all: &serde_json::Value, section: &str, name: &str) -> Option<i64> {
+    let sections = all.as_object()?.iter().filter(|(key, _)| key.starts_with(section));
+    let values: Vec<i64> = sections.filter_map(|(_, counters)| counters.get(name)?.as_i64()).collect();
+    (!values.is_empty()).then(|| values.into_iter().sum())
+}
+
+/// A number in a file: of the first line that begins with these words, the field behind them.
+fn field(path: &str, words: &[&str], number: usize) -> Option<i64> {
+    let text = fs::read_to_string(path).ok()?;
+    let behind = |line: &'_ str| {
+        let rest = words.iter().try_fold(line.trim(), |rest, word| Some(rest.strip_prefix(word)?.trim_start()))?;
+        rest.split_whitespace().nth(number).map(str::to_owned)
+    };
+    text.lines().find_map(behind)?.parse().ok()
+}
+
+fn value(source: Source, file: Option<&Path>) -> Option<i64> {
+    match source {
+        Source::Block(device, field) => {
+            let text = fs::read_to_string(format!("/sys/block/{device}/stat")).ok()?;
+            let fields: Vec<i64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+            // All fields that count I/Os: reads, writes, discards.
+            if field == usize::MAX {
+                return Some([0, 4, 11].iter().filter_map(|field| fields.get(*field)).sum());
+            }
+            fields.get(field).copied()
+        }
+        Source::Sectors(names) => {
+            let text = fs::read_to_string("/proc/vmstat").ok()?;
+            let lines = text.lines().filter_map(|line| line.split_once(' '));
+            let kibs =
+                lines.filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| value.parse::<i64>().ok());
+            Some(kibs.sum::<i64>() * 2)
+        }
+        Source::Transport(name, number) => field("/proc/self/mountstats", &["xprt:", name], number),
+        Source::Operation(name, number) => field("/proc/self/mountstats", &[name, ":"], number),
+        Source::File(path) => field(path, &[], 0),
+        // Behind eight fields of what was received.
+        Source::BytesSent(interface) => field("/proc/net/dev", &[interface, ":"], 8),
+        Source::Ceph(socket, section, name) => ceph(&administration(socket)?, section, name),
+        Source::Dax => {
+            let state = rustix::fs::statx(CWD, file?, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
+            Some(i64::from(state.stx_attributes.contains(StatxAttributes::DAX)))
+        }
+        Source::FileSystem(kind) => {
+            let state = rustix::fs::statfs(file?).ok()?;
+            Some(i64::from(u64::try_from(state.f_type).ok() == Some(kind)))
+        }
     }
 }

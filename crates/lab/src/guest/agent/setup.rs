@@ -1,16 +1,20 @@
-//! Steps that a stack is set up with.
+//! Steps that a stack is set up with; its programs that stay; and what the kernel logged about a failure.
 
-use super::super::protocol::MODULE_LIST;
-use super::super::stack::Step;
-use super::{kernel_log, osdmap, services};
+use super::osdmap;
+use super::{ports, send};
 use crate::error::{Error, Result};
+use crate::guest::protocol::{MODULE_LIST, Reply};
+use crate::guest::stack::Step;
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time of the guest's clock for something to appear.
@@ -31,18 +35,15 @@ pub(super) fn file_systems() -> Result<()> {
     steps.into_iter().try_for_each(|step| Setup::default().perform(step))
 }
 
-/// What a replicate holds to differ from the others.
-pub(super) struct Perturbation(#[allow(dead_code, reason = "the memory is held")] Vec<Vec<u8>>);
-
-/// Makes this boot differ from those with another number: processes that come and go, memory that stays, the phase of the
+/// Makes this boot differ from those with another number: processes that come and go, memory that stays, which it returns, the phase of the
 /// timer's tick.
-pub(super) fn perturb(number: u32) -> Perturbation {
+pub(super) fn perturb(number: u32) -> Vec<Vec<u8>> {
     for _ in 0..number.saturating_mul(7) {
         let _ = Command::new("/init").arg("--version").stdout(Stdio::null()).status();
     }
     let held = (0..number).map(|part| vec![1; 4096 * (part as usize * 13 + 5) + 100]).collect();
     std::thread::sleep(Duration::from_micros(u64::from(number) * 100_037));
-    Perturbation(held)
+    held
 }
 
 /// Loads the modules of the list, in order.
@@ -59,7 +60,7 @@ pub(super) fn load_modules() -> Result<()> {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => {
                 let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
-                return Err(kernel_log::explained(failed(error.into()), &[&name]));
+                return Err(explained(failed(error.into()), &[&name]));
             }
         }
     }
@@ -94,14 +95,12 @@ impl Setup<'_> {
                 let comma = if self.options.is_empty() { "" } else { "," };
                 let text = format!("{before}{comma}{}{after}", self.options);
                 let written = write(path, &text).map_err(failed(format!("writing '{text}' to {path}")));
-                written.map_err(|error| kernel_log::explained(error, &["libceph", "rbd"]))
+                written.map_err(|error| explained(error, &["libceph", "rbd"]))
             }
             Step::Link(to, at) => std::os::unix::fs::symlink(to, at).map_err(failed(format!("linking {at}"))),
-            Step::Run(line) => self.run(line),
-            Step::RunWithin(line, seconds, else_wrong) => {
-                self.run_within(line, Duration::from_secs(seconds), else_wrong)
-            }
-            Step::Start(line) => services::start(line, self.command(line)),
+            Step::Run(line) => self.run(line, None),
+            Step::RunWithin(line, seconds, else_wrong) => self.run(line, Some((seconds, else_wrong))),
+            Step::Start(line) => start(line, self.command(line)),
             Step::CreatePool(path) => osdmap::create_pool(Path::new(path)),
             Step::Settle(seconds) => {
                 std::thread::sleep(Duration::from_secs(seconds));
@@ -123,35 +122,33 @@ impl Setup<'_> {
         command
     }
 
-    fn run(self, line: &str) -> Result<()> {
-        let output = self.command(line).output();
-        let output = output.map_err(|error| Error::instrument(format!("running `{line}`"), error))?;
-        ended(line, output.status, &String::from_utf8_lossy(&output.stderr))
-    }
-
-    /// Runs a program that would wait for ever if something else is wrong: `else_wrong`.
-    fn run_within(self, line: &str, longest: Duration, else_wrong: &str) -> Result<()> {
+    /// Runs a program to its end; `within` if it would wait for ever if something else is wrong: seconds, and what.
+    fn run(self, line: &str, within: Option<(u64, &str)>) -> Result<()> {
         let failed = |error| Error::instrument(format!("running `{line}`"), error);
         // A file and no pipe, which would be full some day.
         let said = File::create(SAID).map_err(failed)?;
         let mut child = self.command(line).stdout(Stdio::null()).stderr(said).spawn().map_err(failed)?;
         let begun = Instant::now();
-        loop {
+        let status = loop {
+            let Some((longest, else_wrong)) = within else { break child.wait().map_err(failed)? };
             if let Some(status) = child.try_wait().map_err(failed)? {
-                let said = fs::read(SAID).unwrap_or_default();
-                return ended(line, status, &String::from_utf8_lossy(&said));
+                break status;
             }
-            if begun.elapsed() > longest {
+            if begun.elapsed() > Duration::from_secs(longest) {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(Error::Failed(format!(
-                    "{else_wrong}: `{line}` does not end within {} s of the guest's clock{}",
-                    longest.as_secs(),
-                    services::last_words()
+                    "{else_wrong}: `{line}` does not end within {longest} s of the guest's clock{}",
+                    last_words()
                 )));
             }
             std::thread::sleep(POLL_INTERVAL);
+        };
+        if status.success() {
+            return Ok(());
         }
+        let said = complaint(Path::new(SAID)).unwrap_or_else(|| "it printed nothing".to_owned());
+        Err(Error::Failed(format!("`{line}` failed ({status}): {said}")))
     }
 }
 
@@ -159,15 +156,6 @@ impl Setup<'_> {
 const SAID: &str = "/run/iotoll-said";
 /// Of the guest's clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-/// The error of a program that failed.
-fn ended(line: &str, status: ExitStatus, said: &str) -> Result<()> {
-    if status.success() {
-        return Ok(());
-    }
-    let said = services::last_line(said).unwrap_or_else(|| "it printed nothing".to_owned());
-    Err(Error::Failed(format!("`{line}` failed ({status}): {said}")))
-}
 
 fn make_folder(path: &str) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| Error::file(Path::new(path), "making the folder", error))
@@ -208,4 +196,130 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) -> Result<()> {
         std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
+}
+
+/// Where complaints of programs that stay go.
+const FOLDER: &str = "/run/iotoll";
+
+/// The name of each program that stays, and its file of complaints.
+static STARTED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Whether the guest runs for `guest shell`: there the user may end programs, which does not end the guest.
+static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+
+/// From now on the end of a program is told on the console, and does not end the guest.
+pub(super) fn tell_the_user() {
+    LOOKED_AT.store(true, Ordering::Relaxed);
+}
+
+/// Starts a program that stays. A thread waits for its end, and executes nothing until then. If it ends, the guest ends with its last words:
+/// its clients would wait for ever.
+fn start(line: &str, mut command: Command) -> Result<()> {
+    let failed = |error| Error::instrument(format!("starting `{line}`"), error);
+    fs::create_dir_all(FOLDER).map_err(failed)?;
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let said = PathBuf::from(format!("{FOLDER}/{}", started.len()));
+    let file = File::create(&said).map_err(failed)?;
+    let child = command.stdout(Stdio::null()).stderr(file).spawn().map_err(failed)?;
+    started.push((program(line).to_owned(), said.clone()));
+    let line = line.to_owned();
+    std::thread::Builder::new().spawn(move || watch(&line, child, &said)).map_err(failed)?;
+    Ok(())
+}
+
+/// Waits until the program ends, and ends the guest.
+fn watch(line: &str, mut child: Child, said: &Path) {
+    let how = match child.wait() {
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let words = complaint(said).map_or_else(String::new, |words| format!(": {words}"));
+    let why = format!("`{}` has ended ({how}){words}", program(line));
+    if LOOKED_AT.load(Ordering::Relaxed) {
+        let _ = fs::write("/dev/console", format!("{why}\r\n"));
+        return;
+    }
+    if let Ok(ports) = ports() {
+        send(&ports, &Reply::Failed(why));
+        ports.exit(0);
+    }
+}
+
+/// What the programs said last, for the error of a client that waits for them; empty if they said nothing.
+fn last_words() -> String {
+    let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = started.iter().filter_map(|(name, said)| Some(format!("; {name} says: {}", complaint(said)?)));
+    words.collect()
+}
+
+fn complaint(said: &Path) -> Option<String> {
+    last_line(&String::from_utf8_lossy(&fs::read(said).unwrap_or_default()))
+}
+
+/// The last line that says something.
+fn last_line(text: &str) -> Option<String> {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+}
+
+fn program(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or(line)
+}
+
+/// Longest record of /dev/kmsg.
+const RECORD_BYTES: usize = 8 << 10;
+
+/// The error with the kernel's last message about one of these names, if there is one: an error number alone does not say which of many reasons
+/// it was.
+fn explained(error: Error, about: &[&str]) -> Error {
+    match last_about(&records(), about) {
+        Some(message) => Error::Failed(format!("{error}; the kernel says: {message}")),
+        None => error,
+    }
+}
+
+/// The records of the kernel's log, one read(2) each.
+fn records() -> Vec<String> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().try_into().unwrap_or_default();
+    let Ok(mut log) = OpenOptions::new().read(true).custom_flags(nonblocking).open("/dev/kmsg") else {
+        return Vec::new();
+    };
+    let mut records = Vec::new();
+    let mut buffer = vec![0; RECORD_BYTES];
+    while let Ok(length) = log.read(&mut buffer)
+        && length > 0
+    {
+        records.push(String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned());
+    }
+    records
+}
+
+/// The last message that begins with one of the names: `6,1234,5678,-;MESSAGE`, then lines of properties.
+fn last_about(records: &[String], about: &[&str]) -> Option<String> {
+    let messages = records.iter().rev().filter_map(|record| record.split_once(';')?.1.lines().next());
+    let mut own = messages.filter(|message| about.iter().any(|name| message.starts_with(name)));
+    own.next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_the_last_line_that_says_something() {
+        assert_eq!(last_line("one\n two \n\n").as_deref(), Some("two"));
+        assert_eq!(last_line(" \n"), None);
+        assert_eq!(program("ceph-osd -i 0"), "ceph-osd");
+    }
+
+    #[test]
+    fn the_last_message_about_a_name_explains() {
+        let records = [
+            "6,1,2,-;libceph: bad option at 'x'\n SUBSYSTEM=ceph\n".to_owned(),
+            "6,2,3,-;rbd: Unknown parameter 'y'\n".to_owned(),
+            "6,3,4,-;eth0: up\n".to_owned(),
+        ];
+        assert_eq!(last_about(&records, &["libceph", "rbd"]).as_deref(), Some("rbd: Unknown parameter 'y'"));
+        assert_eq!(last_about(&records, &["libceph"]).as_deref(), Some("libceph: bad option at 'x'"));
+        assert_eq!(last_about(&records, &["nfs"]), None);
+    }
 }

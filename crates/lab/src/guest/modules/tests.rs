@@ -30,13 +30,13 @@ fn module(information: &[&str]) -> Vec<u8> {
     file
 }
 
-pub(super) fn write(root: &Path, path: &str, information: &[&str]) {
+fn write(root: &Path, path: &str, information: &[&str]) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, module(information)).unwrap();
 }
 
-pub(super) fn kernel(folder: &Path) -> Kernel {
+fn kernel(folder: &Path) -> Kernel {
     let modules = Some(folder.to_owned());
     Kernel { label: "test".into(), release: "6.1.0".into(), image: folder.join("image"), modules, replaced: vec![] }
 }
@@ -115,4 +115,58 @@ fn compressed_modules_are_unpacked() {
         assert_eq!(closure(&kernel(root), &["m"]).unwrap(), [Module { name: "m".into(), bytes: plain.clone() }]);
         fs::remove_file(root.join(format!("m{ending}"))).unwrap();
     }
+}
+
+#[test]
+fn what_differs_in_the_vermagic_is_named() {
+    let stock = "6.12.1-amd64 SMP preempt mod_unload modversions ";
+    assert_eq!(difference(stock.trim(), stock), None);
+    for (own, said) in [
+        ("6.12.2 SMP preempt mod_unload modversions", "it is of release 6.12.2 instead of 6.12.1-amd64"),
+        ("6.12.1-amd64 SMP preempt_rt mod_unload", "it lacks 'preempt', 'modversions', it has 'preempt_rt'"),
+        ("", "it has none"),
+    ] {
+        assert_eq!(difference(own, stock).as_deref(), Some(said));
+    }
+}
+
+#[test]
+fn a_module_is_replaced_by_name_or_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let magic = "vermagic=6.1.0 SMP mod_unload";
+    write(root, "kernel/net/lib-ceph.ko", &["name=lib_ceph", magic]);
+    fs::write(root.join("modules.builtin"), "kernel/net/tcp.ko\n").unwrap();
+    write(root, "own/6.1.0/a.ko", &["name=lib_ceph", magic]);
+    write(root, "own/other.ko", &["name=lib_ceph", "vermagic=6.2.0 SMP mod_unload"]);
+    write(root, "own/rbd.ko", &["name=rbd", magic]);
+    fs::write(root.join("own/text.ko"), "text").unwrap();
+    // Its own folder is not among the kernel's modules.
+    let kernel = kernel(&root.join("kernel"));
+    let said = |text: &str| {
+        let read = replaced(&text.replace("ROOT", root.to_str().unwrap()), &kernel);
+        let told = |read: Vec<Replaced>| read.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let text = read.map_or_else(|error| error.to_string(), told);
+        text.replace(root.to_str().unwrap(), "ROOT")
+    };
+    fs::rename(root.join("modules.builtin"), root.join("kernel/modules.builtin")).unwrap();
+    assert_eq!(said(""), "");
+    assert_eq!(said("lib-ceph=ROOT/own/{release}/a.ko"), "lib_ceph=ROOT/own/6.1.0/a.ko");
+    for (text, why) in [
+        ("lib_ceph", "write NAME=FILE, such as libceph=./libceph.ko"),
+        ("lib_ceph=ROOT/gone.ko", "ROOT/gone.ko: no such file; give the .ko that was built for 6.1.0"),
+        ("lib_ceph=ROOT/own/rbd.ko", "the file is the module 'rbd'; write rbd=ROOT/own/rbd.ko"),
+        ("rbd=ROOT/own/rbd.ko", "in kernel 'test' (6.1.0) the module 'rbd' does not exist; check its name"),
+        (
+            "lib_ceph=ROOT/own/other.ko",
+            "its vermagic differs from that of kernel 'test': it is of release 6.2.0 instead of 6.1.0; build it with the \
+             headers of 6.1.0",
+        ),
+    ] {
+        assert_eq!(said(text), format!("module '{text}': {why}"));
+    }
+    assert_eq!(said("lib_ceph=ROOT/own/text.ko"), "ROOT/own/text.ko: is not a kernel module for x86-64");
+    write(root, "own/tcp.ko", &["name=tcp", magic]);
+    let built_in = said("tcp=ROOT/own/tcp.ko");
+    assert!(built_in.contains("is built in, and cannot be replaced"), "{built_in}");
 }

@@ -4,10 +4,6 @@
 
 use super::*;
 
-fn paths(placed: &[Placed]) -> Vec<&str> {
-    placed.iter().map(|placed| placed.guest_path.as_str()).collect()
-}
-
 fn copy(from: &Path, root: &Path, to: &str) {
     let to = root.join(to.trim_start_matches('/'));
     fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -19,15 +15,12 @@ fn a_program_of_the_host_comes_with_its_loader_and_libraries() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(folder.path()).unwrap();
     let program = Program { name: "sh", package: "dash" };
-    let opened = Opened { path: "/bin/true", package: "coreutils" };
-    let wanted = Wanted { programs: &[program, program], opened: &[opened], library_packages: &["libc6"] };
-    let placed = gather(wanted, &cache, &mut |_| {}).unwrap();
-    let paths = paths(&placed);
-    assert!(paths.contains(&"/usr/bin/sh") && paths.contains(&"/bin/true"), "{paths:?}");
-    assert!(paths.iter().any(|path| path.ends_with("/libc.so.6")), "{paths:?}");
-    assert!(paths.iter().any(|path| path.contains("/ld-")), "{paths:?}");
-    assert!(placed.iter().all(|placed| placed.host_path.is_file()));
-    assert_eq!(BTreeSet::from_iter(&paths).len(), paths.len(), "one file at each path");
+    let opened = Program { name: "/bin/true", package: "coreutils" };
+    let placed = gather(&[program, program, opened], &["libc6"], &cache, &mut |_| {}).unwrap();
+    assert!(["/init", "/usr/bin/sh", "/bin/true"].iter().all(|path| placed.contains_key(*path)), "{placed:?}");
+    assert!(placed.keys().any(|path| path.ends_with("/libc.so.6")), "{placed:?}");
+    assert!(placed.keys().any(|path| path.contains("/ld-")), "{placed:?}");
+    assert!(placed.values().all(|file| file.is_file()));
 }
 
 #[test]
@@ -35,10 +28,13 @@ fn what_the_host_lacks_comes_from_unpacked_packages() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(&folder.path().join("cache")).unwrap();
     let host = folder.path().join("host");
-    let shell = closure_of(&below(Path::new("/"), "/bin/sh").unwrap(), "/usr/bin/sh", &cache).unwrap();
-    let packages = ["prog_1%3a2.0_amd64", "prog_1%3a10.0_amd64"].map(|name| cache.entry(Part::Programs, name));
-    let library = cache.entry(Part::Programs, "libany_1_amd64");
-    for Placed { guest_path, host_path } in &shell {
+    let nothing = &mut |_| {};
+    let mut gathering = Gathering::new(Path::new("/"), &cache, nothing);
+    gathering.file("/usr/bin/sh", &below(Path::new("/"), "/bin/sh").unwrap(), None).unwrap();
+    let shell = gathering.placed;
+    let packages = ["prog_1%3a2.0_amd64", "prog_1%3a10.0_amd64"].map(|name| cache.entry(Part::PROGRAMS, name));
+    let library = cache.entry(Part::PROGRAMS, "libany_1_amd64");
+    for (guest_path, host_path) in &shell {
         if guest_path == "/usr/bin/sh" {
             packages.iter().for_each(|package| copy(host_path, package, "/usr/sbin/prog.real"));
         } else {
@@ -51,11 +47,10 @@ fn what_the_host_lacks_comes_from_unpacked_packages() {
     let nothing = &mut |_| {};
     let mut gathering = Gathering::new(&host, &cache, nothing);
     gathering.program(&Program { name: "prog", package: "prog" }).unwrap();
-    let placed: Vec<_> = gathering.placed.into_iter().collect();
+    let placed = gathering.placed;
     assert_eq!(placed.len(), shell.len());
-    let program = placed.iter().find(|placed| placed.guest_path == "/usr/sbin/prog").unwrap();
-    assert_eq!(program.host_path, packages[1].join("usr/sbin/prog.real"), "the newer package");
-    let with = |folder: &Path| placed.iter().filter(|placed| placed.host_path.starts_with(folder)).count();
+    assert_eq!(placed["/usr/sbin/prog"], packages[1].join("usr/sbin/prog.real"), "the newer package");
+    let with = |folder: &Path| placed.values().filter(|file| file.starts_with(folder)).count();
     assert!(with(&library) > 0);
     assert_eq!(with(&library) + with(&host) + 1, placed.len());
 }
@@ -66,15 +61,14 @@ fn what_is_found_nowhere_is_named() {
     let cache = Cache::at(&folder.path().join("cache")).unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "#!/bin/sh\n").unwrap();
-    let error = closure_of(&text, "/usr/bin/text", &cache).unwrap_err().to_string();
-    assert_eq!(error, format!("{}: is not a program or library for x86-64 (ELF)", text.display()));
     let nothing = &mut |_| {};
     let mut gathering = Gathering::new(&folder.path().join("host"), &cache, nothing);
+    let error = gathering.file("/usr/bin/text", &text, None).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: is not a program or library for x86-64 (ELF)", text.display()));
     let error = gathering.file("/usr/bin/sh", Path::new("/bin/sh"), None).unwrap_err().to_string();
     assert!(error.starts_with("/bin/sh: its loader /lib"), "{error}");
     let missing = Program { name: "no-such-program", package: "no-such-package" };
-    let wanted = Wanted { programs: &[missing], opened: &[], library_packages: &[] };
-    let error = gather(wanted, &cache, &mut |_| {}).unwrap_err().to_string();
+    let error = gather(&[missing], &[], &cache, &mut |_| {}).unwrap_err().to_string();
     assert!(error.starts_with("a guest needs `no-such-program`: looking up the Debian package"), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
@@ -99,7 +93,7 @@ fn a_program_with_debug_information_is_stripped_once() {
     assert_eq!(stripped(&program, &bytes, &cache), copied);
     fs::copy(&this, &program).unwrap();
     assert_ne!(stripped(&program, &bytes, &cache), copied, "the program has changed");
-    assert_eq!(cache.names(Part::Programs).len(), 1);
+    assert_eq!(cache.names(Part::PROGRAMS).len(), 1);
 }
 
 #[test]

@@ -1,20 +1,19 @@
 //! Ceph: the kernel's own rbd and libceph, to a monitor and an OSD that run in the same guest. The cluster is made while the
 //! guest boots; each measurement maps the image with its own options.
 
-use super::{Counter, Expected, LO_UP, READS, Source, Stack, Step, Target, WRITES};
-use crate::guest::programs::{Opened, Program};
+use super::{Counter, Expected, IP, LO_UP, Source, Stack, Step, Target, block, counter, each_io, reported};
+use crate::guest::programs::Program;
 
 const CEPH_MON: Program = Program { name: "ceph-mon", package: "ceph-mon" };
 const CEPH_OSD: Program = Program { name: "ceph-osd", package: "ceph-osd" };
 const MONMAPTOOL: Program = Program { name: "monmaptool", package: "ceph-base" };
 const OSDMAPTOOL: Program = Program { name: "osdmaptool", package: "ceph-base" };
 const RBD_TOOL: Program = Program { name: "rbd", package: "ceph-common" };
-const IP: Program = super::IP;
 
 /// The classes of objects that an image needs, loaded by the OSD.
-const CLASSES: [Opened; 2] = [
-    Opened { path: "/usr/lib/x86_64-linux-gnu/rados-classes/libcls_rbd.so", package: "ceph-base" },
-    Opened { path: "/usr/lib/x86_64-linux-gnu/rados-classes/libcls_lock.so", package: "ceph-base" },
+const CLASSES: [Program; 2] = [
+    Program { name: "/usr/lib/x86_64-linux-gnu/rados-classes/libcls_rbd.so", package: "ceph-base" },
+    Program { name: "/usr/lib/x86_64-linux-gnu/rados-classes/libcls_lock.so", package: "ceph-base" },
 ];
 
 /// Freed memory stays with the programs. Debian's Ceph is not linked with tcmalloc, and glibc returns the buffer of each large
@@ -127,33 +126,18 @@ macro_rules! map {
 }
 
 /// Requests of the block device, operations and messages at the OSD, bytes on the wire between them.
-const PROOF: [Counter; 8] = [
-    Counter { name: "block_reads", source: Source::Block("rbd0", READS), expected: Expected::Any },
-    Counter { name: "block_writes", source: Source::Block("rbd0", WRITES), expected: Expected::Any },
-    Counter { name: "block_ios", source: Source::Block("rbd0", usize::MAX), expected: Expected::EachDirectIo },
-    Counter { name: "loopback_bytes", source: Source::BytesSent("lo"), expected: Expected::EachDirectByte },
-    Counter { name: "osd_ops", source: Source::Ceph(OSD_SOCKET, "osd", "op"), expected: Expected::EachDirectIo },
-    Counter {
-        name: "osd_messages_received",
-        source: Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_recv_messages"),
-        expected: Expected::EachDirectIo,
-    },
-    Counter {
-        name: "osd_messages_sent",
-        source: Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_send_messages"),
-        expected: Expected::EachDirectIo,
-    },
-    Counter {
-        name: "osd_bytes_received",
-        source: Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_recv_bytes"),
-        expected: Expected::Any,
-    },
+const PROOF: [Counter; 5] = [
+    counter("loopback_bytes", Source::BytesSent("lo"), Expected::EachDirectByte),
+    each_io("osd_ops", Source::Ceph(OSD_SOCKET, "osd", "op")),
+    each_io("osd_messages_received", Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_recv_messages")),
+    each_io("osd_messages_sent", Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_send_messages")),
+    reported("osd_bytes_received", Source::Ceph(OSD_SOCKET, MESSENGER, "msgr_recv_bytes")),
 ];
 const OSD_SOCKET: &str = "/run/ceph/osd.asok";
 const MESSENGER: &str = "AsyncMessenger::Worker";
 
 const CEPH: Stack = Stack {
-    modules: &[("libceph", ""), ("rbd", "")],
+    modules: &["libceph", "rbd"],
     optional_modules: &["crc32c_intel", "crc32c_generic"],
     programs: &[IP, CEPH_MON, CEPH_OSD, MONMAPTOOL, OSDMAPTOOL, RBD_TOOL],
     opened: &CLASSES,
@@ -161,7 +145,7 @@ const CEPH: Stack = Stack {
     environment: &ENVIRONMENT,
     boot: &[&[LO_UP], &CLUSTER, &[SETTLED]],
     target: Target::Sparse("/dev/rbd0"),
-    proof: &[&PROOF],
+    proof: &[&block("rbd0"), &PROOF],
     ..Stack::PLAIN
 };
 

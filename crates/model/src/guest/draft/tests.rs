@@ -1,4 +1,4 @@
-//! Combinations, arms, defaults, and every error.
+//! Combinations, arms, defaults, files, and every error.
 
 use super::*;
 use crate::unit::Bytes;
@@ -8,12 +8,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn job(name: &str, stacks: &[&str], options: &[&str]) -> JobDraft {
-    JobDraft {
-        name: name.to_owned(),
-        stacks: words(stacks),
-        text: JobText::Options(words(options)),
-        ..JobDraft::default()
-    }
+    JobDraft { name: name.to_owned(), stacks: words(stacks), options: words(options), ..JobDraft::default() }
 }
 
 fn draft(kernels: &[&str], jobs: Vec<JobDraft>) -> Draft {
@@ -24,8 +19,8 @@ fn resolved(draft: &Draft) -> GuestPlan {
     draft.resolve(&Settings::default()).unwrap()
 }
 
-fn sweep(name: &str, values: &[&str]) -> (String, Vec<String>) {
-    (name.to_owned(), words(values))
+fn sweep(name: &str, values: &[&str]) -> Sweep {
+    Sweep { name: name.to_owned(), values: words(values) }
 }
 
 /// Each point: job, arm, kernel, stack, parameters, cell.
@@ -143,8 +138,8 @@ fn swept_sysctls_and_mount_options_join_those_of_the_job() {
 #[test]
 fn a_job_file_gives_the_jobs_name_and_its_variables() {
     let file = |text: &str| {
-        let text = JobText::File { name: "x.fio".to_owned(), text: text.to_owned(), overrides: words(&["bs=2k"]) };
-        draft(&["k"], vec![JobDraft { stacks: words(&["tmpfs"]), text, ..JobDraft::default() }])
+        let file = Some(("x.fio".to_owned(), text.to_owned()));
+        draft(&["k"], vec![JobDraft { file, ..job("", &["tmpfs"], &["bs=2k"]) }])
     };
     let plan = file("[reads]\nrw=read\nsize=${SIZE}\n")
         .resolve(&Settings { environment: &|name| (name == "SIZE").then(|| "1m".to_owned()), ..Settings::default() })
@@ -159,13 +154,14 @@ fn a_job_file_gives_the_jobs_name_and_its_variables() {
 #[test]
 fn every_error_says_what_and_how_to_mend_it() {
     let one = || draft(&["k"], vec![job("a", &["tmpfs"], &["rw=read"])]);
-    let many: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+    let many =
+        |name: &str| Sweep { name: name.to_owned(), values: (0..400).map(|number| number.to_string()).collect() };
     let cases: [(Draft, &str); 14] = [
         (draft(&[], Vec::new()), "no kernel; give --kernel debian:6.1, a .deb, a vmlinuz, or the folder of a build"),
         (draft(&["k"], Vec::new()), "no job; give JOB.fio, or --rw=randread --bs=4k …"),
         (draft(&["k"], vec![job("a", &[], &[])]), "job 'a': no stack; `iotoll guest list` lists them"),
-        (Draft { replicates: 0, ..one() }, "replicates: 0 is not within 1 to 20; give --replicates 5"),
-        (Draft { replicates: 21, ..one() }, "replicates: 21 is not within 1 to 20; give --replicates 5"),
+        (Draft { replicates: Some(0), ..one() }, "replicates: 0 is not within 1 to 20; give --replicates 5"),
+        (Draft { replicates: Some(21), ..one() }, "replicates: 21 is not within 1 to 20; give --replicates 5"),
         (Draft { sweeps: vec![sweep("bs", &[])], ..one() }, "sweep 'bs': no values; give bs=VALUE,VALUE…"),
         (draft(&["k", "k"], one().jobs), "kernel 'k': given twice; remove one"),
         (Draft { sweeps: vec![sweep("bs", &["1k", "1k"])], ..one() }, "bs '1k': given twice; remove one"),
@@ -178,10 +174,7 @@ fn every_error_says_what_and_how_to_mend_it() {
             "compare 'x': nothing with several values has this name; there are kernel, parameters, stack, bs",
         ),
         (Draft { sysctls: words(&["vm.x"]), ..one() }, "sysctl 'vm.x': no value; write NAME=VALUE"),
-        (
-            Draft { sweeps: vec![("a".to_owned(), many.clone()), ("b".to_owned(), many)], ..one() },
-            "160000 points are more than 1000; sweep fewer values",
-        ),
+        (Draft { sweeps: vec![many("a"), many("b")], ..one() }, "160000 points are more than 1000; sweep fewer values"),
         (
             draft(&["k"], vec![job("a", &["tmpfs"], &["rw=read", "number_ios=10000001"])]),
             "job 'a': number_ios=10000001 is not within 1 to 10000000; give another number_ios",
@@ -196,5 +189,136 @@ fn every_error_says_what_and_how_to_mend_it() {
         } else {
             assert_eq!(error, expected);
         }
+    }
+}
+
+const WHOLE: &str = r#"
+    kind = "guest"
+    title = "Writes"
+    kernels = ["debian:6.1", "debian:6.12"]
+    parameters = ["", "mitigations=auto"]
+    sysctls = ["vm.swappiness=0"]
+    compare = "kernel"
+    replicates = 3
+    by_function = true
+    chains = true
+    margin = "0.5 %"
+    [[job]]
+    name = "a"
+    stack = "tmpfs"
+    options = ["rw=randwrite", "bs=1k"]
+    [[job]]
+    name = "b"
+    stack = ["nfs-tcp", "nfs-rdma"]
+    options = ["rw=read"]
+    mount = "wsize=4096"
+    [[sweep]]
+    name = "bs"
+    values = ["1k", "2k"]
+    [[published]]
+    what = "+9 %"
+    source = "a mail"
+"#;
+
+#[test]
+fn a_job_may_have_sweeps_of_its_own() {
+    let text = r#"
+        kind = "guest"
+        kernels = ["a"]
+        [[job]]
+        name = "all/sizes"
+        stack = "tmpfs"
+        options = ["rw=randread"]
+        [[job]]
+        name = "one size"
+        stack = "tmpfs"
+        options = ["rw=randread", "bs=1k"]
+        sweep = [{ name = "iodepth", values = ["1", "2"] }]
+        [[sweep]]
+        name = "bs"
+        values = ["4k", "8k", "16k"]
+    "#;
+    let plan = resolved(&Draft::parse("x.toml", text).unwrap());
+    let cells: Vec<_> = plan.points.iter().map(|point| (point.job.as_str(), point.cell.len())).collect();
+    assert_eq!(cells, [("all/sizes", 1), ("all/sizes", 1), ("all/sizes", 1), ("one size", 1), ("one size", 1)]);
+    // A slash would put the job's file into a folder that does not exist.
+    assert_eq!(plan.points[0].phase.jobs[0].name, "all-sizes");
+}
+
+#[test]
+fn every_key_is_read() {
+    let expected = Draft {
+        kind: "guest".to_owned(),
+        title: "Writes".to_owned(),
+        kernels: words(&["debian:6.1", "debian:6.12"]),
+        parameters: words(&["", "mitigations=auto"]),
+        jobs: vec![
+            job("a", &["tmpfs"], &["rw=randwrite", "bs=1k"]),
+            JobDraft {
+                mount_options: Some("wsize=4096".to_owned()),
+                ..job("b", &["nfs-tcp", "nfs-rdma"], &["rw=read"])
+            },
+        ],
+        sweeps: vec![sweep("bs", &["1k", "2k"])],
+        sysctls: words(&["vm.swappiness=0"]),
+        compared: Some("kernel".to_owned()),
+        replicates: Some(3),
+        by_function: true,
+        chains: true,
+        margin: Some(0.005),
+        published: vec![Published { what: "+9 %".to_owned(), source: "a mail".to_owned() }],
+    };
+    assert_eq!(Draft::parse("x.toml", WHOLE).unwrap(), expected);
+    let least = Draft::parse("x.toml", "kind = \"guest\"\nkernels = [\"debian:6.1\"]").unwrap();
+    assert_eq!(least, Draft { kind: "guest".to_owned(), ..draft(&["debian:6.1"], Vec::new()) });
+}
+
+#[test]
+fn an_error_names_the_file_the_line_and_the_mend() {
+    for (text, error) in [
+        ("kind = \"guest\"\n", "x.toml:1: missing field `kernels`"),
+        (
+            "kind = \"compare\"\nkernels = []",
+            "x.toml: is an experiment of kind \"compare\"; run it with: iotoll compare x.toml",
+        ),
+        (
+            "kind = \"guest\"\nkernels = []\nmargin = \"1\"",
+            "x.toml:3: margin = \"1\": write a percentage such as \"1%\"",
+        ),
+        ("kind = \"guest\"\nkernels = 6.1", "x.toml:2: invalid type: floating point `6.1`, expected a sequence"),
+        ("kind = \"guest\"\nkernels = []\nreplicates = -1", "x.toml:3: invalid value: integer `-1`, expected u32"),
+    ] {
+        assert_eq!(Draft::parse("x.toml", text).unwrap_err(), error);
+    }
+    let job = "kind = \"guest\"\nkernels = []\n[[job]]\nname = \"a\"\noptions = []\nstack = ";
+    let stack = Draft::parse("x.toml", &format!("{job}1")).unwrap_err();
+    assert_eq!(stack, "x.toml:6: a name, or a list of names");
+    let unknown = Draft::parse("x.toml", "kind = \"guest\"\nkernels = []\nkernel = 1").unwrap_err();
+    assert!(unknown.starts_with("x.toml:3: unknown field `kernel`, expected one of `kind`, "), "{unknown}");
+    assert!(Draft::parse("x.toml", "kind = ").unwrap_err().starts_with("x.toml:1: "));
+}
+
+#[test]
+fn the_experiments_of_the_repository_can_be_run() {
+    let mut found = 0;
+    for (name, file, text) in toml_file::experiments() {
+        if !Draft::is_in(&text) {
+            continue;
+        }
+        let command = format!("iotoll guest run experiments/{file}\n");
+        assert!(text.contains(&command), "{name}");
+        let plan = Draft::parse(&name, &text).and_then(|draft| draft.resolve(&Settings::default()));
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        assert!(plan.arms.len() >= 2 && plan.compared.is_some() && !plan.title.is_empty(), "{name}");
+        found += 1;
+    }
+    assert!(found >= 5, "{found}");
+}
+
+#[test]
+fn a_margin_is_a_percentage() {
+    for (text, value) in [("1%", Some(0.01)), (" 0.5 % ", Some(0.005)), ("0%", Some(0.0)), ("1", None), ("-1%", None)] {
+        let file = format!("kind = \"guest\"\nkernels = []\nmargin = \"{text}\"");
+        assert_eq!(Draft::parse("x.toml", &file).ok().and_then(|draft| draft.margin), value, "{text}");
     }
 }
