@@ -5,6 +5,7 @@
 //! with mean 1 in each bin, and the sum of h bins has a Gamma(h) distribution. So the probability of a sum is known
 //! whatever the colour of the noise.
 
+use super::mean;
 use crate::quantile::quantile;
 use realfft::RealFftPlanner;
 
@@ -55,7 +56,7 @@ impl Spectrum {
         }
         let length = fast_length(values.len());
         let transform = RealFftPlanner::<f64>::new().plan_fft_forward(length);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let mean = mean(values);
         let turn = std::f64::consts::TAU / values.len() as f64;
         let hann = |place: usize| 0.5 - 0.5 * (turn * (place as f64 + 0.5)).cos();
         let mut input: Vec<f64> =
