@@ -4,8 +4,7 @@
 //! is a little late at each reading, and sometimes by quanta.
 
 pub use crate::random::Random;
-use iotoll_model::ftq::record::{Chunk, End, FtqRecord, Header, RecorderCost};
-use iotoll_model::ftq::record::{FtqPlan, QUANTUM, Worker};
+use iotoll_model::ftq::record::{Chunk, End, FtqPlan, FtqRecord, Header, QUANTUM, Worker};
 use iotoll_model::probe::{Descriptor, Kind as ProbeKind, Scope};
 use iotoll_model::record::Host;
 use iotoll_model::unit::Nanos;
