@@ -14,7 +14,7 @@ use crate::stdout;
 use crate::stored;
 use lab::ftq::Settings;
 use lab::workload::target::Created;
-use model::ftq::plan::{MOST_QUANTA, Worker};
+use model::ftq::record::{MOST_QUANTA, Worker};
 use model::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use model::kind::Recorded;
 use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, parse};
@@ -105,7 +105,7 @@ fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, output: &Outp
 }
 
 fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan> {
-    let foreign = arguments.pid.is_some() || !arguments.command.is_empty();
+    let foreign = arguments.is_foreign();
     let most = Nanos(arguments.quantum.0.saturating_mul(MOST_QUANTA));
     let duration = match arguments.duration {
         Some(duration) if duration > most => {
@@ -131,7 +131,7 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
         (None, false) => Worker::Job(Box::new(job(arguments, services, duration)?)),
     };
     if !matches!(worker, Worker::Job(_)) {
-        refuse_job_options(arguments, foreign)?;
+        refuse_job_options(arguments)?;
     }
     Ok(FtqPlan {
         worker,
@@ -188,10 +188,13 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
 }
 
 /// Options of a job say nothing to a worker that has none.
-fn refuse_job_options(arguments: &FtqArguments, foreign: bool) -> anyhow::Result<()> {
+fn refuse_job_options(arguments: &FtqArguments) -> anyhow::Result<()> {
     let (files, options) = files_and_options(&arguments.job);
     let is_direction = |option: &&String| option.starts_with("rw=") || option.starts_with("readwrite=");
-    let odd = options.iter().find(|option| !(foreign && is_direction(option))).map(|option| format!("--{option}"));
+    let odd = options
+        .iter()
+        .find(|option| !(arguments.is_foreign() && is_direction(option)))
+        .map(|option| format!("--{option}"));
     match odd.or_else(|| files.first().map(|file| (*file).to_owned())) {
         Some(odd) => {
             let message = format!("'{odd}': is an option of a job, and only --target has one; leave it out");
@@ -205,24 +208,12 @@ fn refuse_job_options(arguments: &FtqArguments, foreign: bool) -> anyhow::Result
 fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
     let (_, options) = files_and_options(&arguments.job);
     let value = options.iter().find_map(|option| option.strip_prefix("rw=").or(option.strip_prefix("readwrite=")));
-    let foreign = arguments.pid.is_some() || !arguments.command.is_empty();
-    match value.filter(|_| foreign) {
+    match value.filter(|_| arguments.is_foreign()) {
         None | Some("rw" | "readwrite") => Ok(Access::ReadWrite),
         Some("read") => Ok(Access::Read),
         Some("write") => Ok(Access::Write),
         Some(other) => {
             Err(BadInput(format!("--rw={other}: a process is counted by read, write or rw; give one of them")).into())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::probe::Probe;
-
-    #[test]
-    fn the_default_probes_are_probes() {
-        assert_eq!(Probe::parse_list(DEFAULT_PROBES).unwrap().len(), 5);
     }
 }

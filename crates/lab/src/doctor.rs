@@ -6,8 +6,6 @@
 
 mod clock;
 mod kernel;
-mod leftovers;
-mod one_busy_cpu;
 mod permission;
 mod power;
 mod sharing;
@@ -49,7 +47,7 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 23] = [
     sharing::numa,
     sharing::isolation,
     sharing::irqbalance,
-    leftovers::left_behind,
+    permission::left_behind,
     permission::io_uring,
     permission::locked_memory,
     permission::perf_events,
@@ -65,7 +63,7 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 23] = [
 pub fn examine(root: &Path, host: Host) -> Result<Diagnosis> {
     let sysroot = Sysroot::at(root);
     let background = watch::background(&sysroot, WATCH);
-    let resolution = Resolution::of(&host, &one_busy_cpu::watch(&mut MeterSet::open(Selection::Default)?));
+    let resolution = Resolution::of(&host, &watch::one_busy_cpu(&mut MeterSet::open(Selection::Default)?));
     let (canaries, statuses) = (crate::canary::run(), MeterSet::open(Selection::All)?.statuses().to_vec());
     let (io_uring, left) = (sys::io_uring_probe::io_uring(), crate::guardian::found());
     Ok(diagnose(&sysroot, host, statuses, (background, resolution), canaries, io_uring, &left))

@@ -3,14 +3,9 @@
 //! A plan enters, a record leaves. Three threads: the worker, the recorder on another CPU, and this one, which saves the
 //! readings in pieces of about a second. Nothing is computed from them here.
 
-mod amount;
-mod cpus;
 mod foreign;
 mod own;
-mod process_io;
 mod recorder;
-mod ring;
-mod subject;
 
 use crate::demand;
 use crate::error::{Error, Result};
@@ -21,22 +16,22 @@ use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::workload::target::Created;
-use amount::Counted;
-use cpus::Cpus;
+use foreign::Foreign;
 use model::envelope::Kind;
 use model::experiment::Cell;
-use model::ftq::plan::Worker;
-use model::ftq::record::{Chunk, End, Header};
+use model::ftq::record::{Chunk, End, Header, Worker};
 use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
 use model::probe::{Place, Probe, WorkerCounter};
 use model::record::Outcome;
+use model::stats::random::Random;
 use model::storage::Storage;
 use model::unit::Nanos;
 use model::warning::{Code, Warning};
+use own::{Counted, Own, Subject, Surroundings};
 use recorder::{Recorder, Task};
 use std::time::{Duration, Instant};
-use subject::Subject;
+use sys::schedule::{allowed_cpus, pin_to};
 
 /// How often the readings are collected and shown.
 const LOOK: Duration = Duration::from_millis(200);
@@ -67,12 +62,12 @@ pub struct Settings {
 pub enum Event<'a> {
     /// Before the first reading.
     Preparing(Progress<'a>),
-    Recording(&'a Look<'a>),
+    Recording(&'a Look),
 }
 
 /// A look at a recording.
-#[derive(Clone, Debug)]
-pub struct Look<'a> {
+#[derive(Clone, Debug, Default)]
+pub struct Look {
     /// Time since it began.
     pub elapsed: Duration,
     /// Its planned length.
@@ -80,7 +75,7 @@ pub struct Look<'a> {
     /// Amount per second since the last look, if there were readings.
     pub per_second: Option<f64>,
     /// What is counted.
-    pub unit: &'a str,
+    pub unit: String,
     /// Readings so far.
     pub readings: u64,
     /// Readings so far that span more than one quantum.
@@ -122,6 +117,57 @@ pub fn record(
     Ok(FtqRecord { end: Some(end), ..record })
 }
 
+/// The CPUs of a recording: different ones, if there are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cpus {
+    recorder: u32,
+    /// Of the worker; `None` if the scheduler or its own job chooses.
+    worker: Option<u32>,
+}
+
+impl Cpus {
+    /// What the plan asks for, and otherwise the last CPU that this process may use for the recorder, and the first for a
+    /// worker of iotoll.
+    ///
+    /// # Errors
+    /// Refused, when a CPU may not be used, or the plan would move a process that iotoll did not start.
+    fn choose(plan: &FtqPlan) -> Result<Self> {
+        let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+        decide(plan, &allowed).map_err(Error::Refused)
+    }
+
+    /// Whether the recorder takes its CPU time from the worker.
+    fn shared(self) -> bool {
+        self.worker == Some(self.recorder)
+    }
+}
+
+fn decide(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Cpus, String> {
+    for (flag, cpu) in [("--recorder-cpu", plan.recorder_cpu), ("--worker-cpu", plan.worker_cpu)] {
+        if let Some(cpu) = cpu.filter(|cpu| !allowed.contains(cpu)) {
+            let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            return Err(format!("{flag} {cpu}: this process may not use it; it may use CPUs {}", list.join(",")));
+        }
+    }
+    let (own, starts): (&[u32], bool) = match &plan.worker {
+        Worker::Job(job) => {
+            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.cpus_allowed), true)
+        }
+        Worker::Cpu => (&[], true),
+        Worker::Command(_) | Worker::Process(_) => (&[], false),
+    };
+    let free = |cpu: &u32| plan.worker_cpu.map_or_else(|| !own.contains(cpu), |taken| *cpu != taken);
+    let last = || allowed.iter().rev().copied().find(free).or(allowed.last().copied());
+    let recorder = plan.recorder_cpu.or_else(last).unwrap_or(0);
+    let worker = plan.worker_cpu.or(match own {
+        [] if starts => allowed.iter().copied().find(|cpu| *cpu != recorder).or(Some(recorder)),
+        // A job that names one CPU is on it.
+        [cpu] => Some(*cpu),
+        _ => None,
+    });
+    Ok(Cpus { recorder, worker })
+}
+
 fn measure(
     plan: &FtqPlan,
     settings: &Settings,
@@ -131,35 +177,34 @@ fn measure(
     observer: &mut dyn FnMut(Event),
 ) -> Result<(FtqRecord, End)> {
     session.prepare(&Cell::default())?;
-    let mut warnings = cautions(plan, cpus);
+    let mut warnings = if let Worker::Job(job) = &plan.worker { job.warnings.clone() } else { Vec::new() };
     let clock = || {
         session.calibration.wait(CALIBRATION);
         session.clock()
     };
-    let mut subject = {
-        let surroundings = own::Surroundings {
-            cpu: cpus.worker,
-            created,
-            interruption: &settings.session.interruption,
-            clock: &clock,
-            warnings: &mut warnings,
-        };
-        open(plan, surroundings, &settings.session.guardian, &mut |progress| observer(Event::Preparing(progress)))?
+    let surroundings = Surroundings {
+        cpu: cpus.worker,
+        created,
+        interruption: &settings.session.interruption,
+        clock: &clock,
+        warnings: &mut warnings,
     };
+    let mut preparing = |progress: Progress| observer(Event::Preparing(progress));
+    let mut subject = open(plan, surroundings, &settings.session.guardian, &mut preparing)?;
     let (probes, counted) = sources(settings, subject.as_mut())?;
     session.calibration.wait(CALIBRATION);
     let header = Header {
         envelope: session.envelope(Kind::Ftq),
         plan: FtqPlan { recorder_cpu: Some(cpus.recorder), worker_cpu: cpus.worker, ..plan.clone() },
         host: session.host(storage(plan)),
-        worker: subject.words(),
-        counted_by: counted.by,
-        unit: counted.unit,
+        worker: subject.words().to_owned(),
+        counted_by: counted.by.clone(),
+        unit: counted.unit.clone(),
         probes: probes.descriptors(),
         services: session.services().to_vec(),
     };
     let quanta = plan.duration.0 / plan.quantum.0.max(1);
-    let task = Task { amount: counted.amount, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
+    let task = Task { counted, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
     let recorder = Recorder::start(task, rows(plan.quantum))?;
     settings.session.saver.begin(&header.envelope, &header)?;
     // Saving takes CPU time of the recorder's CPU, not of the worker's. A recorder with real-time priority comes first.
@@ -189,7 +234,6 @@ fn refuse_pressure(probe: &Probe, quantum: Nanos) -> Result<()> {
 
 /// Runs `what` on these CPUs, if there are any and it is allowed.
 fn near<T>(cpus: &[u32], what: impl FnOnce() -> T) -> T {
-    use sys::schedule::{allowed_cpus, pin_to};
     let before = allowed_cpus().ok().filter(|_| !cpus.is_empty() && pin_to(cpus).is_ok());
     let outcome = what();
     if let Some(before) = before {
@@ -202,52 +246,36 @@ fn near<T>(cpus: &[u32], what: impl FnOnce() -> T) -> T {
 /// Finds or starts the worker. One of iotoll waits at its gate.
 fn open(
     plan: &FtqPlan,
-    surroundings: own::Surroundings,
+    surroundings: Surroundings,
     guardian: &Guardian,
     observer: &mut dyn FnMut(Progress),
 ) -> Result<Box<dyn Subject>> {
     Ok(match &plan.worker {
-        Worker::Job(job) => Box::new(own::Own::of_job(job, surroundings, observer)?),
-        Worker::Cpu => Box::new(own::Own::computing(surroundings, observer)?),
-        Worker::Command(words) => Box::new(foreign::Started::start(words, surroundings.cpu, guardian)?),
+        Worker::Job(job) => Box::new(Own::of_job(job, surroundings, observer)?),
+        Worker::Cpu => Box::new(Own::computing(surroundings, observer)?),
+        Worker::Command(words) => Box::new(Foreign::start(words, surroundings.cpu, guardian)?),
         Worker::Process(process) => {
             if plan.worker_cpu.is_some() {
                 let why = "--worker-cpu places only a worker that iotoll starts; move a running process with taskset";
                 return Err(Error::Refused(why.to_owned()));
             }
-            Box::new(foreign::Watched::find(*process)?)
+            Box::new(Foreign::find(*process)?)
         }
     })
-}
-
-/// Caveats that are known before the first reading.
-fn cautions(plan: &FtqPlan, cpus: Cpus) -> Vec<Warning> {
-    let mut warnings = match &plan.worker {
-        Worker::Job(job) => job.warnings.clone(),
-        Worker::Cpu | Worker::Command(_) | Worker::Process(_) => Vec::new(),
-    };
-    if cpus.shared() {
-        let message = format!(
-            "the recorder ran on CPU {}, the worker's own: each reading stops the worker. Give them two CPUs",
-            cpus.recorder
-        );
-        warnings.push(Warning::new(Code::RecorderShares, message));
-    }
-    warnings
 }
 
 /// The probes and the worker's amount, all opened and read once.
 fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
     let task = subject.task();
     let counted = match &settings.count {
-        Some(probe) => amount::of_probe(probe, task)?,
+        Some(probe) => own::of_probe(probe, task)?,
         None => subject.counted(settings.access)?,
     };
     let mut asked = settings.session.probes.clone();
     // The machine may lack any of these, and nobody has asked for them.
     asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
     if let (WorkerTask::Process(process), None) = (task, &settings.count) {
-        let threads = process_io::of_threads(process, settings.access);
+        let threads = foreign::of_threads(process, settings.access);
         if !threads.is_empty() {
             // Those of one thread would be taken for those of all.
             let of_first = |probe: &Probe| matches!(&probe.place, Place::Worker(WorkerCounter::Sleeps));
@@ -291,7 +319,8 @@ impl Recording<'_> {
         let before = limits.read();
         self.subject.begin();
         self.recorder.begin();
-        let mut pieces = Pieces::new(self.header.plan.seed);
+        let mut random = Random(self.header.plan.seed);
+        let mut due = Instant::now() + until_next_piece(&mut random);
         let mut watch = Watch::new(&self.header);
         let mut pending = self.empty();
         let mut ended = false;
@@ -301,7 +330,8 @@ impl Recording<'_> {
             let known = pending.at.len();
             self.recorder.ring().drain(&mut pending);
             watch.look(&pending, known, self.observer);
-            if pieces.is_due() {
+            if Instant::now() >= due {
+                due = Instant::now() + until_next_piece(&mut random);
                 let piece = std::mem::replace(&mut pending, self.empty());
                 self.save(piece);
                 ended |= self.saving.is_some();
@@ -311,7 +341,12 @@ impl Recording<'_> {
         let group_limits = if before.is_empty() { Vec::new() } else { vec![before, limits.read()] };
         self.recorder.ring().drain(&mut pending);
         self.save(pending);
-        self.note_losses();
+        let lost = self.recorder.lost();
+        if lost > 0 {
+            let message =
+                format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
+            self.warnings.push(Warning::new(Code::ReadingsLost, message));
+        }
         let ending = self.subject.end();
         let interrupted = self.settings.interruption.is_requested();
         let outcome = match (&self.saving, ending.failure) {
@@ -342,16 +377,6 @@ impl Recording<'_> {
         }
         self.chunks.push(piece);
     }
-
-    /// Caveats about what is missing in the readings.
-    fn note_losses(&mut self) {
-        let lost = self.recorder.lost();
-        if lost > 0 {
-            let message =
-                format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
-            self.warnings.push(Warning::new(Code::ReadingsLost, message));
-        }
-    }
 }
 
 /// Why there is no reading at all.
@@ -364,39 +389,14 @@ fn nothing(outcome: Outcome) -> Error {
 }
 
 /// When the next piece is saved.
-struct Pieces {
-    due: Instant,
-    random: u64,
-}
-
-impl Pieces {
-    fn new(seed: u64) -> Self {
-        let mut pieces = Self { due: Instant::now(), random: seed };
-        pieces.choose();
-        pieces
-    }
-
-    fn is_due(&mut self) -> bool {
-        let due = Instant::now() >= self.due;
-        if due {
-            self.choose();
-        }
-        due
-    }
-
-    fn choose(&mut self) {
-        // Knuth's MMIX generator; its high bits are random enough to have no period.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let part = (self.random >> 40) as f64 / (1_u64 << 24) as f64;
-        let (shortest, longest) = PIECE;
-        self.due = Instant::now() + shortest + (longest - shortest).mul_f64(part);
-    }
+fn until_next_piece(random: &mut Random) -> Duration {
+    let (shortest, longest) = PIECE;
+    shortest + (longest - shortest).mul_f64(random.part())
 }
 
 /// Follows the readings for the observer.
 struct Watch {
-    look: Look<'static>,
-    unit: String,
+    look: Look,
     dirty: Option<usize>,
     quantum: Nanos,
     last: Option<(Nanos, u64)>,
@@ -404,17 +404,9 @@ struct Watch {
 
 impl Watch {
     fn new(header: &Header) -> Self {
+        let total = header.plan.duration.duration();
         Self {
-            look: Look {
-                elapsed: Duration::ZERO,
-                total: header.plan.duration.duration(),
-                per_second: None,
-                unit: "",
-                readings: 0,
-                late: 0,
-                dirty_pages: None,
-            },
-            unit: header.unit.clone(),
+            look: Look { total, unit: header.unit.clone(), ..Look::default() },
             dirty: header.probes.iter().position(|probe| probe.name == "dirty"),
             quantum: header.plan.quantum,
             last: None,
@@ -437,47 +429,27 @@ impl Watch {
         }
         let column = self.dirty.and_then(|index| chunk.probes.get(index));
         self.look.dirty_pages = column.and_then(|column| column.last().copied().flatten()).or(self.look.dirty_pages);
-        observer(Event::Recording(&Look { unit: &self.unit, ..self.look.clone() }));
+        observer(Event::Recording(&self.look));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::plan::{JobPlan, Phase, Plan};
 
     #[test]
     fn pieces_have_no_period() {
-        let mut pieces = Pieces::new(1);
-        let lengths: Vec<Duration> = (0..100)
-            .map(|_| {
-                pieces.choose();
-                pieces.due.saturating_duration_since(Instant::now())
-            })
-            .collect();
-        let (shortest, longest) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
-        assert!(*shortest > Duration::from_millis(600) && *longest < PIECE.1 + Duration::from_millis(1));
-        assert!(*longest - *shortest > Duration::from_millis(400), "{shortest:?} {longest:?}");
+        let mut random = Random(1);
+        let lengths: Vec<Duration> = (0..100).map(|_| until_next_piece(&mut random)).collect();
+        let (shortest, longest) = (*lengths.iter().min().unwrap(), *lengths.iter().max().unwrap());
+        assert!(shortest >= PIECE.0 && longest <= PIECE.1 && longest - shortest > Duration::from_millis(400));
     }
 
     #[test]
     fn a_look_counts_late_readings_and_the_rate_since_the_last() {
-        let header = Header {
-            envelope: model::envelope::Envelope::default(),
-            plan: FtqPlan {
-                worker: Worker::Cpu,
-                quantum: Nanos(1_000_000),
-                duration: Nanos(10_000_000),
-                recorder_cpu: None,
-                worker_cpu: None,
-                seed: 1,
-            },
-            host: host::read(std::path::Path::new("/nowhere"), 1e9, ""),
-            worker: String::new(),
-            counted_by: String::new(),
-            unit: "bytes".to_owned(),
-            probes: Vec::new(),
-            services: Vec::new(),
-        };
+        let plan = FtqPlan { quantum: Nanos(1_000_000), duration: Nanos(10_000_000), ..FtqPlan::default() };
+        let header = Header { plan, ..Header::default() };
         let mut watch = Watch::new(&header);
         let chunk =
             Chunk { at: [0, 1, 2, 5].map(Nanos::from_millis).into(), amount: vec![0, 10, 20, 50], probes: vec![] };
@@ -494,5 +466,27 @@ mod tests {
         let [(readings, late, Some(per_second))] = seen.as_slice() else { panic!("{seen:?}") };
         assert_eq!((*readings, *late), (4, 1));
         assert!((per_second - 10_000.0).abs() < 1e-6, "{per_second}");
+    }
+
+    fn plan(worker: Worker) -> FtqPlan {
+        FtqPlan { worker, ..FtqPlan::default() }
+    }
+
+    fn cpus(plan: &FtqPlan, allowed: &[u32]) -> (u32, Option<u32>) {
+        let cpus = decide(plan, allowed).unwrap();
+        (cpus.recorder, cpus.worker)
+    }
+
+    #[test]
+    fn recorder_and_worker_are_apart_where_they_can_be() {
+        let own = plan(Worker::Cpu);
+        assert_eq!(cpus(&own, &[2, 3, 5]), (5, Some(2)));
+        assert_eq!(cpus(&own, &[2]), (2, Some(2)));
+        assert_eq!(cpus(&FtqPlan { worker_cpu: Some(5), ..own.clone() }, &[2, 3, 5]), (3, Some(5)));
+        assert_eq!(cpus(&FtqPlan { recorder_cpu: Some(2), ..own.clone() }, &[2, 3, 5]), (2, Some(3)));
+        assert_eq!(cpus(&plan(Worker::Process(1)), &[2, 3]), (3, None));
+        let job = JobPlan { cpus_allowed: vec![3], ..JobPlan::default() };
+        let job = Plan { phases: vec![Phase { jobs: vec![job] }], warnings: Vec::new() };
+        assert_eq!(cpus(&plan(Worker::Job(Box::new(job))), &[2, 3]), (2, Some(3)), "the job says where it is");
     }
 }

@@ -5,7 +5,6 @@
 //! `run` takes at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as much in the background, which
 //! is subtracted. A recording (`ftq`) reads them in each quantum and measures what that costs.
 
-mod idle_task;
 mod listing;
 mod source;
 mod text_file;
@@ -69,14 +68,10 @@ impl ProbeSet {
 
     /// Notes what perf's counters of tracepoints do not see, if one is used.
     fn check_tracepoints(&mut self) {
-        let by_perf: Vec<usize> = self.sources.iter().flat_map(Source::may_miss).copied().collect();
-        if by_perf.is_empty() {
-            return;
-        }
-        let scope = idle_task::scope();
-        for place in by_perf {
-            if let Some(probe) = self.probes.get_mut(place) {
-                probe.descriptor.scope = scope;
+        let mut scope = None;
+        for place in self.sources.iter().flat_map(Source::may_miss) {
+            if let Some(probe) = self.probes.get_mut(*place) {
+                probe.descriptor.scope = *scope.get_or_insert_with(tracepoint::scope);
             }
         }
     }

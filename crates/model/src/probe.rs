@@ -6,11 +6,9 @@
 
 mod families;
 mod field;
-mod worker_counter;
 
-pub use families::{FAMILIES, Family, Instance, Part};
+pub use families::{FAMILIES, Family, Instance, Part, WorkerCounter};
 pub use field::Field;
-pub use worker_counter::WorkerCounter;
 
 use crate::plan::nearest;
 use crate::reading::Reading;

@@ -77,11 +77,12 @@ pub enum Source {
 }
 
 /// How a measurement ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Outcome {
     /// As planned.
+    #[default]
     Completed,
     /// Interrupted by a signal. The record contains what was measured before.
     Interrupted,

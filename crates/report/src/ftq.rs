@@ -3,7 +3,6 @@
 #[cfg(test)]
 pub(crate) mod fixture;
 mod pictures;
-mod series;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -123,7 +122,7 @@ fn changed(changes: &PeriodChanges) -> Option<String> {
 }
 
 fn sections(finding: &FtqFinding) -> Vec<Section> {
-    let timeline = Block::new("", Body::Timeline(series::timeline(finding)));
+    let timeline = Block::new("", Body::Timeline(pictures::timeline(finding)));
     let charts = Block::new("", Body::Charts(pictures::charts(finding))).of(Audience::PAGE);
     let charts = charts.with(pictures::notes(finding));
     let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))])];
@@ -145,27 +144,22 @@ fn figures(finding: &FtqFinding) -> Vec<Figure> {
     if finding.readings < 2 {
         return Vec::new();
     }
-    let figure = |tone, what: &str, value: String| Figure { what: what.to_owned(), ..Figure::new(tone, value) };
-    let mut figures: Vec<Figure> = finding
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(place, level)| {
-            let rate = words::rate(finding, level.amount_per_second);
-            let since = tied(&words::moment(level.begin_seconds));
-            match place {
-                0 => figure(Tone::Strong, "Rate before the step", format!("{rate} at first")),
-                _ => figure(Tone::Strong, "Rate after the step", format!("{rate} from {since}")),
-            }
-        })
-        .collect();
+    let figure = |what: &str, value: String| Figure { what: what.to_owned(), ..Figure::new(Tone::Strong, value) };
+    let level = |(place, level): (usize, &Level)| {
+        let rate = words::rate(finding, level.amount_per_second);
+        match place {
+            0 => figure("Rate before the step", format!("{rate} at first")),
+            _ => figure("Rate after the step", format!("{rate} from {}", tied(&words::moment(level.begin_seconds)))),
+        }
+    };
+    let mut figures: Vec<Figure> = finding.levels.iter().enumerate().map(level).collect();
     if figures.is_empty() {
-        figures.push(figure(Tone::Strong, "Rate of the worker", words::rate(finding, finding.amount_per_second)));
+        figures.push(figure("Rate of the worker", words::rate(finding, finding.amount_per_second)));
     }
     let available = finding.noise.available_fraction.map(|part| format!("{} available", words::available(part)));
-    figures.extend(available.map(|text| figure(Tone::Strong, "Share of its undisturbed rate", text)));
+    figures.extend(available.map(|text| figure("Share of its undisturbed rate", text)));
     let stall = finding.noise.longest_stall_seconds.map(number::seconds);
-    figures.extend(stall.map(|stall| figure(Tone::Strong, "Longest stall", format!("{stall} longest stall"))));
+    figures.extend(stall.map(|stall| figure("Longest stall", format!("{stall} longest stall"))));
     figures
 }
 
@@ -197,19 +191,15 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
 /// What the recorder itself cost.
 fn recorder(finding: &FtqFinding) -> String {
     let cost = &finding.recorder;
-    let seconds = |nanos: model::unit::Nanos| nanos.as_f64() / 1e9;
-    let busy = seconds(cost.cpu_nanos) / finding.seconds;
-    let mut text = match cost.cpu {
-        Some(cpu) => format!("on CPU {cpu}"),
-        None => "on no CPU of its own".to_owned(),
-    };
+    let busy = cost.cpu_nanos.seconds() / finding.seconds;
+    let mut text = cost.cpu.map_or_else(|| "on no CPU of its own".to_owned(), |cpu| format!("on CPU {cpu}"));
     if cost.cpu_nanos.0 == 0 || !busy.is_finite() {
         return format!("{text}; its cost {MISSING} was not recorded");
     }
     text += &format!(", {} of a CPU", tied(&number::percent(busy)));
     if cost.reading_nanos.0 > 0 && finding.readings > 0 {
-        let mean = tied(&number::seconds(seconds(cost.reading_nanos) / finding.readings as f64));
-        let longest = tied(&number::seconds(seconds(cost.longest_reading_nanos)));
+        let mean = tied(&number::seconds(cost.reading_nanos.seconds() / finding.readings as f64));
+        let longest = tied(&number::seconds(cost.longest_reading_nanos.seconds()));
         text += &format!("; a reading takes {mean}, the longest took {longest}");
     }
     text

@@ -6,7 +6,7 @@ use crate::phrase::units_tied;
 use crate::shell::command;
 use crate::workload::options;
 use model::ftq::FtqPlan;
-use model::ftq::plan::Worker;
+use model::ftq::record::Worker;
 use model::guest::GuestPlan;
 use model::plan::{JobPlan, Phase, Plan};
 

@@ -2,7 +2,7 @@
 
 use super::{Earlier, Output, SessionArguments};
 use clap::Args;
-use model::ftq::plan;
+use model::ftq::record;
 use model::probe::Probe;
 use model::unit::Nanos;
 
@@ -57,6 +57,13 @@ pub struct FtqArguments {
     pub command: Vec<String>,
 }
 
+impl FtqArguments {
+    /// Whether the worker is a process that is not iotoll's.
+    pub fn is_foreign(&self) -> bool {
+        self.pid.is_some() || !self.command.is_empty()
+    }
+}
+
 /// A quantum above this shows no more than a run's windows.
 const LONGEST_QUANTUM: Nanos = Nanos(1_000_000_000);
 /// A recording of less shows nothing.
@@ -65,7 +72,7 @@ const SHORTEST: Nanos = Nanos(10_000_000);
 const LONGEST: Nanos = Nanos(86_400_000_000_000);
 
 fn quantum(text: &str) -> Result<Nanos, String> {
-    within(text, plan::SHORTEST_QUANTUM, LONGEST_QUANTUM, "10us to 1s")
+    within(text, record::SHORTEST_QUANTUM, LONGEST_QUANTUM, "10us to 1s")
 }
 
 fn duration(text: &str) -> Result<Nanos, String> {
@@ -76,18 +83,4 @@ fn within(text: &str, least: Nanos, most: Nanos, range: &str) -> Result<Nanos, S
     let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
     let nanos = Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     if least <= nanos && nanos <= most { Ok(nanos) } else { Err(format!("expected {range}")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_limits() {
-        assert_eq!(quantum("440us"), Ok(Nanos(440_000)));
-        assert_eq!(duration("27s"), Ok(Nanos(27_000_000_000)));
-        assert!(quantum("9us").unwrap_err().contains("10us to 1s"));
-        assert!(duration("25h").unwrap_err().contains("24h"));
-        assert!(quantum("fast").is_err());
-    }
 }

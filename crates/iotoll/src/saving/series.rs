@@ -1,6 +1,8 @@
-//! The series of a recording as files for other programs: Parquet, and the two text files of FTQ.
+//! The series of a recording as files for other programs: Parquet, and the two text files of FTQ (Sottile and Minnich).
+//!
+//! Their scripts expect a number a line, a line for each interval of one length. A late reading makes a longer one, which the
+//! times show.
 
-mod classic;
 mod parquet;
 mod table;
 
@@ -9,7 +11,7 @@ use model::ftq::FtqRecord;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use table::Table;
+use table::{Table, Values};
 
 /// All columns, with the host and the plan.
 pub const PARQUET: &str = "series.parquet";
@@ -25,8 +27,17 @@ pub const COUNTS: &str = "ftq_counts.dat";
 pub fn write(folder: &Path, record: &FtqRecord) -> anyhow::Result<()> {
     let table = Table::of(record);
     save(folder, PARQUET, |file| parquet::write(file, &table, record))?;
-    save(folder, TIMES, |file| Ok(classic::times(file, record)?))?;
-    save(folder, COUNTS, |file| Ok(classic::counts(file, record)?))
+    let numbers = |column: &str| {
+        let found = table.columns.iter().find(|found| found.name.starts_with(column)).map(|found| &found.values);
+        if let Some(Values::Whole(numbers)) = found { numbers.as_slice() } else { &[] }
+    };
+    // Each interval begins at a reading and ends at the next one, which says what was done in it.
+    let begins = numbers("time_").split_last().map_or(&[][..], |(_, begins)| begins);
+    let counts = numbers("done_").split_first().map_or(&[][..], |(_, counts)| counts);
+    for (name, numbers) in [(TIMES, begins), (COUNTS, counts)] {
+        save(folder, name, |file| Ok(numbers.iter().try_for_each(|number| writeln!(file, "{number}"))?))?;
+    }
+    Ok(())
 }
 
 /// Writes a file under another name, and renames it.

@@ -158,7 +158,7 @@ fn a_command_is_ended_with_the_recording_and_with_its_children() {
     let folder = Folder::new();
     let ended = folder
         .iotoll("ftq --format json --quiet --no-save --duration 500ms -- sh -c")
-        .word("sleep 1000 & cat /dev/zero > /dev/null; wait")
+        .word("trap '' TERM; sleep 1000 & cat /dev/zero > /dev/null; wait")
         .run();
     ended.done();
     folder.assert_no_processes();
@@ -185,6 +185,7 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
         .run();
     timed.done();
     assert!(whole(&timed.json()["bytes"]) > 1 << 20, "{timed:?}");
+    assert_eq!(timed.json()["worker"], format!("process {} (dd)", dd.id()));
     assert!(fs::exists(format!("/proc/{}", dd.id())).unwrap(), "it was ended");
     let running = folder.iotoll(&format!("ftq --format json --quiet --out kept --pid {}", dd.id())).start();
     assert!(eventually(

@@ -120,7 +120,7 @@ fn bad_input_is_refused_in_one_line() {
         ("--target data --count dirty", "is a gauge"),
         ("--target data --probe pressure.io.some", "use --quantum 20ms"),
         ("--target data --inject_every=1s", "without inject_ns"),
-        ("--target data --recorder-cpu 4000", "may not use it"),
+        ("--target data --recorder-cpu 4000", "may not use it; it may use CPUs "),
         ("--target data --out kept", "already contains a record"),
         ("--cpu --bs=4k", "is an option of a job"),
         ("--pid 4000000000", "there is no process"),

@@ -4,10 +4,9 @@ use super::browser::{Browser, CHROMIUM};
 use super::iotoll::{Folder, eventually};
 use super::machine::{has, skip};
 use model::envelope::{Envelope, Kind};
-use model::ftq::plan::{FtqPlan, QUANTUM, Worker};
-use model::ftq::record::{Chunk, End, Header, RecorderCost};
+use model::ftq::record::{Chunk, End, FtqPlan, Header, QUANTUM};
 use model::probe::{self, Descriptor, Scope};
-use model::record::{Host, Outcome};
+use model::record::Host;
 use model::unit::Nanos;
 use serde_json::json;
 use std::fmt::Write;
@@ -33,18 +32,9 @@ fn record() -> String {
         scope: Scope::Machine,
     };
     let header = Header {
-        envelope: Envelope::default(),
-        plan: FtqPlan {
-            worker: Worker::Process(1),
-            quantum: QUANTUM,
-            duration: Nanos(READINGS * QUANTUM.0),
-            recorder_cpu: Some(1),
-            worker_cpu: None,
-            seed: 1,
-        },
+        plan: FtqPlan { quantum: QUANTUM, duration: Nanos(READINGS * QUANTUM.0), ..FtqPlan::default() },
         host: Host { cpus: 2, tsc_hertz: 2.6e9, ..Host::default() },
         worker: "a made-up writer".to_owned(),
-        counted_by: "nobody".to_owned(),
         unit: "bytes".to_owned(),
         probes: vec![
             probe("dirty", "pages", probe::Kind::Gauge),
@@ -52,7 +42,7 @@ fn record() -> String {
             probe("sleeps", "sleeps", probe::Kind::Counter),
             probe("net.ib0.tx_bytes", "bytes", probe::Kind::Counter),
         ],
-        services: Vec::new(),
+        ..Header::default()
     };
     let envelope = Envelope::new(Kind::Ftq, 1.7956e9, vec!["iotoll".to_owned(), "ftq".to_owned()]);
     let mut lines = format!("{}\n{}\n", json!({"envelope": envelope}), json!({"header": header}));
@@ -75,9 +65,7 @@ fn record() -> String {
             writeln!(lines, "{}", json!({"chunk": full})).unwrap();
         }
     }
-    let (warnings, group_limits) = (Vec::new(), Vec::new());
-    let end = End { outcome: Outcome::Completed, warnings, recorder: RecorderCost::default(), ios: None, group_limits };
-    writeln!(lines, "{}", json!({"end": end})).unwrap();
+    writeln!(lines, "{}", json!({"end": End::default()})).unwrap();
     lines
 }
 

@@ -1,4 +1,4 @@
-//! Permissions of this user.
+//! Permissions of this user, and what killed iotoll processes left behind.
 
 use super::MachineView;
 use model::doctor::{Check, State, Topic};
@@ -86,5 +86,16 @@ pub(super) fn privilege(view: &MachineView) -> Check {
     } else {
         Check::new(topic, State::Note, "ordinary user: the timer_list meter and the sampler are missing")
             .mend("run sudo iotoll doctor to see what root adds")
+    }
+}
+
+/// What killed iotoll processes left behind when their guardians were killed too: reads their ledgers, and what of it is still in
+/// force.
+pub(super) fn left_behind(view: &MachineView) -> Check {
+    let topic = Topic::LeftBehind;
+    match view.left {
+        [] => Check::new(topic, State::Good, "nothing left behind by a killed iotoll"),
+        left => Check::new(topic, State::Poor, left.join("; "))
+            .mend("run iotoll demo (or any run, cost or compare): it first restores what it can, and reports it"),
     }
 }

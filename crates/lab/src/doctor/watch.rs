@@ -1,17 +1,26 @@
-//! The machine without a workload: reads /proc/stat twice.
+//! The machine without a workload: reads /proc/stat twice. And a load that keeps one CPU busy, watched by the meters: what this
+//! machine would resolve.
 //!
 //! Busy is everything except idle, iowait and steal. The busy columns themselves are not added up: a kernel that stops
 //! its tick samples them, and misses what runs between ticks (docs/method/unit.md).
 
+use crate::meter::{MeterSet, Work};
 use crate::sysroot::Sysroot;
 use model::doctor::Background;
 use model::reading::Reading;
-use model::unit::Nanos;
+use model::record::{Done, Mode, Snapshot};
+use model::unit::{Bytes, Nanos};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// USER_HZ, the unit of /proc: 100 on every supported architecture.
 const TICK_NANOS: u64 = 10_000_000;
+/// How long the busy CPU is watched, and in how many steps.
+const WATCHED: Duration = Duration::from_millis(300);
+const STEPS: u32 = 30;
+/// The same where the meters need longer steps.
+const FEWEST_STEPS: u32 = 10;
 
 /// Sums over all CPUs since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +90,49 @@ fn parse(stat: &str) -> Option<Totals> {
         idle: nanos(idle) + nanos(iowait),
         steal: nanos(steal),
         all: columns.iter().map(|ticks| nanos(*ticks)).sum(),
+    })
+}
+
+#[derive(Default)]
+struct Spinning {
+    rounds: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Work for Spinning {
+    fn done(&self) -> Option<Done> {
+        Some(Done { ios: self.rounds.load(Ordering::Relaxed), bytes: Bytes(0) })
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+impl Spinning {
+    fn spin(&self) {
+        while !self.ended.load(Ordering::Relaxed) {
+            (0..1000).for_each(|_| std::hint::spin_loop());
+            self.rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Counters at equal steps beside a load that keeps one CPU busy, in as much time as the meters need.
+pub(super) fn one_busy_cpu(meters: &mut MeterSet) -> Vec<Snapshot> {
+    let step = (WATCHED / STEPS).max(meters.shortest_slice());
+    let steps = (WATCHED.div_duration_f64(step) as u32).max(FEWEST_STEPS);
+    let spinning = Spinning::default();
+    thread::scope(|scope| {
+        scope.spawn(|| spinning.spin());
+        // Until it has a CPU.
+        thread::sleep(WATCHED / STEPS);
+        let look = |_| {
+            thread::sleep(step);
+            meters.snapshot(Mode::Quiet, &spinning)
+        };
+        let seen = (0..=steps).map(look).collect();
+        spinning.ended.store(true, Ordering::Relaxed);
+        seen
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use model::ftq::FtqPlan;
-use model::ftq::plan::Worker;
+use model::ftq::record::Worker;
 use sys::schedule::allowed_cpus;
 
 /// The CPUs of a recording.

@@ -1,37 +1,48 @@
-//! A process that is not iotoll's worker: a command that iotoll starts and ends, or one that runs already.
+//! A process that is not iotoll's worker: a command that iotoll starts and ends, or one that runs already. Its amount is the bytes of
+//! the system calls of the process, its threads and its children, from /proc/PID/io.
+//!
+//! The kernel adds the bytes of a child to its parent when the parent has waited for it. A child that lives is read beside
+//! its parent, so that its bytes count when they are moved. It does not see io_uring and memory maps, and sendfile(2) counts as
+//! reading and as writing.
 
-use super::amount::Counted;
-use super::process_io::{Children, of_process};
-use super::subject::{Ending, Subject};
+use super::own::{Counted, Ending, Subject};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::pinned;
-use crate::probe::{MOST_THREADS, WorkerTask, threads_of};
+use crate::probe::{MOST_THREADS, ProbeSet, WorkerTask, threads_of};
 use model::plan::Access;
+use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use sys::process::How;
 
 /// Time that a command has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
+/// Most children that are read one by one: each takes 2 µs of a quantum. Further ones count when they end.
+const MOST_CHILDREN: usize = 64;
 
-/// A process that runs already. It is only watched.
-pub(super) struct Watched {
+/// A process.
+pub(super) struct Foreign {
+    words: String,
     process: u32,
-    name: String,
     ends: OwnedFd,
     children: Option<Children>,
+    /// If iotoll has started it: it is killed with all its children when this is dropped, or iotoll is killed. Otherwise it is
+    /// only watched.
+    started: Option<(Child, Processes)>,
 }
 
-impl Watched {
-    /// Finds it.
+impl Foreign {
+    /// Finds a process that runs already.
     ///
     /// # Errors
     /// Refused, when there is no such process.
@@ -42,58 +53,17 @@ impl Watched {
         if process == std::process::id() {
             return Err(Error::Refused(format!("--pid {process}: is this iotoll itself")));
         }
-        Ok(Self { process, name: name.trim().to_owned(), ends: pidfd(process).map_err(|_| gone())?, children: None })
-    }
-}
-
-impl Subject for Watched {
-    fn words(&self) -> String {
-        let threads = match threads_of(self.process).len() {
+        let threads = match threads_of(process).len() {
             0 | 1 => String::new(),
             threads if threads > MOST_THREADS => format!(", its {threads} threads together, {MOST_THREADS} also alone"),
             threads => format!(", its {threads} threads together"),
         };
-        format!("process {} ({}){threads}", self.process, self.name)
+        let words = format!("process {process} ({}){threads}", name.trim());
+        Ok(Self { words, process, ends: pidfd(process).map_err(|_| gone())?, children: None, started: None })
     }
 
-    fn task(&self) -> WorkerTask {
-        WorkerTask::Process(self.process)
-    }
-
-    fn counted(&mut self, access: Access) -> Result<Counted> {
-        let (counted, children) = of_process(self.process, access)?;
-        self.children = Some(children);
-        Ok(counted)
-    }
-
-    fn look_around(&mut self) {
-        self.children.iter_mut().for_each(Children::look);
-    }
-
-    fn begin(&mut self) {}
-
-    fn wait(&mut self, timeout: Duration) -> bool {
-        has_ended(&self.ends, timeout)
-    }
-
-    fn end(self: Box<Self>) -> Ending {
-        Ending::default()
-    }
-}
-
-/// A command that iotoll has started. It is killed with all its children when this is dropped, or iotoll is killed.
-pub(super) struct Started {
-    words: Vec<String>,
-    child: Option<Child>,
-    process: u32,
-    ends: OwnedFd,
-    processes: Processes,
-    children: Option<Children>,
-}
-
-impl Started {
-    /// Starts a command on a CPU, or anywhere, and stops it before it does much, until [`begin`](Subject::begin). Its standard output goes to our standard error, because ours contains only the
-    /// result.
+    /// Starts a command on a CPU, or anywhere, and stops it before it does much, until [`begin`](Subject::begin). Its standard
+    /// output goes to our standard error, because ours contains only the result.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -116,15 +86,17 @@ impl Started {
         });
         let ends = ends.map_err(|error| Error::instrument(format!("{program}: watching the command"), error))?;
         processes.led_by(process);
-        let started = Self { words: words.to_vec(), child: Some(child), process, ends, processes, children: None };
+        let words = format!("the command {}", words.join(" "));
+        let started = Self { words, process, ends, children: None, started: Some((child, processes)) };
         // Opening its counters takes some milliseconds, in which it could do much.
         started.signal(Signal::STOP);
         Ok(started)
     }
 
-    /// Ends the command, its process group, and all that it started. Returns how it ended by itself; `None` if it was ended.
+    /// Ends the command, its process group, and all that it started. Returns how it ended by itself; `None` if it was ended, or is
+    /// only watched.
     fn kill(&mut self) -> Option<io::Result<How>> {
-        let child = self.child.take()?;
+        let (child, processes) = self.started.take()?;
         let alone = has_ended(&self.ends, Duration::ZERO);
         if !alone {
             self.signal(Signal::TERM);
@@ -133,7 +105,7 @@ impl Started {
         }
         // Before it is reaped, so that its id, which is also its group's, is still its own.
         self.signal(Signal::KILL);
-        let _ = self.processes.kill_with_all_it_began(self.process);
+        let _ = processes.kill_with_all_it_began(self.process);
         let ended = sys::process::wait(child).map(|ended| ended.how);
         alone.then_some(ended)
     }
@@ -145,15 +117,15 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for Foreign {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl Subject for Started {
-    fn words(&self) -> String {
-        format!("the command {}", self.words.join(" "))
+impl Subject for Foreign {
+    fn words(&self) -> &str {
+        &self.words
     }
 
     fn task(&self) -> WorkerTask {
@@ -171,7 +143,9 @@ impl Subject for Started {
     }
 
     fn begin(&mut self) {
-        self.signal(Signal::CONT);
+        if self.started.is_some() {
+            self.signal(Signal::CONT);
+        }
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
@@ -208,54 +182,209 @@ fn has_ended(ends: &OwnedFd, timeout: Duration) -> bool {
     poll(&mut [PollFd::new(ends, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
+/// A process and its children, for the recorder.
+struct ProcessTree {
+    root: ProbeSet,
+    children: Vec<ProbeSet>,
+    found: Receiver<ProbeSet>,
+    /// Bytes that children had moved when they were found. They never count, so that the amount does not jump, neither then
+    /// nor when their parent waits for them.
+    uncounted: u64,
+    /// The latest amount: between two readings a child may have ended, and its bytes be in neither.
+    latest: u64,
+}
+
+impl ProcessTree {
+    /// The amount now; `None` if the process is gone. Does not allocate.
+    fn read(&mut self) -> Option<u64> {
+        while let Ok(mut child) = self.found.try_recv() {
+            if let Some(bytes) = bytes(&mut child)
+                && self.children.len() < MOST_CHILDREN
+            {
+                self.uncounted += bytes;
+                self.children.push(child);
+            }
+        }
+        let mut sum = bytes(&mut self.root)?;
+        self.children.retain_mut(|child| {
+            let bytes = bytes(child);
+            sum += bytes.unwrap_or(0);
+            bytes.is_some()
+        });
+        self.latest = self.latest.max(sum.saturating_sub(self.uncounted));
+        Some(self.latest)
+    }
+}
+
+fn bytes(io: &mut ProbeSet) -> Option<u64> {
+    let mut bytes = [None];
+    io.read_into(&mut bytes);
+    bytes[0].map(|bytes| bytes as u64)
+}
+
+/// Finds the children of a process while it is recorded.
+struct Children {
+    process: u32,
+    access: Access,
+    known: BTreeSet<u32>,
+    tell: Sender<ProbeSet>,
+}
+
+impl Children {
+    /// Hands new children and their children to the recorder.
+    fn look(&mut self) {
+        let mut parents = vec![self.process];
+        while let Some(parent) = parents.pop() {
+            for child in children_of(parent) {
+                parents.push(child);
+                if self.known.insert(child)
+                    && let Ok(io) = ProbeSet::open(&[of_task(&format!("/proc/{child}"), self.access)])
+                {
+                    // The recorder may have ended.
+                    let _ = self.tell.send(io);
+                }
+            }
+        }
+    }
+}
+
+/// The processes that the threads of a process have started, where the kernel lists them (CONFIG_PROC_CHILDREN).
+fn children_of(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let words = |list: String| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>();
+    lists.flat_map(words).collect()
+}
+
+/// The bytes of the system calls of the task with this folder, in these directions.
+fn of_task(folder: &str, access: Access) -> Probe {
+    let rows: &'static [&'static str] = match access {
+        Access::Read => &["rchar:"],
+        Access::Write => &["wchar:"],
+        _ => &["rchar:", "wchar:"],
+    };
+    let descriptor = Descriptor {
+        name: format!("{folder}/io"),
+        meaning: String::new(),
+        unit: "bytes".to_owned(),
+        kind: Kind::Counter,
+        scope: Scope::Thread,
+    };
+    let place = Place::File { path: descriptor.name.clone(), field: Field::Rows(rows) };
+    Probe { descriptor, place, factor: 1.0 }
+}
+
+/// A counter for each thread of a process that has several. It counts a thread's own calls only, so no child.
+pub(super) fn of_threads(process: u32, access: Access) -> Vec<Probe> {
+    let probe = |thread: u32| {
+        let folder = format!("/proc/{process}/task/{thread}");
+        let name = fs::read_to_string(format!("{folder}/comm")).ok()?;
+        let mut probe = of_task(&folder, access);
+        probe.descriptor.name = format!("thread.{thread}");
+        probe.descriptor.meaning = format!("thread {thread} ({})", name.trim());
+        Some(probe)
+    };
+    let threads = threads_of(process);
+    if threads.len() < 2 { Vec::new() } else { threads.into_iter().take(MOST_THREADS).filter_map(probe).collect() }
+}
+
+/// The amount of a process by its system calls in these directions, and the finder of its children.
+///
+/// # Errors
+/// Refused, when there is no such process, or this user may not see its I/O.
+fn of_process(process: u32, access: Access) -> Result<(Counted, Children)> {
+    let by = match access {
+        Access::Read => "read (/proc/PID/io, rchar)",
+        Access::Write => "wrote (/proc/PID/io, wchar)",
+        _ => "read and wrote (/proc/PID/io, rchar + wchar)",
+    };
+    let refused = |error: io::Error| {
+        Error::Refused(match error.kind() {
+            ErrorKind::NotFound => format!("there is no process {process}; pgrep finds processes by name"),
+            ErrorKind::PermissionDenied => format!(
+                "/proc/{process}/io: {error}; it belongs to another user: run as root, or name a counter with --count"
+            ),
+            _ => format!("/proc/{process}/io: {error}; name a counter with --count"),
+        })
+    };
+    let folder = format!("/proc/{process}");
+    fs::read_to_string(format!("{folder}/io")).map_err(refused)?;
+    let root = ProbeSet::open(&[of_task(&folder, access)])?;
+    let (tell, found) = channel();
+    let mut children = Children { process, access, known: BTreeSet::new(), tell };
+    children.look();
+    let mut tree = ProcessTree { root, children: Vec::with_capacity(MOST_CHILDREN), found, uncounted: 0, latest: 0 };
+    let by = format!("bytes that the system calls of it and its children {by}");
+    Ok((Counted { amount: Box::new(move || tree.read()), by, unit: "bytes".to_owned() }, children))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
 
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
+    #[test]
+    fn a_process_is_counted_by_direction() {
+        let (mut wrote, _) = of_process(std::process::id(), Access::Write).unwrap();
+        let (mut both, _) = of_process(std::process::id(), Access::ReadWrite).unwrap();
+        let (before, before_both) = (wrote.amount.as_mut()().unwrap(), both.amount.as_mut()().unwrap());
+        tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
+        let after = wrote.amount.as_mut()().unwrap();
+        // Other tests run in this process.
+        assert!(after - before >= 100_000, "{before} {after}");
+        assert!(both.amount.as_mut()().unwrap() >= before_both + 100_000);
     }
 
     #[test]
-    fn a_command_that_ends_is_seen_and_its_status_told() {
-        let mut fails = Started::start(&words("false"), None, &Guardian::default()).unwrap();
-        fails.begin();
-        while !fails.wait(Duration::from_secs(1)) {}
-        assert_eq!(Box::new(fails).end().failure.as_deref(), Some("the command ended with status 1"));
-        let none = Started::start(&words("/no/such/program"), None, &Guardian::default());
-        assert!(matches!(none.err(), Some(Error::NotStarted { .. })));
+    fn each_thread_of_a_process_has_its_own_bytes() {
+        let ((orders, ordered), (did, done)) = (channel::<()>(), channel());
+        let writer = std::thread::spawn(move || {
+            did.send(sys::schedule::thread_id()).unwrap();
+            ordered.recv().unwrap();
+            tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
+            did.send(0).unwrap();
+            let _ = ordered.recv();
+        });
+        let name = format!("thread.{}", done.recv().unwrap());
+        // Threads of other tests end meanwhile.
+        let mut probes = of_threads(std::process::id(), Access::Write);
+        probes.retain(|probe| probe.descriptor.name == name);
+        let mut set = ProbeSet::open(&probes).unwrap();
+        let mut read = || set.read().unwrap().values[0];
+        let before = read().unwrap();
+        orders.send(()).unwrap();
+        done.recv().unwrap();
+        assert_eq!(read().unwrap() - before, 100_000.0);
+        drop(orders);
+        writer.join().unwrap();
+        assert_eq!(read(), None, "it has ended");
     }
 
     #[test]
-    fn a_command_is_ended_with_its_children() {
-        let script = ["sh", "-c", "trap '' TERM; sleep 1000 & echo; wait"].map(str::to_owned);
-        let mut started = Started::start(&script, None, &Guardian::default()).unwrap();
-        started.begin();
-        let group = pid(started.process).unwrap();
-        assert_eq!(Box::new(started).end().failure, None, "it was ended, and has not failed");
-        // A killed child is in the group until the first process of the system has reaped it.
-        let group_is_left = || rustix::process::test_kill_process_group(group).is_ok();
-        for _ in 0..1000 {
-            if group_is_left() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        assert!(!group_is_left(), "a process of its group is left");
-    }
-
-    #[test]
-    fn a_process_is_watched_and_left_alone() {
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        // The child has its new name some time after its memory is the program's.
-        while std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() != "sleep\n" {
-            std::thread::yield_now();
-        }
-        let mut watched = Watched::find(child.id()).unwrap();
-        assert!(watched.words().contains("(sleep)"));
-        assert!(!watched.wait(Duration::from_millis(1)));
-        child.kill().unwrap();
-        while !watched.wait(Duration::from_secs(1)) {}
-        child.wait().unwrap();
-        assert!(Watched::find(child.id()).is_err());
+    fn a_child_counts_while_it_lives_and_once_after_its_end() {
+        // The child writes 300,000 bytes and waits for a line; then its parent, who waited for it, does.
+        let script = "sh -c 'head -c 300000 /dev/zero; echo >&2; read line'; echo >&2; read line";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut signs, mut orders) = (shell.stderr.take().unwrap(), shell.stdin.take().unwrap());
+        let mut sign = [0];
+        let (mut counted, mut children) = of_process(shell.id(), Access::Write).unwrap();
+        let begin = counted.amount.as_mut()().unwrap();
+        signs.read_exact(&mut sign).unwrap();
+        children.look();
+        let found = counted.amount.as_mut()().unwrap();
+        orders.write_all(b"\n").unwrap();
+        signs.read_exact(&mut sign).unwrap();
+        let after = counted.amount.as_mut()().unwrap();
+        // Whether the child was found before or after it wrote: nothing counts twice.
+        assert!(begin <= found && found <= after && after - begin < 301_000, "{begin} {found} {after}");
+        drop(orders);
+        shell.wait().unwrap();
+        assert_eq!(counted.amount.as_mut()(), None, "it is gone");
     }
 }

@@ -1,18 +1,18 @@
-//! A worker thread of iotoll: it does a job's I/O, or computes, without pause until the recording ends.
+//! Whose progress is read: a worker thread of iotoll, which does a job's I/O, or computes, without pause until the recording ends;
+//! or a process (`foreign`).
 
-use super::amount::{Amount, Counted};
-use super::subject::{Ending, Subject};
 use crate::engine::ledger::LiveCounters;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::laying_out::{prepare, set_cache, warn_of_holes};
 use crate::placing::Placing;
-use crate::probe::WorkerTask;
+use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Observer;
 use crate::worker_pool::WorkerPool;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
+use model::probe::{Descriptor, Kind, Probe};
 use model::unit::{Bytes, Hertz, Nanos};
 use model::warning::Warning;
 use std::fs;
@@ -21,6 +21,71 @@ use std::time::Duration;
 
 /// Multiplications of a step of `--cpu`, each of which needs the one before: about 2 µs, a small part of any quantum.
 const STEP: u64 = 1000;
+
+/// The subject of a recording.
+pub(super) trait Subject {
+    /// In words: "4 KiB sequential writes to /data/f, psync".
+    fn words(&self) -> &str;
+    /// Its task, for probes of the worker.
+    fn task(&self) -> WorkerTask;
+    /// Where its amount is read. `access` chooses the directions of a foreign process.
+    ///
+    /// # Errors
+    /// Refused, when its I/O cannot be seen.
+    fn counted(&mut self, access: Access) -> Result<Counted>;
+    /// Called now and then while it is recorded: finds what else belongs to it.
+    fn look_around(&mut self) {}
+    /// Lets it start, if it waits.
+    fn begin(&mut self);
+    /// Waits until it has ended by itself, or `timeout` has passed. Returns whether it has ended.
+    fn wait(&mut self, timeout: Duration) -> bool;
+    /// Ends it, if iotoll started it.
+    fn end(self: Box<Self>) -> Ending;
+}
+
+/// How a subject ended.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// I/Os that it made, if it counts them.
+    pub ios: Option<u64>,
+}
+
+/// An amount with its words for the record.
+pub(super) struct Counted {
+    /// Reads it; `None` if the worker or its counter is gone. Does not allocate.
+    pub amount: Box<dyn FnMut() -> Option<u64> + Send>,
+    /// Where it is read, in words.
+    pub by: String,
+    /// What is counted.
+    pub unit: String,
+}
+
+/// The amount by a probe that the user named.
+///
+/// # Errors
+/// Refused, when it cannot be read, or is not a counter.
+pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
+    let descriptor = &probe.descriptor;
+    if descriptor.kind != Kind::Counter {
+        let name = &descriptor.name;
+        return Err(Error::Refused(format!("--count {name}: is a gauge; name a counter, which only grows")));
+    }
+    let mut probes = ProbeSet::open_beside(std::slice::from_ref(probe), Some(task))?;
+    let shortfall = probes.descriptors().first().and_then(Descriptor::shortfall);
+    let shortfall = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
+    let unit = if descriptor.unit.is_empty() { "counts" } else { &descriptor.unit };
+    Ok(Counted {
+        amount: Box::new(move || {
+            let mut value = [None];
+            probes.read_into(&mut value);
+            value[0].map(|value| value as u64)
+        }),
+        by: format!("{} (probe {}){shortfall}", descriptor.meaning, descriptor.name),
+        unit: unit.to_owned(),
+    })
+}
 
 /// A worker thread that waits at its gate, or works.
 pub(super) struct Own {
@@ -97,8 +162,8 @@ impl Own {
 }
 
 impl Subject for Own {
-    fn words(&self) -> String {
-        self.words.clone()
+    fn words(&self) -> &str {
+        &self.words
     }
 
     fn task(&self) -> WorkerTask {
@@ -107,13 +172,13 @@ impl Subject for Own {
 
     fn counted(&mut self, _: Access) -> Result<Counted> {
         let counters = self.counters.clone();
-        Ok(if self.computes {
-            let by = "steps that it has completed".to_owned();
-            Counted { amount: Amount::Steps(counters), by, unit: "steps".to_owned() }
-        } else {
-            let by = "bytes of the I/Os that it has completed".to_owned();
-            Counted { amount: Amount::Bytes(counters), by, unit: "bytes".to_owned() }
-        })
+        let (unit, by) = match self.computes {
+            true => ("steps", "steps that it has completed"),
+            false => ("bytes", "bytes of the I/Os that it has completed"),
+        };
+        let computes = self.computes;
+        let amount = move || Some(if computes { counters.ios() } else { counters.bytes() });
+        Ok(Counted { amount: Box::new(amount), by: by.to_owned(), unit: unit.to_owned() })
     }
 
     fn begin(&mut self) {

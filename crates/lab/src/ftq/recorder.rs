@@ -1,19 +1,20 @@
-//! The recorder: a thread that reads the worker's amount and the probes at absolute deadlines.
+//! The recorder: a thread that reads the worker's amount and the probes at absolute deadlines, and a ring that takes the readings
+//! to the thread that saves them.
 //!
 //! Its loop does not allocate, lock or format. A reading that ends after later deadlines spans their quanta: they have no
-//! reading of their own.
+//! reading of their own. One thread pushes to the ring, another one drains it. Neither waits for the other or allocates while it
+//! does: the recorder must not be late because a disk is slow.
 
-use super::amount::Amount;
-use super::ring::Ring;
+use super::own::Counted;
 use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
-use model::ftq::record::RecorderCost;
+use model::ftq::record::{Chunk, RecorderCost};
 use model::unit::Nanos;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use sys::clock::{monotonic_nanos, own_thread_nanos};
@@ -31,9 +32,12 @@ const LONGEST_WAIT: u64 = 60_000;
 /// A shorter sleep is not worth its system call: beside quanta of 20 µs it made half of the readings late, waiting awake 1 in 250.
 const SHORTEST_SLEEP: u64 = 25_000;
 
+/// A missing value: no probe gives this number, because probes refuse what is not finite.
+const MISSING: f64 = f64::NAN;
+
 /// What to read, and when.
 pub(super) struct Task {
-    pub amount: Amount,
+    pub counted: Counted,
     pub probes: ProbeSet,
     /// Time between two deadlines.
     pub quantum: Nanos,
@@ -53,8 +57,6 @@ pub(super) struct Recorder {
 struct Shared {
     ring: Ring,
     stop: AtomicBool,
-    /// It will read no more.
-    over: AtomicBool,
     /// Readings that found no room in the ring.
     lost: AtomicU64,
 }
@@ -68,7 +70,6 @@ impl Recorder {
         let shared = Arc::new(Shared {
             ring: Ring::new(rows, task.probes.len()),
             stop: AtomicBool::new(false),
-            over: AtomicBool::new(false),
             lost: AtomicU64::new(0),
         });
         let (begin, begun) = channel();
@@ -76,11 +77,7 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("iotoll-recorder".to_owned());
         let thread = thread.spawn({
             let shared = shared.clone();
-            move || {
-                let cost = record(task, &shared, &ready, &begun);
-                shared.over.store(true, Ordering::Release);
-                cost
-            }
+            move || record(task, &shared, &ready, &begun)
         });
         let thread = thread.map_err(|error| Error::instrument("starting the recorder", error))?;
         // It has ended if this fails; then there will be no reading.
@@ -101,7 +98,7 @@ impl Recorder {
 
     /// Whether it reads no more: all deadlines have passed, or the amount cannot be read any more.
     pub fn is_over(&self) -> bool {
-        self.shared.over.load(Ordering::Acquire)
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Readings that were lost because nobody drained the ring in time.
@@ -154,7 +151,7 @@ fn read_until_the_end(task: &mut Task, shared: &Shared, wait: u64) -> RecorderCo
     let mut number = 0;
     while number <= task.quanta && !shared.stop.load(Ordering::Relaxed) {
         let at = wait_until(begin.saturating_add(number.saturating_mul(quantum)), wait);
-        let Some(amount) = task.amount.read() else { break };
+        let Some(amount) = (task.counted.amount)() else { break };
         task.probes.read_into(&mut values);
         let end = monotonic_nanos();
         if !shared.ring.push(Nanos(at - begin), amount, &values) {
@@ -203,7 +200,7 @@ fn reading_time(task: &mut Task) -> u64 {
     let mut values = vec![None; task.probes.len()];
     quantile(0.5, || {
         let begin = monotonic_nanos();
-        let _ = task.amount.read();
+        let _ = (task.counted.amount)();
         task.probes.read_into(&mut values);
         monotonic_nanos().saturating_sub(begin)
     })
@@ -216,16 +213,75 @@ fn quantile(part: f64, trial: impl FnMut() -> u64) -> u64 {
     found.get((TRIALS as f64 * part) as usize).copied().unwrap_or(0)
 }
 
+/// Rows of a time, an amount and the values of probes.
+pub(super) struct Ring {
+    words: Box<[AtomicU64]>,
+    /// Words of a row.
+    width: usize,
+    /// Rows that fit.
+    rows: usize,
+    /// Rows pushed so far.
+    pushed: AtomicUsize,
+    /// Rows drained so far.
+    drained: AtomicUsize,
+}
+
+impl Ring {
+    /// A ring for `rows` rows, at least one, with this many probes. Its memory is touched now, so that no push has to wait
+    /// for a page.
+    fn new(rows: usize, probes: usize) -> Self {
+        let (width, rows) = (probes + 2, rows.max(1));
+        let words = (0..width * rows).map(|_| AtomicU64::new(1)).collect();
+        Self { words, width, rows, pushed: AtomicUsize::new(0), drained: AtomicUsize::new(0) }
+    }
+
+    /// Adds a row. Returns whether there was room. Only one thread may push.
+    fn push(&self, at: Nanos, amount: u64, values: &[Option<f64>]) -> bool {
+        let pushed = self.pushed.load(Ordering::Relaxed);
+        if pushed - self.drained.load(Ordering::Acquire) >= self.rows {
+            return false;
+        }
+        let words = [at.0, amount].into_iter().chain(values.iter().map(|value| value.unwrap_or(MISSING).to_bits()));
+        for (place, word) in self.row(pushed).iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        self.pushed.store(pushed + 1, Ordering::Release);
+        true
+    }
+
+    /// Moves all rows to the end of `chunk`, which has a column for each probe. Only one thread may drain.
+    pub fn drain(&self, chunk: &mut Chunk) {
+        let pushed = self.pushed.load(Ordering::Acquire);
+        let drained = self.drained.load(Ordering::Relaxed);
+        for number in drained..pushed {
+            let mut words = self.row(number).iter().map(|word| word.load(Ordering::Relaxed));
+            chunk.at.push(Nanos(words.next().unwrap_or_default()));
+            chunk.amount.push(words.next().unwrap_or_default());
+            for (column, word) in chunk.probes.iter_mut().zip(words) {
+                column.push(Some(f64::from_bits(word)).filter(|value| value.is_finite()));
+            }
+        }
+        self.drained.store(pushed, Ordering::Release);
+    }
+
+    fn row(&self, number: usize) -> &[AtomicU64] {
+        let begin = number % self.rows * self.width;
+        self.words.get(begin..begin + self.width).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::ledger::LiveCounters;
-    use model::ftq::record::Chunk;
     use std::time::Duration;
 
     fn task(live: &Arc<LiveCounters>, quanta: u64) -> Task {
         let cpu = sys::schedule::allowed_cpus().unwrap().pop().unwrap();
-        Task { amount: Amount::Bytes(live.clone()), probes: ProbeSet::default(), quantum: Nanos(500_000), quanta, cpu }
+        let live = live.clone();
+        let amount = Box::new(move || Some(live.bytes()));
+        let counted = Counted { amount, by: String::new(), unit: "bytes".to_owned() };
+        Task { counted, probes: ProbeSet::default(), quantum: Nanos(500_000), quanta, cpu }
     }
 
     #[test]
@@ -261,5 +317,50 @@ mod tests {
         let mut chunk = Chunk::default();
         recorder.ring().drain(&mut chunk);
         assert_eq!(chunk.at.len() as u64, 10, "the ring keeps what it had room for; lost: {}", recorder.lost());
+    }
+
+    fn empty(probes: usize) -> Chunk {
+        Chunk { probes: vec![Vec::new(); probes], ..Chunk::default() }
+    }
+
+    #[test]
+    fn rows_arrive_in_order_with_their_gaps() {
+        let ring = Ring::new(2, 2);
+        assert!(ring.push(Nanos(5), 7, &[Some(1.5), None]));
+        assert!(ring.push(Nanos(6), 8, &[None, Some(-2.0)]));
+        assert!(!ring.push(Nanos(7), 9, &[None, None]), "it is full");
+        let mut chunk = empty(2);
+        ring.drain(&mut chunk);
+        assert!(ring.push(Nanos(8), 10, &[None, None]));
+        ring.drain(&mut chunk);
+        assert_eq!(chunk.at, [5, 6, 8].map(Nanos));
+        assert_eq!(chunk.amount, [7, 8, 10]);
+        assert_eq!(chunk.probes, [vec![Some(1.5), None, None], vec![None, Some(-2.0), None]]);
+        assert!(chunk.is_table(2));
+    }
+
+    #[test]
+    fn two_threads_lose_nothing() {
+        const ROWS: u64 = 100_000;
+        let ring = Arc::new(Ring::new(64, 1));
+        let pusher = {
+            let ring = ring.clone();
+            std::thread::spawn(move || {
+                for number in 0..ROWS {
+                    while !ring.push(Nanos(number), number * 2, &[Some(number as f64)]) {
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        };
+        let mut chunk = empty(1);
+        while (chunk.at.len() as u64) < ROWS {
+            ring.drain(&mut chunk);
+        }
+        pusher.join().unwrap();
+        let of_number = |number: u64| (Nanos(number), number * 2, Some(number as f64));
+        for (row, number) in (0..ROWS).enumerate() {
+            assert_eq!((chunk.at[row], chunk.amount[row], chunk.probes[0][row]), of_number(number));
+        }
     }
 }

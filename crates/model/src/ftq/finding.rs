@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "iotoll.ftq/1";
 
 /// The results of a recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FtqFinding {
     /// The schema name, `iotoll.ftq/1`.
@@ -157,7 +157,7 @@ pub struct Periodic {
 }
 
 /// A probe that moves with stalls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Label {
     /// The probe.
@@ -214,7 +214,7 @@ pub struct ThreadFinding {
 }
 
 /// A probe over the whole recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
     /// Its name.
@@ -293,15 +293,13 @@ pub struct Pictures {
     pub heat_map: Option<HeatMap>,
 }
 
-/// Quanta by their value and by their phase in a period.
+/// Quanta by their amount and by their phase in a period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
     /// The period.
     pub period_seconds: f64,
     /// Number of columns: phases from 0 to 1.
     pub columns: usize,
-    /// Bounds of the rows, in amount per quantum, from low to high, one more than rows.
-    pub bounds: Vec<f64>,
-    /// Counts, row by row from low to high.
+    /// Counts, row by row from low to high; a row is a bin of the histogram.
     pub counts: Vec<u64>,
 }

@@ -1,14 +1,53 @@
-//! What the recorder read, before anything is computed from it.
+//! What to record: a worker, and how often it is read; and what the recorder read, before anything is computed from it.
 
-use super::plan::FtqPlan;
 use crate::envelope::Envelope;
 use crate::group_limit::GroupLimit;
+use crate::plan::Plan;
 use crate::plan::service::Service;
 use crate::probe::{Descriptor, Scope};
 use crate::record::{Host, Outcome};
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
+
+/// Quantum of the seed's figures: 440 µs.
+pub const QUANTUM: Nanos = Nanos(440_000);
+/// Shortest quantum: a reading of the worker alone takes about 1 µs, one probe of /proc/vmstat 27 µs.
+pub const SHORTEST_QUANTUM: Nanos = Nanos(10_000);
+/// Most quanta of one recording: an hour of quanta of 440 µs is 8.2 million.
+pub const MOST_QUANTA: u64 = 20_000_000;
+
+/// A plan for `iotoll ftq`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FtqPlan {
+    /// The worker whose progress is read.
+    pub worker: Worker,
+    /// Time between two deadlines of the recorder.
+    pub quantum: Nanos,
+    /// Length of the recording.
+    pub duration: Nanos,
+    /// CPU of the recorder; `None` if the scheduler chooses.
+    pub recorder_cpu: Option<u32>,
+    /// CPU of the worker, if iotoll starts it; `None` if the scheduler chooses.
+    pub worker_cpu: Option<u32>,
+    /// Seed of random offsets and of the study's shuffled series.
+    pub seed: u64,
+}
+
+/// Whose progress is read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worker {
+    /// One thread of iotoll that does the I/O of this plan, which has one job, without pause.
+    Job(Box<Plan>),
+    /// One thread of iotoll that computes without pause (`--cpu`): FTQ itself.
+    #[default]
+    Cpu,
+    /// A command that iotoll starts.
+    Command(Vec<String>),
+    /// A process that runs already (`--pid`).
+    Process(u32),
+}
 
 /// A recording, as far as it came.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +61,7 @@ pub struct FtqRecord {
 }
 
 /// What is known before the first reading.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The first line of the record.
     #[serde(skip)]
@@ -59,7 +98,7 @@ pub struct Chunk {
 }
 
 /// How it ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The outcome.
     pub outcome: Outcome,
@@ -122,44 +161,26 @@ impl Chunk {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::ftq::plan::Worker;
-    use crate::record::Host;
 
     /// The quantum of records in tests, in nanoseconds.
     pub(crate) const QUANTUM: f64 = 440_000.0;
 
-    /// A record of a thread that does I/O, with these times in nanoseconds and amounts, and these probes.
+    /// A record of a process that does I/O, with these times in nanoseconds and amounts, and these probes.
     pub(crate) fn record_of(
         rows: impl Iterator<Item = (u64, u64)>,
         probes: Vec<(Descriptor, Vec<Option<f64>>)>,
     ) -> FtqRecord {
-        let (at, amount): (Vec<u64>, Vec<u64>) = rows.unzip();
-        let (descriptors, columns) = probes.into_iter().unzip();
-        let quantum = Nanos(QUANTUM as u64);
+        let (at, amount) = rows.map(|(at, amount)| (Nanos(at), amount)).unzip();
+        let (descriptors, probes) = probes.into_iter().unzip();
+        let chunk = Chunk { at, amount, probes };
         let plan = FtqPlan {
             worker: Worker::Process(1),
-            quantum,
-            duration: Nanos(at.last().copied().unwrap_or(0)),
-            recorder_cpu: None,
-            worker_cpu: None,
+            quantum: Nanos(QUANTUM as u64),
+            duration: chunk.at.last().copied().unwrap_or_default(),
             seed: 1,
+            ..FtqPlan::default()
         };
-        let header = Header {
-            envelope: Envelope::new(crate::envelope::Kind::Ftq, 0.0, Vec::new()),
-            plan,
-            host: Host::default(),
-            worker: "4 KiB sequential writes".to_owned(),
-            counted_by: "bytes written".to_owned(),
-            unit: "bytes".to_owned(),
-            probes: descriptors,
-            services: Vec::new(),
-        };
-        let chunk = Chunk { at: at.into_iter().map(Nanos).collect(), amount, probes: columns };
-        let (outcome, warnings, recorder) = (Outcome::Completed, Vec::new(), RecorderCost::default());
-        FtqRecord {
-            header,
-            chunks: vec![chunk],
-            end: Some(End { outcome, warnings, recorder, ios: None, group_limits: Vec::new() }),
-        }
+        let header = Header { plan, unit: "bytes".to_owned(), probes: descriptors, ..Header::default() };
+        FtqRecord { header, chunks: vec![chunk], end: Some(End::default()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Extent, Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
-use crate::ftq::record::{Chunk, End, Header};
+use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use crate::limit::{Limit, Quantity};
 use crate::stored::Stored;
@@ -58,7 +58,7 @@ impl Recorded for FtqRecord {
     }
 
     fn machine(&self) -> Option<Machine<'_>> {
-        Some(self.machine())
+        Some(Machine::of(&self.header.host, &self.header.envelope))
     }
 
     fn envelope(&self) -> &Envelope {
@@ -70,7 +70,7 @@ impl Recorded for FtqRecord {
     }
 
     fn fits(&self, plan: &FtqPlan) -> Result<(), String> {
-        let computes = |plan: &FtqPlan| matches!(plan.worker, crate::ftq::plan::Worker::Cpu);
+        let computes = |plan: &FtqPlan| plan.worker == Worker::Cpu;
         if computes(self.plan()) == computes(plan) {
             Ok(())
         } else {

@@ -3,7 +3,7 @@
 //! Parses the part after a family's prefix into the place of a number. No name can refer to a file outside the
 //! family's folder.
 
-use super::{Field, Kind, Place, Scope, VMSTAT, WorkerCounter};
+use super::{Field, Kind, Place, Scope, VMSTAT};
 
 /// Probes with a common form.
 pub struct Family {
@@ -39,6 +39,17 @@ pub struct Part {
     pub(super) kind: Option<Kind>,
     pub(super) factor: f64,
     pub(super) meaning: String,
+}
+
+impl Part {
+    /// A counter of `unit`, each of which the kernel counts as 1.
+    fn counter(unit: &str, place: Place, meaning: String) -> Self {
+        Self { place, unit: unit.to_owned(), kind: Some(Kind::Counter), factor: 1.0, meaning }
+    }
+}
+
+fn in_file(path: impl Into<String>, field: Field) -> Place {
+    Place::File { path: path.into(), field }
 }
 
 pub const FAMILIES: &[Family] = &[
@@ -132,16 +143,8 @@ fn softirqs(kind: &str) -> Result<Part, String> {
     if !SOFTIRQS.contains(&kind) {
         return Err(format!("unknown soft interrupt; expected one of {}", SOFTIRQS.join(", ")));
     }
-    Ok(Part {
-        place: Place::File {
-            path: "/proc/softirqs".to_owned(),
-            field: Field::RowSum(format!("{}:", kind.to_ascii_uppercase())),
-        },
-        unit: "softirqs".to_owned(),
-        kind: Some(Kind::Counter),
-        factor: 1.0,
-        meaning: format!("{kind} soft interrupts handled"),
-    })
+    let place = in_file("/proc/softirqs", Field::RowSum(format!("{}:", kind.to_ascii_uppercase())));
+    Ok(Part::counter("softirqs", place, format!("{kind} soft interrupts handled")))
 }
 
 fn pressure(name: &str) -> Result<Part, String> {
@@ -156,16 +159,10 @@ fn pressure(name: &str) -> Result<Part, String> {
         "full" => "all non-idle tasks",
         _ => return Err("expected some or full at the end".to_owned()),
     };
-    Ok(Part {
-        place: Place::File {
-            path: format!("/proc/pressure/{resource}"),
-            field: Field::Labelled { key: line.to_owned(), label: "total=" },
-        },
-        unit: "ns".to_owned(),
-        kind: Some(Kind::Counter),
-        factor: MICROS,
-        meaning: format!("time in which {reader} waited for {resource}"),
-    })
+    let field = Field::Labelled { key: line.to_owned(), label: "total=" };
+    let meaning = format!("time in which {reader} waited for {resource}");
+    let place = in_file(format!("/proc/pressure/{resource}"), field);
+    Ok(Part { factor: MICROS, ..Part::counter("ns", place, meaning) })
 }
 
 fn net(name: &str) -> Result<Part, String> {
@@ -175,16 +172,8 @@ fn net(name: &str) -> Result<Part, String> {
     entry(interface).ok_or_else(|| format!("'{interface}' is not an interface name"))?;
     entry(statistic).ok_or_else(|| format!("'{statistic}' is not a statistic name"))?;
     let unit = ["bytes", "packets"].into_iter().find(|unit| statistic.ends_with(unit)).unwrap_or("events");
-    Ok(Part {
-        place: Place::File {
-            path: format!("/sys/class/net/{interface}/statistics/{statistic}"),
-            field: Field::Word(0),
-        },
-        unit: unit.to_owned(),
-        kind: Some(Kind::Counter),
-        factor: 1.0,
-        meaning: format!("{statistic} of interface {interface}"),
-    })
+    let place = in_file(format!("/sys/class/net/{interface}/statistics/{statistic}"), Field::Word(0));
+    Ok(Part::counter(unit, place, format!("{statistic} of interface {interface}")))
 }
 
 /// The columns of a device's stat file in order (Documentation/block/stat.rst), with unit, kind and factor.
@@ -224,13 +213,9 @@ fn block(name: &str) -> Result<Part, String> {
         let names: Vec<&str> = BLOCK.iter().map(|(name, _)| *name).collect();
         return Err(format!("'{column}' is not a column of a device; expected one of {}", names.join(", ")));
     };
-    Ok(Part {
-        place: Place::File { path: format!("/sys/class/block/{device}/stat"), field: Field::Word(place) },
-        unit: (*unit).to_owned(),
-        kind: Some(*kind),
-        factor: *factor,
-        meaning: format!("{column} of block device {device}"),
-    })
+    let place = in_file(format!("/sys/class/block/{device}/stat"), Field::Word(place));
+    let meaning = format!("{column} of block device {device}");
+    Ok(Part { kind: Some(*kind), factor: *factor, ..Part::counter(unit, place, meaning) })
 }
 
 fn vmstat(name: &str) -> Result<Part, String> {
@@ -255,13 +240,8 @@ fn vmstat(name: &str) -> Result<Part, String> {
     }
     let gauge = GAUGES.contains(&name) || name.starts_with("nr_") && !COUNTERS.contains(&name);
     let (kind, unit) = if gauge { (Kind::Gauge, "pages") } else { (Kind::Counter, "events") };
-    Ok(Part {
-        place: Place::File { path: VMSTAT.to_owned(), field: Field::Row { key: name.to_owned(), column: 0 } },
-        unit: unit.to_owned(),
-        kind: Some(kind),
-        factor: 1.0,
-        meaning: format!("{name} of {VMSTAT}"),
-    })
+    let place = in_file(VMSTAT, Field::Row { key: name.to_owned(), column: 0 });
+    Ok(Part { kind: Some(kind), ..Part::counter(unit, place, format!("{name} of {VMSTAT}")) })
 }
 
 fn infiniband(name: &str) -> Result<Part, String> {
@@ -279,28 +259,16 @@ fn infiniband(name: &str) -> Result<Part, String> {
         counter if counter.ends_with("packets") => ("packets", 1.0),
         _ => ("events", 1.0),
     };
-    Ok(Part {
-        place: Place::File {
-            path: format!("/sys/class/infiniband/{device}/ports/{port}/counters/{counter}"),
-            field: Field::Word(0),
-        },
-        unit: unit.to_owned(),
-        kind: Some(Kind::Counter),
-        factor,
-        meaning: format!("{counter} of port {port} of {device}"),
-    })
+    let path = format!("/sys/class/infiniband/{device}/ports/{port}/counters/{counter}");
+    let meaning = format!("{counter} of port {port} of {device}");
+    Ok(Part { factor, ..Part::counter(unit, in_file(path, Field::Word(0)), meaning) })
 }
 
 fn journal(name: &str) -> Result<Part, String> {
     let device = name.strip_suffix(".commits").ok_or("expected journal.DEV.commits, as in journal.vda1-8.commits")?;
     entry(device).ok_or_else(|| format!("'{device}' is not a folder in /proc/fs/jbd2"))?;
-    Ok(Part {
-        place: Place::File { path: format!("/proc/fs/jbd2/{device}/info"), field: Field::Word(0) },
-        unit: "commits".to_owned(),
-        kind: Some(Kind::Counter),
-        factor: 1.0,
-        meaning: format!("transactions that the journal of {device} committed"),
-    })
+    let place = in_file(format!("/proc/fs/jbd2/{device}/info"), Field::Word(0));
+    Ok(Part::counter("commits", place, format!("transactions that the journal of {device} committed")))
 }
 
 fn tracepoint(name: &str) -> Result<Part, String> {
@@ -312,13 +280,50 @@ fn tracepoint(name: &str) -> Result<Part, String> {
             return Err(format!("'{part}' is not the name of a tracepoint or its group; {form}"));
         }
     }
-    Ok(Part {
-        place: Place::Tracepoint { group: group.to_owned(), name: event.to_owned() },
-        unit: "events".to_owned(),
-        kind: Some(Kind::Counter),
-        factor: 1.0,
-        meaning: format!("passes of the tracepoint {group}:{event}"),
-    })
+    let place = Place::Tracepoint { group: group.to_owned(), name: event.to_owned() };
+    Ok(Part::counter("events", place, format!("passes of the tracepoint {group}:{event}")))
+}
+
+/// A counter of the worker of a recording: of its thread if iotoll started it as a job, of the process otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerCounter {
+    /// Voluntary context switches: it waited for something.
+    Sleeps,
+    /// Involuntary context switches: another task took its CPU.
+    Preemptions,
+    OnCpuTime,
+    /// Time less CPU time: it waited, or wanted a CPU and had none.
+    OffCpuTime,
+    /// Time in which it wanted a CPU and had none.
+    RunDelay,
+}
+
+impl WorkerCounter {
+    pub const ALL: [Self; 5] = [Self::Sleeps, Self::Preemptions, Self::OnCpuTime, Self::OffCpuTime, Self::RunDelay];
+
+    /// Finds a counter by name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|counter| counter.name() == name)
+    }
+
+    /// Its name after `worker.`.
+    pub fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Its name, the unit of one count, and what it counts.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Sleeps => ("sleeps", "switches", "times that the worker went to sleep (voluntary context switches)"),
+            Self::Preemptions => {
+                let meaning = "times that another task took the worker's CPU (involuntary context switches)";
+                ("preemptions", "switches", meaning)
+            }
+            Self::OnCpuTime => ("on_cpu_time", "ns", "CPU time of the worker"),
+            Self::OffCpuTime => ("off_cpu_time", "ns", "time in which the worker was not on a CPU"),
+            Self::RunDelay => ("run_delay", "ns", "time in which the worker wanted a CPU and had none"),
+        }
+    }
 }
 
 fn worker(name: &str) -> Result<Part, String> {
@@ -326,13 +331,8 @@ fn worker(name: &str) -> Result<Part, String> {
         let names: Vec<&str> = WorkerCounter::ALL.iter().map(|counter| counter.name()).collect();
         format!("'{name}' is not a counter of a worker; expected one of {}", names.join(", "))
     })?;
-    Ok(Part {
-        place: Place::Worker(counter),
-        unit: counter.unit().to_owned(),
-        kind: Some(Kind::Counter),
-        factor: 1.0,
-        meaning: counter.meaning().to_owned(),
-    })
+    let (_, unit, meaning) = counter.words();
+    Ok(Part::counter(unit, Place::Worker(counter), meaning.to_owned()))
 }
 
 /// Parses `PATH:PATTERN`. A colon in the path is written `\:`.
@@ -346,13 +346,8 @@ fn file(text: &str) -> Result<Part, String> {
     )?;
     let path = path.replace("\\:", ":");
     let field = Field::pattern(pattern).map_err(|wrong| format!("its pattern {wrong}"))?;
-    Ok(Part {
-        unit: String::new(),
-        kind: None,
-        factor: 1.0,
-        meaning: format!("the number that {pattern} matches in {path}"),
-        place: Place::File { path, field },
-    })
+    let meaning = format!("the number that {pattern} matches in {path}");
+    Ok(Part { kind: None, ..Part::counter("", in_file(path, field), meaning) })
 }
 
 /// A name that is a plain directory entry, so that it cannot leave the folder.

@@ -26,8 +26,6 @@ pub fn all() -> Vec<(&'static str, FtqFinding)> {
         ("many_periods", many_periods()),
         ("one_thread", one_thread()),
         ("empty", empty()),
-        ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|</script><b>\n書き\u{7}")),
-        ("hostile_numbers", hostile(1e300, "名")),
         ("wild_pictures", wild_pictures()),
     ]
 }
@@ -174,78 +172,6 @@ pub fn empty() -> FtqFinding {
     }
 }
 
-/// Every number is `number` and every name is `text`.
-pub fn hostile(number: f64, text: &str) -> FtqFinding {
-    let mut finding = dirty_limit();
-    finding.limits = crate::limits::hostile(number, text);
-    let text = || text.to_owned();
-    (finding.worker, finding.counted_by, finding.command_line) = (text(), text(), vec![text()]);
-    finding.quantum_seconds = number;
-    finding.seconds = number;
-    finding.amount_per_second = number;
-    finding.noise = Noise {
-        undisturbed_per_quantum: number,
-        available_fraction: Some(number),
-        lost_seconds: Some(number),
-        longest_stall_seconds: Some(number),
-        by_cause: vec![Cause { probe: text(), count: number, unit: text() }],
-    };
-    let label = || Label {
-        probe: text(),
-        unit: text(),
-        during: number,
-        elsewhere: number,
-        change: number,
-        times_chance: number,
-        false_alarm: number,
-        words: text(),
-    };
-    finding.periodic = vec![Periodic {
-        period_seconds: number,
-        stall_seconds: number,
-        depth: number,
-        false_alarm: number,
-        phase: number,
-        seen: u64::MAX,
-        of: u64::MAX,
-        probe: Some(text()),
-        labels: vec![label()],
-        sentence: text(),
-    }];
-    let (at_seconds, seconds, lost_seconds) = (number, number, number);
-    let stall = Stall { at_seconds, seconds, lost_seconds, labels: vec![label()], sentence: text() };
-    finding.stalls = vec![stall; 3];
-    finding.threads = vec![ThreadFinding {
-        name: text(),
-        bytes: number,
-        seconds: number,
-        at_seconds: number,
-        standstill_seconds: number,
-        periodic: finding.periodic.clone(),
-    }];
-    for probe in &mut finding.probes {
-        (probe.name, probe.unit, probe.meaning) = (text(), text(), text());
-        (probe.mean, probe.least, probe.greatest) = (Some(number), Some(number), None);
-        probe.lost_at_seconds = Some(number);
-    }
-    let kept = KeptPeriod {
-        period_seconds: number,
-        stored_period_seconds: number,
-        stall_seconds: number,
-        stored_stall_seconds: number,
-    };
-    finding.against = Some(PeriodChanges {
-        stored: text(),
-        started_unix_seconds: number,
-        differs: vec![text()],
-        appeared: vec![number],
-        went: vec![number; 2],
-        kept: vec![kept],
-    });
-    finding.warnings = vec![Warning::new(Code::Unknown, text())];
-    finding
-}
-
 /// Columns of different lengths, times that go back, numbers that no reading gives.
 fn wild_pictures() -> FtqFinding {
     let mut finding = dirty_limit();
@@ -261,7 +187,7 @@ fn wild_pictures() -> FtqFinding {
         alarm_power: f64::NAN,
         histogram_bounds: picture(30),
         histogram: vec![u64::MAX; 20],
-        heat_map: Some(HeatMap { period_seconds: 3.0, columns: 7, bounds: picture(9), counts: vec![u64::MAX; 40] }),
+        heat_map: Some(HeatMap { period_seconds: 3.0, columns: 7, counts: vec![u64::MAX; 40] }),
     };
     finding
 }
@@ -287,20 +213,10 @@ fn recorded(readings: usize) -> FtqFinding {
         schema: SCHEMA.to_owned(),
         method_version: 1,
         started_unix_seconds: 1_795_600_000.0,
-        command_line: [
-            "iotoll",
-            "ftq",
-            "--target",
-            "/srv/scratch/f",
-            "--rw",
-            "write",
-            "--bs",
-            "4k",
-            "--duration",
-            "27s",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        command_line: "iotoll ftq --target /srv/scratch/f --rw write --bs 4k --duration 27s"
+            .split(' ')
+            .map(str::to_owned)
+            .collect(),
         host: crate::cost::fixture::host(),
         origin: crate::cost::fixture::origin(),
         worker: "4 KiB sequential writes to /srv/scratch/f, psync".to_owned(),
@@ -315,7 +231,6 @@ fn recorded(readings: usize) -> FtqFinding {
         amount: all as u64,
         seconds: length,
         amount_per_second: all / length,
-        levels: Vec::new(),
         recorder: RecorderCost {
             cpu: Some(1),
             cpu_nanos: Nanos(4_200_000_000),
@@ -335,17 +250,8 @@ fn recorded(readings: usize) -> FtqFinding {
             .map(|(probe, count, unit)| Cause { probe: probe.to_owned(), count, unit: unit.to_owned() })
             .to_vec(),
         },
-        periodic: Vec::new(),
-        stalls: Vec::new(),
-        stall_count: 0,
-        threads: Vec::new(),
-        probes: Vec::new(),
-        services: Vec::new(),
-        against: None,
-        limits: Vec::new(),
-        outcome: Outcome::Completed,
-        warnings: Vec::new(),
         pictures: Pictures { seconds, spans, amount_per_quantum: amounts, ..Pictures::default() },
+        ..FtqFinding::default()
     }
 }
 
@@ -368,14 +274,13 @@ fn pictures(drawn: &Pictures) -> Pictures {
         let peak = if harmonic > 0.0 { 300.0 / harmonic.powf(1.4) * near } else { 0.0 };
         -(1.0 - part).ln() + peak
     });
-    let bounds: Vec<f64> = (0..=BINS).map(bound).collect();
     Pictures {
         power: power.collect(),
         frequencies,
         alarm_power: 14.9,
-        histogram_bounds: bounds.clone(),
+        histogram_bounds: (0..=BINS).map(bound).collect(),
         histogram,
-        heat_map: Some(HeatMap { period_seconds: PERIOD, columns: COLUMNS, bounds, counts }),
+        heat_map: Some(HeatMap { period_seconds: PERIOD, columns: COLUMNS, counts }),
         ..drawn.clone()
     }
 }
@@ -459,6 +364,6 @@ fn probe(name: &str, unit: &str, counter: bool, (mean, least, greatest): (f64, f
         least: Some(least),
         greatest: Some(greatest),
         counter,
-        lost_at_seconds: None,
+        ..ProbeFinding::default()
     }
 }

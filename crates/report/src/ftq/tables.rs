@@ -1,30 +1,29 @@
-//! The tables of a recording: periods and what moves with them, stalls, noise, probes, and what changed.
+//! The tables of a recording: periods and what moves with them, stalls, noise, probes, and what changed. And all numbers in raw
+//! units, one row each.
 
 use super::{remark, words};
 use crate::document::{Audience, Block, Body, Cell, Column, Fact, Table, Tone};
-use crate::number::{self, MISSING};
+use crate::number::{self, MISSING, NANOS};
 use crate::phrase::{self, tied};
+use crate::probes;
 use model::ftq::FtqFinding;
-use model::ftq::finding::{Label, Periodic, ProbeFinding};
+use model::ftq::finding::{Label, Periodic, ProbeFinding, Stall, ThreadFinding};
 
-/// Stalls shown on a terminal; a page shows all that the finding has.
-const FEW_STALLS: usize = 6;
+/// Rows shown on a terminal of a table that may be long; a page shows all that the finding has.
+const FEW: usize = 6;
 /// Probes shown for each period on a page.
 const LABELS: usize = 6;
+/// The columns of raw numbers. `of` is the number of a period or a stall, or the name of a probe; `seconds` a time since the
+/// beginning.
+const RAW: [&str; 5] = ["metric", "of", "seconds", "unit", "value"];
 
 /// The periods, the longest stall first, and on a page which probes move with each.
 pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
-    let mut table = Table::new(vec![
-        Column::number("period"),
-        Column::number("stall"),
-        Column::number("depth"),
-        Column::number("seen"),
-        Column::number("false alarm"),
-        Column::text("moves with it"),
-        Column::number("× chance"),
-    ]);
+    let mut columns = ["period", "stall", "depth", "seen", "false alarm"].map(Column::number).to_vec();
+    columns.extend([Column::text("moves with it"), Column::number("× chance")]);
+    let mut table = Table::new(columns);
     for period in &finding.periodic {
-        let (probe, times) = labelled(&period.labels);
+        let [probe, times] = labelled(&period.labels);
         table.row(vec![
             Cell::new(Tone::Strong, number::seconds(period.period_seconds)),
             Cell::from(number::seconds(period.stall_seconds)),
@@ -35,11 +34,11 @@ pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
             times,
         ]);
     }
-    let notes = vec![remark(
+    let note = remark(
         "Depth: the part of the amount that is lost while the stall lasts. × chance: how many times more often the probe moves \
          with the stalls than with as long times elsewhere.",
-    )];
-    let notes = if table.rows.is_empty() { Vec::new() } else { notes };
+    );
+    let notes = if table.rows.is_empty() { Vec::new() } else { vec![note] };
     let mut blocks = vec![Block::new("Periods", Body::Table(table)).with(notes)];
     for period in finding.periodic.iter().filter(|period| !period.labels.is_empty()) {
         let title = format!("What moves with the period of {}", number::seconds(period.period_seconds));
@@ -49,100 +48,86 @@ pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
 }
 
 fn labels(labels: &[Label]) -> Table {
-    let mut table = Table::new(vec![
-        Column::text("probe"),
-        Column::number("during stalls"),
-        Column::number("elsewhere"),
-        Column::number("× chance"),
-        Column::number("false alarm"),
-        Column::text("what it does"),
-    ]);
+    let mut columns = ["during stalls", "elsewhere", "× chance", "false alarm"].map(Column::number).to_vec();
+    columns.insert(0, Column::text("probe"));
+    columns.push(Column::text("what it does"));
+    let mut table = Table::new(columns);
     for label in labels.iter().take(LABELS) {
-        table.row(vec![
-            Cell::from(words::label(&label.probe, &label.unit)),
-            Cell::from(words::bare(&label.unit, label.during)),
-            Cell::from(words::bare(&label.unit, label.elsewhere)),
-            Cell::from(words::times(label.times_chance)),
-            Cell::from(words::probability(label.false_alarm)),
-            Cell::new(Tone::Faint, label.words.clone()),
-        ]);
+        let texts = [
+            probes::label(&label.probe, &label.unit),
+            words::bare(&label.unit, label.during),
+            words::bare(&label.unit, label.elsewhere),
+            words::times(label.times_chance),
+            words::probability(label.false_alarm),
+        ];
+        table.row(texts.map(Cell::from).into_iter().chain([Cell::new(Tone::Faint, label.words.clone())]).collect());
     }
     table
 }
 
 /// The probe that moves most, and how much more often than chance. A dash if none does.
-fn labelled(labels: &[Label]) -> (Cell, Cell) {
-    match labels.first() {
-        Some(label) => (Cell::from(label.probe.clone()), Cell::from(words::times(label.times_chance))),
-        None => (Cell::new(Tone::Faint, MISSING), Cell::new(Tone::Faint, MISSING)),
-    }
+fn labelled(labels: &[Label]) -> [Cell; 2] {
+    let missing = || [MISSING; 2].map(|missing| Cell::new(Tone::Faint, missing));
+    labels.first().map_or_else(missing, |label| [label.probe.clone(), words::times(label.times_chance)].map(Cell::from))
+}
+
+/// A table with few of its rows, and on a page all of them, each with the note for so many.
+fn few_and_all(
+    title: &str,
+    columns: &[Column],
+    rows: &[Vec<Cell>],
+    note: impl Fn(usize) -> Option<String>,
+) -> Vec<Block> {
+    let block = |most: usize, audience| {
+        let mut table = Table::new(columns.to_vec());
+        rows.iter().take(most).for_each(|row| table.row(row.clone()));
+        let notes = note(table.rows.len()).map(remark).into_iter().collect();
+        Block::new(title, Body::Table(table)).with(notes).of(audience)
+    };
+    vec![block(FEW, Audience::SCREEN.or(Audience::POST)), block(usize::MAX, Audience::PAGE)]
 }
 
 /// The threads of a process, the longest standstill first.
 pub(super) fn threads(finding: &FtqFinding) -> Vec<Block> {
-    let table = |most: usize| {
-        let mut table = Table::new(vec![
-            Column::rows("thread"),
-            Column::number("rate"),
-            Column::number("standstill"),
-            Column::number("at"),
-            Column::number("period"),
-            Column::number("stall"),
-        ]);
-        for thread in finding.threads.iter().take(most) {
-            let of_period = |of: fn(&Periodic) -> f64| {
-                thread.periodic.first().map_or_else(|| MISSING.to_owned(), |period| number::seconds(of(period)))
-            };
-            table.row(vec![
-                Cell::from(thread.name.clone()),
-                Cell::from(words::rate(finding, thread.bytes / thread.seconds)),
-                Cell::from(number::seconds(thread.standstill_seconds)),
-                Cell::from(words::moment(thread.at_seconds)),
-                Cell::from(of_period(|period| period.period_seconds)),
-                Cell::from(of_period(|period| period.stall_seconds)),
-            ]);
-        }
-        table
+    let mut columns = vec![Column::rows("thread")];
+    columns.extend(["rate", "standstill", "at", "period", "stall"].map(Column::number));
+    let row = |thread: &ThreadFinding| {
+        let of_period = |of: fn(&Periodic) -> f64| seconds(thread.periodic.first().map(of));
+        let texts = [
+            thread.name.clone(),
+            words::rate(finding, thread.bytes / thread.seconds),
+            number::seconds(thread.standstill_seconds),
+            words::moment(thread.at_seconds),
+            of_period(|period| period.period_seconds),
+            of_period(|period| period.stall_seconds),
+        ];
+        texts.map(Cell::from).to_vec()
     };
-    let block = |most: usize, audience| {
-        let others = finding.threads.len().saturating_sub(most);
-        let note = remark(format!("{others} more threads have shorter standstills."));
-        let notes = if others > 0 { vec![note] } else { Vec::new() };
-        Block::new("Threads", Body::Table(table(most))).with(notes).of(audience)
-    };
-    vec![block(FEW_STALLS, Audience::SCREEN.or(Audience::POST)), block(usize::MAX, Audience::PAGE)]
+    let rows: Vec<Vec<Cell>> = finding.threads.iter().map(row).collect();
+    few_and_all("Threads", &columns, &rows, |shown| {
+        let others = rows.len() - shown;
+        (others > 0).then(|| format!("{others} more threads have shorter standstills."))
+    })
 }
 
 /// Stalls that belong to no period, longest first.
 pub(super) fn stalls(finding: &FtqFinding) -> Vec<Block> {
-    let table = |most: usize| {
-        let mut table = Table::new(vec![
-            Column::number("at"),
-            Column::number("lasted"),
-            Column::number("lost"),
-            Column::text("moves with it"),
-            Column::number("× chance"),
-        ]);
-        for stall in finding.stalls.iter().take(most) {
-            let (probe, times) = labelled(&stall.labels);
-            table.row(vec![
-                Cell::from(words::moment(stall.at_seconds)),
-                Cell::from(number::seconds(stall.seconds)),
-                Cell::from(number::seconds(stall.lost_seconds)),
-                probe,
-                times,
-            ]);
-        }
-        table
+    let mut columns = ["at", "lasted", "lost"].map(Column::number).to_vec();
+    columns.extend([Column::text("moves with it"), Column::number("× chance")]);
+    let row = |stall: &Stall| {
+        let (lasted, lost) = (number::seconds(stall.seconds), number::seconds(stall.lost_seconds));
+        let times = [words::moment(stall.at_seconds), lasted, lost].map(Cell::from);
+        times.into_iter().chain(labelled(&stall.labels)).collect()
     };
-    let block = |most: usize, audience| {
-        let shown = finding.stalls.len().min(most) as u64;
-        let others = finding.stall_count.saturating_sub(shown);
-        let note = format!("The longest of {}.", words::whole(finding.stall_count));
-        let notes = if shown > 0 && others > 0 { vec![remark(note)] } else { Vec::new() };
-        Block::new("Stalls that no period explains", Body::Table(table(most))).with(notes).of(audience)
-    };
-    vec![block(FEW_STALLS, Audience::SCREEN.or(Audience::POST)), block(usize::MAX, Audience::PAGE)]
+    let rows: Vec<Vec<Cell>> = finding.stalls.iter().map(row).collect();
+    few_and_all("Stalls that no period explains", &columns, &rows, |shown| {
+        let more = shown > 0 && finding.stall_count > shown as u64;
+        more.then(|| format!("The longest of {}.", words::whole(finding.stall_count)))
+    })
+}
+
+fn seconds(value: Option<f64>) -> String {
+    value.map_or_else(|| MISSING.to_owned(), number::seconds)
 }
 
 /// The line that users of osnoise know, and how often each cause interrupted.
@@ -151,18 +136,13 @@ pub(super) fn noise(finding: &FtqFinding) -> Vec<Block> {
     if finding.readings < 2 {
         return Vec::new();
     }
-    let mut table = Table::new(vec![
-        Column::number("runtime"),
-        Column::number("noise"),
-        Column::number("available"),
-        Column::number("max single"),
-        Column::number("undisturbed"),
-    ]);
+    let columns = ["runtime", "noise", "available", "max single", "undisturbed"];
+    let mut table = Table::new(columns.map(Column::number).to_vec());
     table.row(vec![
         Cell::from(number::seconds(finding.seconds)),
-        Cell::from(noise.lost_seconds.map_or_else(|| MISSING.to_owned(), number::seconds)),
+        Cell::from(seconds(noise.lost_seconds)),
         Cell::new(Tone::Strong, noise.available_fraction.map_or_else(|| MISSING.to_owned(), words::available)),
-        Cell::from(noise.longest_stall_seconds.map_or_else(|| MISSING.to_owned(), number::seconds)),
+        Cell::from(seconds(noise.longest_stall_seconds)),
         Cell::from(words::value(&finding.unit, noise.undisturbed_per_quantum)),
     ]);
     let about = remark(
@@ -172,11 +152,9 @@ pub(super) fn noise(finding: &FtqFinding) -> Vec<Block> {
     let mut causes =
         Table::new(vec![Column::rows("cause"), Column::number("count"), Column::number("per second").spare(1)]);
     for cause in &noise.by_cause {
-        causes.row(vec![
-            Cell::from(words::label(&cause.probe, &cause.unit)),
-            Cell::from(words::bare(&cause.unit, cause.count)),
-            Cell::from(words::bare(&cause.unit, cause.count / finding.seconds)),
-        ]);
+        let bare = |count| words::bare(&cause.unit, count);
+        let name = probes::label(&cause.probe, &cause.unit);
+        causes.row([name, bare(cause.count), bare(cause.count / finding.seconds)].map(Cell::from).to_vec());
     }
     vec![
         Block::new("Noise", Body::Table(table)).with(vec![about]),
@@ -186,34 +164,26 @@ pub(super) fn noise(finding: &FtqFinding) -> Vec<Block> {
 
 /// The probes over the whole recording.
 pub(super) fn probes(finding: &FtqFinding) -> Vec<Block> {
-    let mut table = Table::new(vec![
-        Column::rows("probe"),
-        Column::number("mean"),
-        Column::number("least"),
-        Column::number("greatest"),
-        Column::text("reads").spare(1),
-    ]);
+    let mut columns = ["mean", "least", "greatest"].map(Column::number).to_vec();
+    columns.insert(0, Column::rows("probe"));
+    columns.push(Column::text("reads").spare(1));
+    let mut table = Table::new(columns);
     for probe in &finding.probes {
+        let name = Cell::from(probes::label(&probe.name, &probe.unit));
         if probe.mean.is_none() {
-            table.note(Cell::from(words::label(&probe.name, &probe.unit)), format!("{MISSING} never read"));
+            table.note(name, format!("{MISSING} never read"));
             continue;
         }
         // The kernel adds a wait when it ends, so of a time the least and the greatest are waits, not parts of a quantum.
         let is_time = probe.counter && probe.unit == "ns";
-        let value = |value: Option<f64>| {
-            Cell::from(if is_time { number::known(number::NANOS, value) } else { level(probe, value) })
-        };
+        let value =
+            |value: Option<f64>| Cell::from(if is_time { number::known(NANOS, value) } else { level(probe, value) });
         let meaning = match probe.lost_at_seconds {
             Some(lost) => Cell::new(Tone::Notice, format!("could not be read after {}", words::moment(lost))),
             None => Cell::new(Tone::Faint, probe.meaning.clone()),
         };
-        table.row(vec![
-            Cell::from(words::label(&probe.name, &probe.unit)),
-            Cell::from(level(probe, probe.mean)),
-            value(probe.least),
-            value(probe.greatest),
-            meaning,
-        ]);
+        let mean = Cell::from(level(probe, probe.mean));
+        table.row(vec![name, mean, value(probe.least), value(probe.greatest), meaning]);
     }
     let note = remark("Times of the worker are means of its threads.");
     let notes = if finding.threads.is_empty() { Vec::new() } else { vec![note] };

@@ -43,24 +43,6 @@ fn recordings_as_they_are_read() {
 }
 
 #[test]
-fn the_answer_is_the_period_or_that_there_is_none() {
-    let first = |finding: &FtqFinding| terminal(finding, 300).lines().next().unwrap().to_owned();
-    assert_eq!(
-        first(&fixture::dirty_limit()),
-        "Every 5.00 s the worker stops for 180 ms while 41,000 dirty pages are written back; seen in 5 of 5 periods, \
-         false alarm 3e-14"
-    );
-    assert_eq!(first(&fixture::quiet()), "No period was found in 2.65 s; the longest stall is 1.10 ms");
-    let text = terminal(&fixture::compared(), 300);
-    assert!(
-        text.contains("Against the stored recording, a period of 1.00 s appeared, periods of 100 ms, 33.0 ms went")
-    );
-    assert!(text.contains("0.3 % of readings were late, the latest by 2 quanta"), "{text}");
-    assert!(terminal(&fixture::many_periods(), 300).contains("2 more periods are in the table"));
-    assert_eq!(first(&fixture::empty()), fixture::empty().worker, "nothing was read, so nothing is answered");
-}
-
-#[test]
 fn a_thread_that_stalls_is_named_beside_the_sum_and_no_share_of_time_exceeds_all_of_it() {
     let text = terminal(&fixture::one_thread(), 300);
     assert!(text.starts_with("No period of all threads together was found"), "{text}");

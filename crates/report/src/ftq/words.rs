@@ -1,35 +1,18 @@
 //! Words and numbers of recordings.
 
-use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
+use crate::number::{self, MISSING};
+use crate::probes::units;
 use model::ftq::FtqFinding;
 use model::thousands::separated;
 
-/// Units that fit the size of a value. A name that is not in them follows the number.
-pub(super) fn units(unit: &str) -> Units {
-    match unit {
-        "bytes" => BYTES,
-        "ns" => NANOS,
-        _ => COUNT,
-    }
-}
-
-/// The name of a probe, with its unit if neither the name nor its values say it.
-pub(super) fn label(name: &str, unit: &str) -> String {
-    match unit {
-        "" | "bytes" | "ns" | "events" => name.to_owned(),
-        _ if name.contains(unit) => name.to_owned(),
-        _ => format!("{name} ({unit})"),
-    }
-}
-
-/// A value whose unit is in its [`label`].
+/// A value whose unit is in its [label](crate::probes::label).
 pub(super) fn bare(unit: &str, value: f64) -> String {
     number::with_unit(units(unit), value)
 }
 
 /// "41.0 k pages", "256 KiB", "1.20 ms".
 pub(super) fn value(unit: &str, value: f64) -> String {
-    let text = number::with_unit(units(unit), value);
+    let text = bare(unit, value);
     match unit {
         "bytes" | "ns" | "" => text,
         _ if text == MISSING => text,
@@ -96,6 +79,7 @@ pub(super) fn begun(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probes::label;
 
     #[test]
     fn values_have_their_unit() {

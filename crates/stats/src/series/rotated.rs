@@ -6,6 +6,7 @@
 //! sharper test.
 
 use super::fold::{Column, Dip, NoiseByWidth, best_dip, most_columns};
+use super::mean;
 use crate::random::Random;
 
 /// Probability above which a period of few cycles is not reported. The spectrum has already found it improbable.
@@ -55,7 +56,7 @@ fn ln_probability(values: &[f64], noise: &NoiseByWidth, dip: &Dip) -> f64 {
 /// Logarithm of the probability that a variable of Gumbel's distribution, of which these are examples, exceeds `value`.
 fn ln_gumbel_tail(examples: &[f64], value: f64) -> f64 {
     let count = examples.len() as f64;
-    let mean = examples.iter().sum::<f64>() / count;
+    let mean = mean(examples);
     let variance = examples.iter().map(|example| (example - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let scale = (6.0 * variance).sqrt() / std::f64::consts::PI;
     if scale <= 0.0 {

@@ -5,6 +5,7 @@
 //! with mean 1 in each bin, and the sum of h bins has a Gamma(h) distribution. So the probability of a sum is known
 //! whatever the colour of the noise.
 
+use super::mean;
 use crate::quantile::quantile;
 use realfft::RealFftPlanner;
 
@@ -55,7 +56,7 @@ impl Spectrum {
         }
         let length = fast_length(values.len());
         let transform = RealFftPlanner::<f64>::new().plan_fft_forward(length);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let mean = mean(values);
         let turn = std::f64::consts::TAU / values.len() as f64;
         let hann = |place: usize| 0.5 - 0.5 * (turn * (place as f64 + 0.5)).cos();
         let mut input: Vec<f64> =
@@ -129,10 +130,8 @@ fn whiten(power: &mut [f64]) {
     for (bin, power) in power.iter_mut().enumerate() {
         let ln_bin = (bin.max(1) as f64).ln();
         while line.get(1).is_some_and(|end| ln_bin > end.0) {
-            match nodes.next() {
-                Some(next) => line = next,
-                None => break,
-            }
+            let Some(next) = nodes.next() else { break };
+            line = next;
         }
         let [(from, low), (to, high)] = line else { continue };
         let level = low + (high - low) * ((ln_bin - from) / (to - from)).min(1.0);
@@ -147,10 +146,8 @@ fn background(power: &[f64]) -> Vec<(f64, f64)> {
     let mut begin = 1;
     while begin < power.len() {
         let wide = (begin as f64 * PART) as usize;
-        let mut end = wide.max(begin + FEWEST_BINS);
-        if power.len() < end + FEWEST_BINS {
-            end = power.len();
-        }
+        let end = wide.max(begin + FEWEST_BINS);
+        let end = if power.len() < end + FEWEST_BINS { power.len() } else { end };
         let mut part = power.get(begin..end).unwrap_or_default().to_vec();
         let middle = (begin as f64).ln().midpoint(((end - 1) as f64).ln());
         let median = quantile(&mut part, 0.5).unwrap_or(0.0) / std::f64::consts::LN_2;
@@ -166,10 +163,8 @@ pub fn ln_gamma_tail(shape: usize, sum: f64) -> f64 {
         return 0.0;
     }
     // The last term is the largest; the others are summed relative to it.
-    let (mut ln_last, mut others, mut term) = (0.0, 1.0, 1.0);
-    for i in 1..shape {
-        ln_last += sum.ln() - (i as f64).ln();
-    }
+    let ln_last: f64 = (1..shape).map(|i| sum.ln() - (i as f64).ln()).sum();
+    let (mut others, mut term) = (1.0, 1.0);
     for i in (1..shape).rev() {
         term *= i as f64 / sum;
         others += term;

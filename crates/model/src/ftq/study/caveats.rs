@@ -1,18 +1,19 @@
-//! Caveats that follow from the readings.
+//! Caveats that follow from the readings; and the periods of a recording beside those of an earlier one: which appeared, which
+//! went, which stayed.
 
-use super::grain::Grain;
-use super::levels;
-use super::noise::{FEWEST_IOS, Unknown};
-use super::periods::Period;
+use super::noise::{FEWEST_IOS, Grain, Unknown};
+use super::periodic;
+use super::periods::{Period, SAME};
 use super::words::{self, duration};
-use crate::ftq::finding::FtqFinding;
-use crate::ftq::plan::Worker;
-use crate::ftq::record::{End, FtqRecord};
+use crate::ftq::finding::{FtqFinding, KeptPeriod, Level, PeriodChanges};
+use crate::ftq::record::{FtqPlan, FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
 use crate::group_limit;
 use crate::probe;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
+use crate::stored::machine::Machine;
+use crate::stored::{Stored, warnings, work};
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -38,7 +39,7 @@ pub(super) fn add(
     found.extend(nothing_done(finding));
     found.extend(limited(record));
     found.extend(went_back(series));
-    found.extend(levels::caveat(finding, words::subject(&record.header.plan.worker)));
+    found.extend(stepped(finding, words::subject(&record.header.plan.worker)));
     found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
     found.extend(probe::shortfalls(record.probes()));
     found.extend(waited(finding));
@@ -46,38 +47,36 @@ pub(super) fn add(
     found.extend(same_cpu(record, finding));
     found.extend(too_short(grid, periods));
     found.extend(coarse(grid));
-    found.extend(finding.probes.iter().filter_map(|probe| {
-        let at = duration(probe.lost_at_seconds?);
-        let message =
-            format!("probe {} could not be read after {at}; its figures cover only the time before", probe.name);
-        Some(Warning::new(Code::ProbeLost, message))
-    }));
-    found.extend(
-        finding
-            .probes
-            .iter()
-            .filter(|probe| probe.mean.is_none() && finding.readings > 1)
-            .map(|probe| Warning::new(Code::ProbeLost, format!("probe {} was never read", probe.name))),
-    );
+    for probe in &finding.probes {
+        let name = &probe.name;
+        let message = match probe.lost_at_seconds.map(duration) {
+            Some(at) => format!("probe {name} could not be read after {at}; its figures cover only the time before"),
+            None if probe.mean.is_none() && finding.readings > 1 => format!("probe {name} was never read"),
+            None => continue,
+        };
+        found.push(Warning::new(Code::ProbeLost, message));
+    }
     found.append(&mut finding.warnings);
     gravest_first(&mut found);
     finding.warnings = found;
 }
 
 fn outcome(record: &FtqRecord) -> Option<Warning> {
-    let cut_off = "the record has no last line, because iotoll was killed: the figures cover only the time before";
-    match record.end.as_ref().map(|end| &end.outcome) {
-        None => Some(Warning::new(Code::Interrupted, cut_off)),
-        Some(Outcome::Completed) => None,
+    let (code, message) = match record.end.as_ref().map(|end| &end.outcome) {
+        None => (
+            Code::Interrupted,
+            "the record has no last line, because iotoll was killed: the figures cover only the time before",
+        ),
+        Some(Outcome::Completed) => return None,
         Some(Outcome::Interrupted) => {
-            let message = "interrupted: the figures cover only the time before the interruption";
-            Some(Warning::new(Code::Interrupted, message))
+            (Code::Interrupted, "interrupted: the figures cover only the time before the interruption")
         }
         Some(Outcome::Failed(why)) => {
             let command = matches!(record.header.plan.worker, Worker::Command(_));
-            Some(Warning::new(if command { Code::CommandFailed } else { Code::JobFailed }, why.clone()))
+            (if command { Code::CommandFailed } else { Code::JobFailed }, why.as_str())
         }
-    }
+    };
+    Some(Warning::new(code, message))
 }
 
 fn nothing_done(finding: &FtqFinding) -> Option<Warning> {
@@ -107,6 +106,22 @@ fn went_back(series: &Series) -> Option<Warning> {
         "the worker's counter decreased {times}, as it does when a process exits or restarts; such a quantum counts as a stall"
     );
     Some(Warning::new(Code::AmountWentBack, message))
+}
+
+/// A caveat that names each step.
+fn stepped(finding: &FtqFinding, subject: &str) -> Option<Warning> {
+    let rate = |level: &Level| format!("{}/s", words::amount(&finding.unit, level.amount_per_second));
+    let first = finding.levels.first()?;
+    let steps = finding.levels.iter().skip(1);
+    let steps: Vec<String> =
+        steps.map(|level| format!("to {} at {}", rate(level), duration(level.begin_seconds))).collect();
+    let message = format!(
+        "the rate of {subject} stepped from {} {}: no mean over the recording describes it, and noise is that of each level by itself; what is \
+         new to the worker (a file that it writes for the first time, an empty page cache, a dirty limit) ends with such a step",
+        rate(first),
+        steps.join(", then ")
+    );
+    Some(Warning::new(Code::TwoRegimes, message))
 }
 
 /// Whole I/Os are counted in quanta: their number varies by one, and a steady rate beats with the rate of quanta.
@@ -152,17 +167,13 @@ fn late(finding: &FtqFinding) -> Option<Warning> {
 }
 
 fn same_cpu(record: &FtqRecord, finding: &FtqFinding) -> Option<Warning> {
-    let known = |end: &End| end.warnings.iter().any(|warning| warning.code == Code::RecorderShares);
-    if record.end.as_ref().is_some_and(known) {
-        return None;
-    }
     let plan = &record.header.plan;
     let recorder = finding.recorder.cpu.or(plan.recorder_cpu);
     let why = if record.header.host.cpus == 1 {
         "the machine has one CPU".to_owned()
     } else {
         let cpu = recorder.filter(|cpu| plan.worker_cpu == Some(*cpu))?;
-        format!("both are pinned to CPU {cpu}")
+        format!("both are on CPU {cpu}: give them two CPUs")
     };
     let message = format!("the recorder interrupts the worker at each reading, because {why}");
     Some(Warning::new(Code::RecorderShares, message))
@@ -185,11 +196,68 @@ fn coarse(grid: &Grid) -> Option<Warning> {
 }
 
 /// A period that went may still be there if the recording is too short for it.
-pub(super) fn other_lengths(before: f64, today: f64) -> Option<Warning> {
+fn other_lengths(before: f64, today: f64) -> Option<Warning> {
     let message = format!(
         "the stored recording lasted {} and this one {}: the longer one finds longer periods and shallower stalls",
         duration(before),
         duration(today)
     );
     (before.min(today) < SHORTER * before.max(today)).then(|| Warning::new(Code::StoredWorkDiffers, message))
+}
+
+/// Adds the comparison with an earlier recording.
+pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored: &Stored<FtqRecord>) {
+    let (then, now) = (&stored.record.header, &record.header);
+    let series = Series::of(&stored.record);
+    let (before, stored_seconds) = (periodic(&Grid::of(&series), ""), series.length());
+    // One that is too long for the shorter recording has neither appeared nor gone.
+    let longest = finding.seconds.min(stored_seconds) / FEWEST_PERIODS;
+    let same = |one: f64, other: f64| (one / other - 1.0).abs() < SAME;
+    let mut changes = PeriodChanges {
+        stored: stored.from.clone(),
+        started_unix_seconds: then.envelope.started_unix_seconds,
+        differs: Machine::of(&then.host, &then.envelope).differences(&Machine::of(&now.host, &now.envelope)),
+        ..PeriodChanges::default()
+    };
+    for period in &finding.periodic {
+        match before.iter().find(|before| same(period.period_seconds, before.period_seconds)) {
+            Some(before) => changes.kept.push(KeptPeriod {
+                period_seconds: period.period_seconds,
+                stored_period_seconds: before.period_seconds,
+                stall_seconds: period.stall_seconds,
+                stored_stall_seconds: before.stall_seconds,
+            }),
+            None if period.period_seconds > longest => {}
+            None => changes.appeared.push(period.period_seconds),
+        }
+    }
+    let stayed = |before: f64| finding.periodic.iter().any(|period| same(period.period_seconds, before));
+    let went =
+        before.iter().map(|before| before.period_seconds).filter(|before| !stayed(*before) && *before <= longest);
+    changes.went = went.collect();
+    finding.against = Some(changes);
+    finding.warnings.extend(warnings(&then.envelope, &now.envelope, &differing_work(&then.plan, &now.plan)));
+    finding.warnings.extend(other_lengths(stored_seconds, finding.seconds));
+}
+
+fn differing_work(then: &FtqPlan, now: &FtqPlan) -> Vec<String> {
+    let mut found: Vec<String> = match (&then.worker, &now.worker) {
+        (Worker::Job(then), Worker::Job(now)) => work::of_plans((then, &[]), (now, &[])),
+        (Worker::Command(then), Worker::Command(now)) => work::of_words((then, &[]), (now, &[])),
+        // A process has another number each time.
+        (Worker::Cpu, Worker::Cpu) | (Worker::Process(_), Worker::Process(_)) => Vec::new(),
+        (then, now) => work::differs("worker", kind(then), kind(now)).into_iter().collect(),
+    };
+    let quantum = |plan: &FtqPlan| format!("{} µs", plan.quantum.as_f64() / 1e3);
+    found.extend(work::differs("quantum", quantum(then), quantum(now)));
+    work::named(found)
+}
+
+fn kind(worker: &Worker) -> &'static str {
+    match worker {
+        Worker::Job(_) => "a job",
+        Worker::Cpu => "a thread that computes",
+        Worker::Command(_) => "a command",
+        Worker::Process(_) => "a process",
+    }
 }

@@ -4,12 +4,14 @@
 //! of the period; for a single stall, all windows of its length in the recording. This assumes nothing about the probe,
 //! which may drift, jump or be a random walk.
 
-use super::periods::running;
+use super::periods::{cycles, running};
 use super::words;
 use crate::ftq::finding::Label;
 use crate::ftq::series::{Grid, Series};
 use crate::probe::{Descriptor, Kind};
 use crate::stats::random::Random;
+use crate::stats::series::fold::Dip;
+use crate::stats::series::mean;
 use std::ops::Range;
 
 /// Probability of chance, corrected for all probes, up to which a probe is a label of a period.
@@ -31,30 +33,17 @@ const MOST_PLACES: usize = 4000;
 /// Slots after a stall in which a probe may still show it, because it is read a little later than the amount.
 const LAG: usize = 1;
 
-/// What a probe did during stalls.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Moved {
-    pub(super) change: f64,
-    pub(super) motion: Motion,
-}
-
 /// How a probe can move with a stall.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Motion {
     /// From the begin of the stall to its end.
-    #[default]
     Rise,
     /// In the stall, against before and after: only a gauge does.
     Bump,
 }
 
-/// A label, and what orders and describes it.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) label: Label,
-    /// Standard deviations of chance.
-    strength: f64,
-}
+/// A label, and what orders it: standard deviations of chance.
+pub(super) type Found = (f64, Label);
 
 /// A probe on the grid.
 pub(super) struct Line<'a> {
@@ -80,10 +69,16 @@ fn motions(kind: Kind) -> &'static [Motion] {
     }
 }
 
-/// The windows of a period's stalls, and the length of the period in slots.
-pub(super) struct Windows {
-    pub(super) windows: Vec<Range<usize>>,
-    pub(super) period: f64,
+/// An observed motion beside what chance does.
+struct Chance {
+    /// The mean of chance.
+    typical: f64,
+    /// How often chance reaches what was observed: a counter is expected to rise, a gauge may do either.
+    reached: usize,
+    /// The probability of that, corrected for all probes.
+    alarm: f64,
+    /// Standard deviations of chance between both.
+    strength: f64,
 }
 
 impl<'a> Line<'a> {
@@ -104,11 +99,22 @@ impl<'a> Line<'a> {
     }
 
     /// The label of a period, if this probe moves with it.
-    pub(super) fn of_period(&self, stalls: &Windows) -> Option<Found> {
-        let every = stalls.windows.len().div_ceil(MOST_WINDOWS).max(1);
-        let windows: Vec<Range<usize>> = stalls.windows.iter().step_by(every).map(later).collect();
-        let found = motions(self.probe.kind).iter().filter_map(|&motion| self.tested(&windows, stalls.period, motion));
-        found.max_by(|one, other| one.strength.total_cmp(&other.strength))
+    pub(super) fn of_period(&self, dip: &Dip) -> Option<Found> {
+        let stalls: Vec<Range<usize>> = cycles(dip, self.slots()).map(|cycle| later(&cycle.dip)).collect();
+        let windows: Vec<Range<usize>> =
+            stalls.iter().step_by(stalls.len().div_ceil(MOST_WINDOWS).max(1)).cloned().collect();
+        self.strongest(|motion| self.tested(&windows, dip.period, motion))
+    }
+
+    /// The label of one stall, if this probe moves with it.
+    pub(super) fn of_stall(&self, slots: &Range<usize>) -> Option<Found> {
+        let window = later(slots);
+        self.strongest(|motion| self.tested_once(&window, motion))
+    }
+
+    fn strongest(&self, tested: impl Fn(Motion) -> Option<Found>) -> Option<Found> {
+        let found = motions(self.probe.kind).iter().filter_map(|motion| tested(*motion));
+        found.max_by(|(one, _), (other, _)| one.total_cmp(other))
     }
 
     fn tested(&self, windows: &[Range<usize>], period: f64, motion: Motion) -> Option<Found> {
@@ -117,99 +123,76 @@ impl<'a> Line<'a> {
             return None;
         }
         let random = &mut Random(self.seed);
-        let most = (MOVES_PER_TEST * self.tests).max(MOVES);
-        let mut chance = Chance::default();
-        let mean = mean(&observed);
-        while chance.means.len() < most {
+        let change = mean(&observed);
+        // The mean over all windows by move; the motions themselves, of the first moves.
+        let (mut means, mut values, mut elsewhere) = (Vec::new(), Vec::new(), Mean::default());
+        let chance = loop {
             for _ in 0..MOVES {
-                self.move_all(windows, period, motion, random, &mut chance);
+                let mut moved = Mean::default();
+                for window in windows {
+                    // By a random part of the period back or forth, so that it stays near.
+                    let by = ((random.part() - 0.5) * period).round() as i64;
+                    let Some(place) = shifted(window, by) else { continue };
+                    let Some(value) = self.motion(&place, motion) else { continue };
+                    moved.add(Some(value));
+                    if values.len() < MOVES * MOST_WINDOWS {
+                        values.push(value);
+                    }
+                    if by.unsigned_abs() as usize >= window.len() {
+                        elsewhere.add(self.during(&place));
+                    }
+                }
+                means.push(moved.value());
             }
-            if chance.reached(mean, self.probe.kind) >= ENOUGH {
+            let chance = self.chance(change, &means);
+            if chance.reached >= ENOUGH {
                 return None;
             }
-        }
-        let reached = chance.reached(mean, self.probe.kind);
-        let alarm = (1 + reached) as f64 / (1 + chance.means.len()) as f64 * self.tests as f64;
-        let (typical, spread) = chance.typical();
-        let strength = (mean - typical) / spread.max(f64::MIN_POSITIVE);
-        let times = times_chance(&observed, &chance.values, mean.midpoint(typical), mean > typical);
-        if alarm > PERIOD_ALARM || times < LEAST_TIMES {
-            return None;
-        }
-        Some(self.found(windows, (mean, motion), (times, alarm), (strength.abs(), chance.elsewhere)))
-    }
-
-    /// Moves each window by a random part of the period, and adds what the probe did there.
-    fn move_all(
-        &self,
-        windows: &[Range<usize>],
-        period: f64,
-        motion: Motion,
-        random: &mut Random,
-        chance: &mut Chance,
-    ) {
-        let (mut sum, mut count) = (0.0, 0.0);
-        for window in windows {
-            let part = random.part();
-            // Back or forth, so that it stays near.
-            let by = ((part - 0.5) * period).round() as i64;
-            let Some(moved) = shifted(window, by) else { continue };
-            let Some(value) = self.motion(&moved, motion) else { continue };
-            sum += value;
-            count += 1.0;
-            if chance.values.len() < MOVES * MOST_WINDOWS {
-                chance.values.push(value);
+            if means.len() >= MOVES_PER_TEST * self.tests {
+                break chance;
             }
-            if by.unsigned_abs() as usize >= window.len() {
-                chance.elsewhere.add(self.during(&moved));
-            }
-        }
-        chance.means.push(if count > 0.0 { sum / count } else { 0.0 });
-    }
-
-    /// The label of one stall, if this probe moves with it.
-    pub(super) fn of_stall(&self, slots: &Range<usize>) -> Option<Found> {
-        let window = later(slots);
-        let found = motions(self.probe.kind).iter().filter_map(|&motion| self.tested_once(&window, motion));
-        found.max_by(|one, other| one.strength.total_cmp(&other.strength))
+        };
+        let times = times_chance(&observed, &values, change.midpoint(chance.typical), change > chance.typical);
+        let known = chance.alarm <= PERIOD_ALARM && times >= LEAST_TIMES;
+        known.then(|| self.found(windows, (change, motion), times, (&chance, elsewhere)))
     }
 
     fn tested_once(&self, window: &Range<usize>, motion: Motion) -> Option<Found> {
-        let observed = self.motion(window, motion)?;
-        let slots = self.edges.len().saturating_sub(1);
-        let every = (window.len() / 2).max(slots / MOST_PLACES).max(1);
-        let mut elsewhere = Mean::default();
-        let mut values = Vec::new();
-        for begin in (0..slots.saturating_sub(window.len())).step_by(every) {
+        let change = self.motion(window, motion)?;
+        let every = (window.len() / 2).max(self.slots() / MOST_PLACES).max(1);
+        let (mut values, mut elsewhere) = (Vec::new(), Mean::default());
+        for begin in (0..self.slots().saturating_sub(window.len())).step_by(every) {
             let other = begin..begin + window.len();
-            if other.start < window.end && window.start < other.end {
-                continue;
+            if other.end <= window.start || window.end <= other.start {
+                values.extend(self.motion(&other, motion));
+                elsewhere.add(self.during(&other));
             }
-            values.extend(self.motion(&other, motion));
-            elsewhere.add(self.during(&other));
         }
-        let (typical, spread) = mean_and_spread(&values);
+        let chance = self.chance(change, &values);
+        let times = (values.len() + 1) as f64 / (1 + chance.reached) as f64;
+        let known = chance.alarm <= STALL_ALARM && times >= LEAST_TIMES;
+        known.then(|| self.found(std::slice::from_ref(window), (change, motion), times, (&chance, elsewhere)))
+    }
+
+    fn chance(&self, observed: f64, by_chance: &[f64]) -> Chance {
+        let typical = mean(by_chance);
+        let squares: f64 = by_chance.iter().map(|value| (value - typical).powi(2)).sum();
+        let spread = (squares / by_chance.len().max(1) as f64).sqrt();
         let reaches = |value: &&f64| match self.probe.kind {
             Kind::Counter => **value >= observed,
             Kind::Gauge => (**value - typical).abs() >= (observed - typical).abs(),
         };
-        let reached = values.iter().filter(reaches).count();
-        let places = values.len() + 1;
-        let alarm = (1 + reached) as f64 / places as f64 * self.tests as f64;
-        let times = places as f64 / (1 + reached) as f64;
-        if alarm > STALL_ALARM || times < LEAST_TIMES {
-            return None;
-        }
-        let strength = ((observed - typical) / spread.max(f64::MIN_POSITIVE)).abs();
-        Some(self.found(std::slice::from_ref(window), (observed, motion), (times, alarm), (strength, elsewhere)))
+        let reached = by_chance.iter().filter(reaches).count();
+        let alarm = (1 + reached) as f64 / (1 + by_chance.len()) as f64 * self.tests as f64;
+        Chance { typical, reached, alarm, strength: ((observed - typical) / spread.max(f64::MIN_POSITIVE)).abs() }
     }
 
     fn found(
         &self,
         windows: &[Range<usize>],
         (change, motion): (f64, Motion),
-        (times_chance, false_alarm): (f64, f64),
-        (strength, elsewhere): (f64, Mean),
+        times_chance: f64,
+        (chance, elsewhere): (&Chance, Mean),
     ) -> Found {
         let mut during = Mean::default();
         windows.iter().for_each(|window| during.add(self.during(window)));
@@ -220,10 +203,14 @@ impl<'a> Line<'a> {
             elsewhere: elsewhere.value(),
             change,
             times_chance,
-            false_alarm: false_alarm.min(1.0),
-            words: words::moved(self.probe, &Moved { change, motion }),
+            false_alarm: chance.alarm.min(1.0),
+            words: words::moved(self.probe, change, motion),
         };
-        Found { label, strength }
+        (chance.strength, label)
+    }
+
+    fn slots(&self) -> usize {
+        self.edges.len().saturating_sub(1)
     }
 
     /// How the probe moved in a window; `None` where it was not read.
@@ -258,36 +245,9 @@ impl<'a> Line<'a> {
 
 /// Labels, the strongest first; behind them those of the worker's own counters, which say that it stopped and not why.
 pub(super) fn strongest_first(mut found: Vec<Found>) -> Vec<Label> {
-    let own = |found: &Found| found.label.probe.starts_with("worker.");
-    found.sort_by(|one, other| own(one).cmp(&own(other)).then(other.strength.total_cmp(&one.strength)));
-    found.into_iter().map(|found| found.label).collect()
-}
-
-/// What chance does.
-#[derive(Default)]
-struct Chance {
-    /// The mean over all windows, by move.
-    means: Vec<f64>,
-    /// The motions themselves, of the first moves.
-    values: Vec<f64>,
-    /// Increases or levels outside the stalls.
-    elsewhere: Mean,
-}
-
-impl Chance {
-    fn typical(&self) -> (f64, f64) {
-        mean_and_spread(&self.means)
-    }
-
-    /// How many moves reach `observed`: a counter is expected to rise, a gauge may do either.
-    fn reached(&self, observed: f64, kind: Kind) -> usize {
-        let (typical, _) = self.typical();
-        let reaches = |mean: &&f64| match kind {
-            Kind::Counter => **mean >= observed,
-            Kind::Gauge => (**mean - typical).abs() >= (observed - typical).abs(),
-        };
-        self.means.iter().filter(reaches).count()
-    }
+    let own = |label: &Label| label.probe.starts_with("worker.");
+    found.sort_by(|(one, a), (other, b)| own(a).cmp(&own(b)).then(other.total_cmp(one)));
+    found.into_iter().map(|(_, label)| label).collect()
 }
 
 /// The part of `observed` beyond `limit` ÷ the part of `by_chance`.
@@ -314,16 +274,6 @@ impl Mean {
     fn value(self) -> f64 {
         self.sum / f64::max(self.count, 1.0)
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-fn mean_and_spread(values: &[f64]) -> (f64, f64) {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / values.len().max(1) as f64).sqrt())
 }
 
 /// The window with [`LAG`].

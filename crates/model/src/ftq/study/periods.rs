@@ -1,12 +1,11 @@
 //! Stalls that repeat: found in the spectrum, refined by folding, then taken out of the series before the next search.
 
-use super::profile;
 use crate::ftq::series::Grid;
 use crate::stats::quantile::quantile;
 use crate::stats::series::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use crate::stats::series::level::{local_level, trend};
-use crate::stats::series::rotated;
 use crate::stats::series::spectrum::{Comb, FALSE_ALARM, FEWEST_PERIODS, MANY, SUMS, Spectrum};
+use crate::stats::series::{mean, rotated};
 use std::ops::Range;
 
 /// Most periods that are reported.
@@ -61,6 +60,22 @@ const BESIDE: usize = 4;
 const NEAR: usize = 6;
 /// Part of the cycles, at each end, that the mean over cycles leaves out.
 const TRIMMED: f64 = 0.05;
+/// Cycles of a period from which on it is taken out in this way.
+const MANY_CYCLES: f64 = 512.0;
+/// The same for a period whose dip has a shape, because it covers at least [`SHAPED`] slots.
+const FEWEST_CYCLES: f64 = 64.0;
+/// Slots of such a dip.
+const SHAPED: f64 = 8.0;
+/// Steps in a slot.
+const STEPS: f64 = 16.0;
+/// Fewest slots that fall into a step on average.
+const FEWEST_SLOTS: f64 = 64.0;
+/// The period is refined by what moves the last cycle by this number of slots, in each direction.
+const UNCERTAIN: f64 = 0.5;
+/// Rarer values, on each side, are clipped before the mean is taken: a single long stall would leave its mark in every cycle.
+const RARE: f64 = 0.02;
+/// Trials in each direction.
+const TRIALS: i32 = 24;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Period {
@@ -100,7 +115,7 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
         amounts: running(&grid.values),
         views: [deviations(grid, trend), deviations(grid, local_level)],
         found: Vec::new(),
-        ln_bins: (grid.slots() as f64 / 2.0).ln(),
+        slots: grid.slots(),
     };
     search.any_stalls();
     search.short_stalls();
@@ -115,35 +130,25 @@ struct Search {
     /// The series, of which each period that is found is taken out.
     views: [Vec<f64>; 2],
     found: Vec<Period>,
-    ln_bins: f64,
+    slots: usize,
 }
 
 impl Search {
     /// Finds periods by up to 32 harmonics.
     fn any_stalls(&mut self) {
-        let ln_trials = self.ln_bins + ((SUMS.len() * VIEWS * TWICE) as f64).ln();
         let mut rests = 0;
         for _ in 0..MOST_SEARCHES {
-            let Some((comb, view)) = strongest(&self.views, Spectrum::combs) else { break };
-            let ln_false_alarm = comb.ln_probability + ln_trials;
-            if ln_false_alarm > FALSE_ALARM.ln() {
+            let Some((dip, ln_false_alarm)) = self.next(Spectrum::combs, SUMS.len(), rotated::ENOUGH_CYCLES) else {
                 break;
-            }
-            let noise = NoiseByWidth::of(&view);
-            let Some(dip) = fundamental(&view, &noise, comb) else { break };
-            let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
-                .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
-            if profile::describes(&dip, view.len()) && !self.is_again(&dip) {
-                profile::take_out(&mut self.views, &dip);
+            };
+            if self.profile_describes(&dip) {
+                take_out_profile(&mut self.views, &dip);
             } else {
                 self.views.iter_mut().for_each(|view| take_out(view, &dip));
             }
-            if rotated.is_some_and(|rotated| rotated > rotated::FALSE_ALARM.ln()) {
-                continue;
-            }
-            let ln_false_alarm = rotated.map_or(ln_false_alarm, |rotated| rotated.max(ln_false_alarm));
+            let Some(ln_false_alarm) = ln_false_alarm else { continue };
             rests = if self.is_new(dip, ln_false_alarm) { 0 } else { rests + 1 };
-            if self.found.len() == MOST_PERIODS || rests == MOST_RESTS {
+            if rests == MOST_RESTS {
                 break;
             }
         }
@@ -152,21 +157,38 @@ impl Search {
     /// Finds periods of short stalls by many harmonics. A pattern of the worker's own that drifts, such as that of a file which
     /// it writes again and again, has much power in a few, and is never taken out completely.
     fn short_stalls(&mut self) {
-        let ln_trials = self.ln_bins + ((MANY.len() * VIEWS * TWICE) as f64).ln();
         for _ in 0..MOST_SHORT {
-            let Some((comb, view)) = strongest(&self.views, Spectrum::long_combs) else { break };
-            if comb.ln_probability + ln_trials > FALSE_ALARM.ln() || self.found.len() == MOST_PERIODS {
-                break;
-            }
-            let noise = NoiseByWidth::of(&view);
-            let Some(dip) = fundamental(&view, &noise, comb) else { break };
-            let rotated = rotated::ln_false_alarm(&view, &noise, &dip);
-            let ln_false_alarm = rotated.max(comb.ln_probability + ln_trials);
+            let Some((dip, ln_false_alarm)) = self.next(Spectrum::long_combs, MANY.len(), f64::INFINITY) else { break };
             self.views.iter_mut().for_each(|view| take_out(view, &dip));
-            if ln_false_alarm <= rotated::FALSE_ALARM.ln() {
+            if let Some(ln_false_alarm) = ln_false_alarm {
                 self.is_new(dip, ln_false_alarm);
             }
         }
+    }
+
+    /// The dip of the most significant comb, of several `sums` of harmonics; and the logarithm of the probability of a false alarm,
+    /// if the rotated cycles of a period of fewer than `enough` cycles do not reach it by chance. `None` if no comb is significant.
+    fn next(&self, combs: fn(&Spectrum) -> Vec<Comb>, sums: usize, enough: f64) -> Option<(Dip, Option<f64>)> {
+        let (comb, view) = strongest(&self.views, combs).filter(|_| self.found.len() < MOST_PERIODS)?;
+        let ln_false_alarm =
+            comb.ln_probability + ((self.slots as f64 / 2.0).ln() + ((sums * VIEWS * TWICE) as f64).ln());
+        if ln_false_alarm > FALSE_ALARM.ln() {
+            return None;
+        }
+        let noise = NoiseByWidth::of(&view);
+        let dip = fundamental(&view, &noise, comb)?;
+        if view.len() as f64 / dip.period >= enough {
+            return Some((dip, Some(ln_false_alarm)));
+        }
+        let rotated = rotated::ln_false_alarm(&view, &noise, &dip);
+        Some((dip, (rotated <= rotated::FALSE_ALARM.ln()).then_some(rotated.max(ln_false_alarm))))
+    }
+
+    /// Whether the mean at each phase describes a new period better than its dip alone.
+    fn profile_describes(&self, dip: &Dip) -> bool {
+        let cycles = self.slots as f64 / dip.period;
+        let many = cycles >= MANY_CYCLES || cycles >= FEWEST_CYCLES && dip.width * dip.period >= SHAPED;
+        many && !self.is_again(dip)
     }
 
     /// Whether this period was found before.
@@ -201,26 +223,14 @@ pub(super) fn deviations(grid: &Grid, level: fn(&[f64]) -> Vec<f64>) -> Vec<f64>
 /// Cuts the longest stalls, which are too few to repeat, to the length of the next one: they would dominate all
 /// frequencies.
 fn cut_single_stalls(deviations: &mut [f64]) {
-    let mut lengths: Vec<usize> = Vec::new();
-    let mut length = 0;
-    for deep in deviations.iter().map(|value| *value < -DEEP).chain([false]) {
-        match deep {
-            true => length += 1,
-            false if length > 0 => {
-                lengths.push(length);
-                length = 0;
-            }
-            false => {}
-        }
-    }
+    let is_deep = |value: &f64| *value < -DEEP;
+    let alike = |one: &f64, next: &f64| is_deep(one) == is_deep(next);
+    let deep = deviations.chunk_by(alike).filter(|run| run.iter().any(is_deep));
+    let mut lengths: Vec<usize> = deep.map(<[f64]>::len).collect();
     lengths.sort_unstable_by(|one, other| other.cmp(one));
     let longest = lengths.get(TOO_FEW).copied().unwrap_or(1);
-    length = 0;
-    for value in deviations {
-        length = if *value < -DEEP { length + 1 } else { 0 };
-        if length > longest {
-            *value = 0.0;
-        }
+    for run in deviations.chunk_by_mut(alike).filter(|run| run.iter().any(is_deep)) {
+        run.iter_mut().skip(longest).for_each(|value| *value = 0.0);
     }
 }
 
@@ -374,7 +384,7 @@ fn depths(sums: &[f64], dip: &Dip) -> Vec<f64> {
 /// neither more certain.
 fn certainty(depths: &[f64]) -> f64 {
     let count = depths.len() as f64;
-    let mean = depths.iter().sum::<f64>() / count;
+    let mean = mean(depths);
     let squares: f64 = depths.iter().map(|depth| (depth - mean).powi(2)).sum();
     let freedom = count - 1.0;
     if freedom < 1.0 || mean <= 0.0 || squares <= 0.0 {
@@ -389,8 +399,7 @@ fn certainty(depths: &[f64]) -> f64 {
 fn trimmed_mean(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let cut = ((values.len() as f64 * TRIMMED).ceil() as usize).min(values.len().saturating_sub(1) / 2);
-    let kept = values.get(cut..values.len() - cut).unwrap_or_default();
-    kept.iter().sum::<f64>() / kept.len().max(1) as f64
+    mean(values.get(cut..values.len() - cut).unwrap_or_default())
 }
 
 /// What each period loses, from the running sums of the amount.
@@ -423,10 +432,7 @@ fn take_out(rest: &mut [f64], dip: &Dip) {
     for cycle in cycles(dip, rest.len()) {
         let slots = cycle.dip.start.saturating_sub(1)..(cycle.dip.end + 1).min(rest.len());
         let near = (1 + NEAR * cycle.dip.len()).min(cycle.rest.len() / 4);
-        let mean = |slots: Range<usize>| {
-            let beside = rest.get(slots).unwrap_or_default();
-            beside.iter().sum::<f64>() / beside.len().max(1) as f64
-        };
+        let mean = |slots: Range<usize>| mean(rest.get(slots).unwrap_or_default());
         let low = mean(slots.start.saturating_sub(BESIDE)..slots.start);
         let high = mean(slots.end..(slots.end + BESIDE).min(rest.len()));
         let step = (high - low) / slots.len() as f64;
@@ -442,8 +448,117 @@ fn take_out(rest: &mut [f64], dip: &Dip) {
     }
 }
 
+/// Takes a period of many cycles out: subtracts from each series its mean at each phase of the period near that of `dip`, which is
+/// refined on the last series.
+///
+/// The kernel's tick is in nearly every recording. A quantum is no whole part of it, so it falls into slots in a pattern of its
+/// own, which a dip of one shape does not describe: what a dip leaves of a tick hides rarer stalls. The mean at each phase, in
+/// steps much finer than a slot, is the pattern. For fewer cycles that mean would be noise. It contains each shorter period that
+/// fits into the longer one, too: one that is not found before is lost.
+fn take_out_profile(series: &mut [Vec<f64>], dip: &Dip) {
+    let Some(values) = series.last() else { return };
+    let typical = typical(values, dip);
+    let steps = (dip.period * STEPS).min(values.len() as f64 / FEWEST_SLOTS).max(1.0) as usize;
+    let cycles = values.len() as f64 / dip.period;
+    let tried = (-TRIALS..=TRIALS).map(|trial| {
+        let moved = f64::from(trial) / f64::from(TRIALS) * UNCERTAIN / (dip.period * cycles);
+        Profile::of(&typical, dip.period * (1.0 + moved), steps)
+    });
+    let Some(best) = tried.max_by(|one, other| one.explained.total_cmp(&other.explained)) else { return };
+    for values in series {
+        let profile = Profile::of(&self::typical(values, dip), best.period, steps);
+        for (slot, value) in values.iter_mut().enumerate() {
+            *value -= profile.means.get(profile.step(slot)).copied().unwrap_or(0.0);
+        }
+    }
+}
+
+/// The values without those that are rarer than the dips of the period.
+fn typical(values: &[f64], dip: &Dip) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    let rare = RARE.min(dip.width / 4.0);
+    let (low, high) = (quantile(&mut sorted, rare), quantile(&mut sorted, 1.0 - RARE));
+    let (low, high) = (low.unwrap_or(0.0), high.unwrap_or(0.0));
+    values.iter().map(|value| value.clamp(low, high.max(low))).collect()
+}
+
+/// A series by phase.
+struct Profile {
+    period: f64,
+    /// Deviations from the mean of all.
+    means: Vec<f64>,
+    /// Sum of the squares that the means explain.
+    explained: f64,
+}
+
+impl Profile {
+    fn of(values: &[f64], period: f64, steps: usize) -> Self {
+        let mut profile = Self { period, means: vec![0.0; steps], explained: 0.0 };
+        let mut counts = vec![0.0; steps];
+        let all = mean(values);
+        for (slot, value) in values.iter().enumerate() {
+            let step = profile.step(slot);
+            if let (Some(sum), Some(count)) = (profile.means.get_mut(step), counts.get_mut(step)) {
+                *sum += value - all;
+                *count += 1.0;
+            }
+        }
+        for (mean, count) in profile.means.iter_mut().zip(counts) {
+            if count > 0.0 {
+                profile.explained += *mean * *mean / count;
+                *mean /= count;
+            }
+        }
+        profile
+    }
+
+    /// The phase of a slot's middle.
+    fn step(&self, slot: usize) -> usize {
+        (((slot as f64 + 0.5) / self.period).fract() * self.means.len() as f64) as usize
+    }
+}
+
 /// Whether a place (in slots) lies in a dip, or at most `margin` slots beside it.
 pub(super) fn in_dip(dip: &Dip, place: f64, margin: f64) -> bool {
     let after = (place - dip.phase * dip.period + margin).rem_euclid(dip.period);
     after < dip.width * dip.period + 2.0 * margin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tick of 4 ms in quanta of 440 µs: it takes 6 % of a slot, or of two.
+    #[test]
+    fn a_tick_between_slots_leaves_nothing() {
+        const PERIOD: f64 = 4.0 / 0.44;
+        let lost = |slot: usize| {
+            let (begin, end) = (slot as f64, slot as f64 + 1.0);
+            let tick = (begin / PERIOD).ceil() * PERIOD;
+            let before = tick - PERIOD;
+            let within = |at: f64| ((at + 0.06).min(end) - at.max(begin)).max(0.0);
+            within(tick) + within(before)
+        };
+        let mut values: Vec<f64> = (0..68_000).map(|slot| -lost(slot)).collect();
+        // Known a little wrong, and a rare stall beside it.
+        let stall = 30_000..30_010;
+        stall.clone().for_each(|slot| values[slot] -= 0.5);
+        let mut series = [values];
+        take_out_profile(
+            &mut series,
+            &Dip { period: PERIOD * (1.0 + 0.3 / 68_000.0), phase: 0.0, width: 0.12, explained: 1.0 },
+        );
+        let rest = series[0].iter().enumerate().filter(|(slot, _)| !stall.contains(slot)).map(|(_, value)| value.abs());
+        assert!(rest.fold(0.0, f64::max) < 0.02);
+        assert!(series[0][stall].iter().all(|value| (value + 0.5).abs() < 0.05));
+    }
+
+    /// 0.5 ms every 100 ms: deep, and rarer than what is clipped elsewhere.
+    #[test]
+    fn rare_deep_dips_are_taken_out_whole() {
+        let value = |slot: usize| if slot % 227 == 50 { -1.0 } else { 0.0 };
+        let mut series = [(0..136_200).map(value).collect::<Vec<f64>>()];
+        take_out_profile(&mut series, &Dip { period: 227.0, phase: 50.0 / 227.0, width: 1.0 / 227.0, explained: 1.0 });
+        assert!(series[0].iter().all(|value| value.abs() < 0.05));
+    }
 }

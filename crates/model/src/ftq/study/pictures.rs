@@ -1,12 +1,14 @@
-//! What a report draws. Every array is small enough to be drawn but the series, which the page thins out itself.
+//! What a report draws, and the probes over the whole recording. Every array is small enough to be drawn but the series, which
+//! the page thins out itself.
 
 use super::periods::{Period, deviations};
-use super::probes::by_reading;
-use crate::ftq::finding::{HeatMap, Pictures};
+use crate::ftq::finding::{HeatMap, Pictures, ProbeFinding};
 use crate::ftq::record::FtqRecord;
 use crate::ftq::series::{Grid, Series};
+use crate::probe::{Descriptor, Kind};
 use crate::stats::quantile::quantile;
 use crate::stats::series::level::trend;
+use crate::stats::series::mean;
 use crate::stats::series::spectrum::Spectrum;
 
 /// Most points of the spectrum. Each is the maximum of its bins, so that no line is lost.
@@ -25,7 +27,7 @@ pub(super) fn pictures(record: &FtqRecord, series: &Series, grid: &Grid, periods
         spans: series.spans.iter().skip(1).map(|span| u32::try_from(*span).unwrap_or(u32::MAX)).collect(),
         amount_per_quantum: series.amount_per_quantum().collect(),
         probes: (0..).zip(record.probes()).map(|(number, probe)| by_reading(series, number, probe)).collect(),
-        histogram: histogram(&grid.values, &bounds),
+        histogram: counts(grid, &bounds, 1, |_| 0),
         heat_map: periods.first().map(|period| heat_map(grid, period, &bounds)),
         histogram_bounds: bounds,
         ..Pictures::default()
@@ -63,10 +65,12 @@ fn row(value: f64, bounds: &[f64]) -> Option<usize> {
     Some(((value / top * rows as f64) as usize).min(rows - 1))
 }
 
-fn histogram(values: &[f64], bounds: &[f64]) -> Vec<u64> {
-    let mut counts = vec![0; bounds.len().saturating_sub(1)];
-    for count in values.iter().filter_map(|value| row(*value, bounds)) {
-        if let Some(count) = counts.get_mut(count) {
+/// Slots by their bin, and within a bin by their column.
+fn counts(grid: &Grid, bounds: &[f64], columns: usize, column: impl Fn(usize) -> usize) -> Vec<u64> {
+    let mut counts = vec![0; bounds.len().saturating_sub(1) * columns];
+    for (slot, value) in grid.values.iter().enumerate() {
+        let place = row(*value, bounds).map(|row| row * columns + column(slot));
+        if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
             *count += 1;
         }
     }
@@ -76,16 +80,51 @@ fn histogram(values: &[f64], bounds: &[f64]) -> Vec<u64> {
 fn heat_map(grid: &Grid, period: &Period, bounds: &[f64]) -> HeatMap {
     // Fewer columns than slots in a period, so that none is empty.
     let columns = COLUMNS.min(period.dip.period as usize).max(1);
-    let mut counts = vec![0; bounds.len().saturating_sub(1) * columns];
     // The phase is counted from the start of the recording.
     let first = grid.begin / grid.step;
-    for (slot, value) in grid.values.iter().enumerate() {
-        let Some(row) = row(*value, bounds) else { continue };
-        let phase = ((first + slot as f64 + 0.5) / period.dip.period).fract();
-        let column = ((phase * columns as f64) as usize).min(columns - 1);
-        if let Some(count) = counts.get_mut(row * columns + column) {
-            *count += 1;
-        }
+    let phase = |slot: usize| ((first + slot as f64 + 0.5) / period.dip.period).fract();
+    let column = |slot: usize| ((phase(slot) * columns as f64) as usize).min(columns - 1);
+    HeatMap { period_seconds: period.dip.period * grid.step, columns, counts: counts(grid, bounds, columns, column) }
+}
+
+/// What probe `number` did.
+pub(super) fn summary(series: &Series, number: usize, probe: &Descriptor) -> ProbeFinding {
+    let counter = probe.kind == Kind::Counter;
+    let line = series.line(number, probe.kind);
+    let mut finding = ProbeFinding {
+        name: probe.name.clone(),
+        meaning: probe.meaning.clone(),
+        unit: probe.unit.clone(),
+        counter,
+        ..ProbeFinding::default()
+    };
+    let read = || series.seconds.iter().copied().zip(line.iter().copied()).filter(|(_, value)| value.is_finite());
+    let (Some(first), Some(last)) = (read().next(), read().next_back()) else { return finding };
+    let lost = line.last().is_some_and(|value| !value.is_finite());
+    finding.lost_at_seconds = lost.then(|| series.seconds.iter().copied().find(|at| *at > last.0)).flatten();
+    let increase =
+        |((before, low), (at, high))| if probe.unit == "ns" { high - low } else { (high - low) / (at - before) };
+    let values: Vec<f64> = match counter {
+        true => read().zip(read().skip(1)).map(increase).filter(|rate: &f64| rate.is_finite()).collect(),
+        false => read().map(|(_, value)| value).collect(),
+    };
+    finding.least = values.iter().copied().reduce(f64::min);
+    finding.greatest = values.iter().copied().reduce(f64::max);
+    finding.mean = match counter {
+        true => (last.0 > first.0).then(|| (last.1 - first.1) / (last.0 - first.0)),
+        false => Some(mean(&values)).filter(|mean| mean.is_finite()),
+    };
+    finding
+}
+
+/// For each reading but the first, a gauge's level, or a counter's increase per quantum since the reading before.
+fn by_reading(series: &Series, number: usize, probe: &Descriptor) -> Vec<Option<f64>> {
+    let line = series.line(number, probe.kind);
+    let present = |value: f64| Some(value).filter(|value| value.is_finite());
+    if probe.kind == Kind::Gauge {
+        return line.into_iter().skip(1).map(present).collect();
     }
-    HeatMap { period_seconds: period.dip.period * grid.step, columns, bounds: bounds.to_vec(), counts }
+    let times = series.seconds.iter().zip(series.seconds.iter().skip(1));
+    let pairs = line.iter().zip(line.iter().skip(1)).zip(times);
+    pairs.map(|((low, high), (before, at))| present((high - low) / (at - before) * series.quantum)).collect()
 }

@@ -1,8 +1,8 @@
 //! Findings as plain sentences: "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000".
 
-use super::labels::{Motion, Moved};
-use crate::ftq::plan::Worker;
-use crate::plan::Plan;
+use super::labels::Motion;
+use crate::ftq::finding::Label;
+use crate::ftq::record::Worker;
 use crate::probe::Descriptor;
 use crate::thousands::separated;
 
@@ -11,14 +11,11 @@ const STOPS: f64 = 0.8;
 
 /// The worker as the subject of a sentence.
 pub(super) fn subject(worker: &Worker) -> &'static str {
-    match worker {
-        Worker::Job(plan) => of_job(plan),
-        Worker::Cpu => "the computing thread",
-        Worker::Command(_) | Worker::Process(_) => "the process",
-    }
-}
-
-fn of_job(plan: &Plan) -> &'static str {
+    let plan = match worker {
+        Worker::Job(plan) => plan,
+        Worker::Cpu => return "the computing thread",
+        Worker::Command(_) | Worker::Process(_) => return "the process",
+    };
     let job = plan.phases.iter().flat_map(|phase| &phase.jobs).next();
     match job.map_or("", |job| job.rw()) {
         "write" | "randwrite" => "the writer",
@@ -28,49 +25,49 @@ fn of_job(plan: &Plan) -> &'static str {
 }
 
 /// A stall that repeats.
-pub(super) fn every(period: f64, subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
-    format!("every {} {}", duration(period), stops(subject, depth, seconds, moved))
+pub(super) fn every(period: f64, subject: &str, lost: (f64, f64), labels: &[Label]) -> String {
+    format!("every {} {}", duration(period), stops(subject, lost, labels))
 }
 
-pub(super) fn once(at: f64, subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
-    format!("at {at:.3} s {}", stops(subject, depth, seconds, moved))
+pub(super) fn once(at: f64, subject: &str, lost: (f64, f64), labels: &[Label]) -> String {
+    format!("at {at:.3} s {}", stops(subject, lost, labels))
 }
 
-fn stops(subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
+fn stops(subject: &str, (depth, seconds): (f64, f64), labels: &[Label]) -> String {
     let verb = if depth >= STOPS { "stops for" } else { "loses" };
-    let moved = moved.map_or_else(String::new, |moved| format!(" while {moved}"));
+    let moved = labels.first().map_or_else(String::new, |label| format!(" while {}", label.words));
     format!("{subject} {verb} {}{moved}", duration(seconds))
 }
 
 /// What a probe did: "dirty pages fall by 41,000".
-pub(super) fn moved(probe: &Descriptor, moved: &Moved) -> String {
+pub(super) fn moved(probe: &Descriptor, change: f64, motion: Motion) -> String {
+    let name = &probe.name;
     let (name, amount, plural) = match probe.unit.as_str() {
-        "pages" => (format!("{} pages", probe.name), count(moved.change.abs()), true),
-        "ns" => (probe.name.clone(), duration(moved.change.abs() / 1e9), false),
-        "bytes" => (probe.name.clone(), size(moved.change.abs()), probe.name.ends_with("bytes")),
-        _ => (probe.name.clone(), count(moved.change.abs()), probe.name.ends_with('s')),
+        "pages" => (format!("{name} pages"), count(change.abs()), true),
+        "ns" => (name.clone(), duration(change.abs() / 1e9), false),
+        "bytes" => (name.clone(), size(change.abs()), name.ends_with("bytes")),
+        _ => (name.clone(), count(change.abs()), name.ends_with('s')),
     };
-    let up = moved.change > 0.0;
-    match (moved.motion, up, plural) {
-        (Motion::Rise, true, true) => format!("{name} rise by {amount}"),
-        (Motion::Rise, true, false) => format!("{name} rises by {amount}"),
-        (Motion::Rise, false, true) => format!("{name} fall by {amount}"),
-        (Motion::Rise, false, false) => format!("{name} falls by {amount}"),
-        (Motion::Bump, up, plural) => {
-            let verb = if plural { "are" } else { "is" };
-            format!("{name} {verb} {amount} {}", if up { "higher" } else { "lower" })
+    let up = change > 0.0;
+    match motion {
+        Motion::Rise => {
+            let (verb, s) = (if up { "rise" } else { "fall" }, if plural { "" } else { "s" });
+            format!("{name} {verb}{s} by {amount}")
+        }
+        Motion::Bump => {
+            let (verb, to) = (if plural { "are" } else { "is" }, if up { "higher" } else { "lower" });
+            format!("{name} {verb} {amount} {to}")
         }
     }
 }
 
 /// Seconds with three digits.
 pub(super) fn duration(seconds: f64) -> String {
-    let [value, unit] = match seconds {
-        seconds if seconds < 0.999_5e-3 => [digits(seconds * 1e6), "µs".to_owned()],
-        seconds if seconds < 0.999_5 => [digits(seconds * 1e3), "ms".to_owned()],
-        _ => [digits(seconds), "s".to_owned()],
-    };
-    format!("{value} {unit}")
+    match seconds {
+        seconds if seconds < 0.999_5e-3 => digits(seconds * 1e6) + " µs",
+        seconds if seconds < 0.999_5 => digits(seconds * 1e3) + " ms",
+        _ => digits(seconds) + " s",
+    }
 }
 
 /// Three significant digits.
@@ -122,11 +119,11 @@ mod tests {
 
     #[test]
     fn sentences_are_plain() {
-        let dirty = moved(&probe("dirty", "pages"), &Moved { change: -41_037.0, ..Moved::default() });
-        let sentence = every(5.0, "the writer", 0.99, 0.18, Some(&dirty));
+        let of = |name, unit, change, motion| moved(&probe(name, unit), change, motion);
+        let dirty = Label { words: of("dirty", "pages", -41_037.0, Motion::Rise), ..Label::default() };
+        let sentence = every(5.0, "the writer", (0.99, 0.18), &[dirty]);
         assert_eq!(sentence, "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000");
-        assert_eq!(every(0.1, "the reader", 0.2, 50e-6, None), "every 100 ms the reader loses 50.0 µs");
-        let of = |name, unit, change, motion| moved(&probe(name, unit), &Moved { change, motion });
+        assert_eq!(every(0.1, "the reader", (0.2, 50e-6), &[]), "every 100 ms the reader loses 50.0 µs");
         assert_eq!(of("interrupts", "interrupts", 12.0, Motion::Rise), "interrupts rise by 12");
         assert_eq!(of("pgpgout", "bytes", 3.0 * 1_048_576.0, Motion::Rise), "pgpgout rises by 3.00 MiB");
         assert_eq!(of("pressure.io.some", "ns", 2e6, Motion::Rise), "pressure.io.some rises by 2.00 ms");

@@ -4,11 +4,9 @@
 //! is a little late at each reading, and sometimes by quanta.
 
 pub use crate::random::Random;
-use iotoll_model::envelope::{Envelope, Kind};
-use iotoll_model::ftq::plan::{FtqPlan, QUANTUM, Worker};
-use iotoll_model::ftq::record::{Chunk, End, FtqRecord, Header, RecorderCost};
+use iotoll_model::ftq::record::{Chunk, End, FtqPlan, FtqRecord, Header, QUANTUM, Worker};
 use iotoll_model::probe::{Descriptor, Kind as ProbeKind, Scope};
-use iotoll_model::record::{Host, Outcome};
+use iotoll_model::record::Host;
 use iotoll_model::unit::Nanos;
 
 /// Seconds of a quantum.
@@ -177,21 +175,15 @@ pub fn recorded(amounts: &[f64], probes: Vec<ProbeSeries>, random: &mut Random) 
         worker: Worker::Process(1),
         quantum: QUANTUM,
         duration: Nanos((amounts.len() as f64 * QUANTUM_SECONDS * 1e9) as u64),
-        recorder_cpu: Some(1),
-        worker_cpu: Some(0),
         seed: 1,
+        ..FtqPlan::default()
     };
     let header = Header {
-        envelope: Envelope::new(Kind::Ftq, 0.0, Vec::new()),
         plan,
         host: Host { cpus: 2, ..Host::default() },
-        worker: "4 KiB sequential writes".to_owned(),
-        counted_by: "bytes written".to_owned(),
         unit: "bytes".to_owned(),
         probes: probes.into_iter().map(|probe| probe.descriptor).collect(),
-        services: Vec::new(),
+        ..Header::default()
     };
-    let (warnings, group_limits) = (Vec::new(), Vec::new());
-    let end = End { outcome: Outcome::Completed, warnings, recorder: RecorderCost::default(), ios: None, group_limits };
-    FtqRecord { header, chunks: vec![chunk], end: Some(end) }
+    FtqRecord { header, chunks: vec![chunk], end: Some(End::default()) }
 }
