@@ -97,6 +97,21 @@ pub enum Verb {
     Guardian,
 }
 
+impl Verb {
+    /// Whether it is asked for the list of probes instead of a measurement.
+    pub fn lists_probes(&self) -> bool {
+        let session = match self {
+            Self::Run(arguments) => &arguments.measuring.session,
+            Self::Cost(arguments) => &arguments.measuring.session,
+            Self::Compare(arguments) => &arguments.session,
+            Self::Ftq(arguments) => &arguments.session,
+            Self::Blast(arguments) => &arguments.session,
+            _ => return false,
+        };
+        session.probes.lists()
+    }
+}
+
 /// How results are printed and saved.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Result")]

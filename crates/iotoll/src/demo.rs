@@ -6,11 +6,10 @@
 use crate::arguments::DemoArguments;
 use crate::compare;
 use crate::failure;
-use crate::guardian::guardian;
+use crate::measure::undo;
 use crate::progress::ProgressLine;
-use crate::run::undo;
 use crate::saving::{self, Saving};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::signals::{self, LeftBehind, guardian};
 use crate::stdout;
 use lab::guardian::OwnFolder;
 use lab::replaying::Replays;
@@ -99,7 +98,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     // Made only at the end; but an error must show before the wait.
     Saving::prepare(&arguments.output, "demo")?.abandon();
     let left = LeftBehind::default();
-    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
+    let interruption = signals::interruption(Some(2), left.clone())?;
     let guardian = guardian(words);
     let measurement = lab::session::Settings {
         background: Duration::from_secs(1),
@@ -147,7 +146,7 @@ fn compare_engines(
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch, lab::io_uring())?;
     let saving = Saving::prepare(&arguments.output, "demo")?;
-    let settings = compare::settings_with(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
+    let settings = compare::settings(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();
@@ -158,7 +157,9 @@ fn compare_engines(
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
         saving::write_html(folder, &report::page_of_both(&finding, costs))?;
-        saving::note_folder(folder, "", &arguments.output);
+        if !arguments.output.quiet && !arguments.output.shown.is_glance() {
+            saving::note_folder(folder, "");
+        }
         Ok(())
     });
     saving::both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;

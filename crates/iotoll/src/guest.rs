@@ -2,27 +2,24 @@
 
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
 use crate::arguments::{GuestArguments, GuestVerb};
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
+use crate::failure::BadInput;
 use crate::input::Inputs;
+use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::{Saving, both, note_folder, write_page};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::signals::{self, LeftBehind, guardian};
 use crate::stdout;
-use crate::stored;
 use lab::guest::cache::{Cache, Part};
 use lab::guest::kept::{self, Kept};
 use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
-use lab::store::Saver;
+use lab::workload::target::Created;
 use model::experiment::Axis;
 use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::plan::MODULE;
 use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
-use model::kind::Recorded;
 use model::origin::CommandLine;
 use model::plan::Settings as PlanSettings;
 use report::guest::flame_graph::flame_graphs;
@@ -38,37 +35,25 @@ const STACK: &str = "tmpfs";
 
 pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
-        GuestVerb::Run(arguments) => measure(arguments, words),
+        GuestVerb::Run(arguments) => measured(arguments, words),
         GuestVerb::Prepare(arguments) => prepared(arguments, words),
         GuestVerb::Shell(arguments) => shell(arguments, words),
         GuestVerb::List(arguments) => list(arguments),
     }
 }
 
-fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let inputs = Inputs::default();
-    let plan = plan(arguments, &inputs)?;
-    let limits = stored::limits::<GuestRecord>(&arguments.earlier, &plan)?;
-    if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown.in_full(), None)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
-    let settings = settings(arguments, words, inputs.command_line(words, limits))?;
-    let saving = Saving::prepare(&arguments.output, "guest")?;
-    let settings = Settings { saver: saving.saver(), ..settings };
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = run(&plan, &settings, &mut |event| line.show_guests(&event));
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = record.study(stored.as_ref());
-    let kept = saving.folder().map_or(Ok(()), |folder| {
-        note_folder(folder, "", &arguments.output);
-        write_flame_graphs(folder, &finding)?;
-        write_page(folder, &finding)
-    });
-    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    Ok(failure::of_finding(&finding))
+fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
+    let plan = plan(arguments, &asked.inputs)?;
+    let lab = |session: lab::session::Settings, _: &Created, line: &ProgressLine| {
+        Ok(run(&plan, &settings(arguments, session), &mut |event| line.show_guests(&event))?)
+    };
+    let guests = Measurement {
+        shown_plan: if arguments.parse_only { Some(&plan) } else { None },
+        write_beside: &|folder, _, finding| write_flame_graphs(folder, finding),
+        ..Measurement::<GuestRecord>::growing("guest", &plan, lab)
+    };
+    measure(guests, asked)
 }
 
 /// Writes a flame graph for each point whose calls were followed, beside the record.
@@ -84,7 +69,7 @@ fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<(
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
-    let settings = settings(arguments, words, inputs.command_line(words, Vec::new()))?;
+    let settings = settings(arguments, session(words, inputs.command_line(words, Vec::new()))?);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
@@ -94,16 +79,25 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(arguments: &GuestRunArguments, words: &[String], command_line: CommandLine) -> anyhow::Result<Settings> {
-    Ok(Settings {
-        // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        guardian: guardian(words),
-        command_line,
+fn settings(arguments: &GuestRunArguments, session: lab::session::Settings) -> Settings {
+    Settings {
+        interruption: session.interruption,
+        guardian: session.guardian,
+        command_line: session.command_line,
         timeout: Duration::from_secs_f64(arguments.hang_timeout),
         fresh: arguments.fresh,
         cache_limit: arguments.cache_limit,
-        saver: Saver::default(),
+        saver: session.saver,
+    }
+}
+
+/// What every verb of guests has. QEMU ends with the guardian's help even if a second signal ends iotoll at once.
+fn session(words: &[String], command_line: CommandLine) -> anyhow::Result<lab::session::Settings> {
+    Ok(lab::session::Settings {
+        interruption: signals::interruption(Some(2), LeftBehind::default())?,
+        guardian: guardian(words),
+        command_line,
+        ..lab::session::Settings::default()
     })
 }
 
@@ -215,15 +209,10 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let Some(kernel) = &arguments.kernel else { return Err(BadInput(no_kernel()).into()) };
-    let settings = Settings {
-        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        guardian: guardian(words),
-        command_line: words.to_vec().into(),
-        timeout: Duration::MAX,
-        fresh: false,
-        cache_limit: kept::LIMIT_BYTES,
-        saver: Saver::default(),
-    };
+    let lab::session::Settings { interruption, guardian, command_line, saver, .. } =
+        session(words, words.to_vec().into())?;
+    let (timeout, cache_limit) = (Duration::MAX, kept::LIMIT_BYTES);
+    let settings = Settings { interruption, guardian, command_line, timeout, fresh: false, cache_limit, saver };
     let line = ProgressLine::new(arguments.quiet);
     let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =

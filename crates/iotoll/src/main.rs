@@ -10,23 +10,20 @@ mod environment;
 mod failure;
 mod ftq;
 mod generate;
-mod guardian;
 mod guest;
 mod history;
 mod input;
 mod kinds;
-mod probes;
+mod measure;
 mod progress;
 mod report;
-mod results;
 mod run;
 mod saving;
+mod series;
 mod serve;
-mod services;
 mod signals;
 mod standard_error;
 mod stdout;
-mod stored;
 
 use arguments::{Invocation, Verb};
 use std::process::ExitCode;
@@ -42,12 +39,16 @@ fn main() -> ExitCode {
 }
 
 fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
+    if invocation.verb.lists_probes() {
+        stdout::write(&::report::probes::list(&lab::probe::list(), stdout::columns()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match &invocation.verb {
         Verb::Run(arguments) => run::run(arguments, &invocation.words),
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
-        Verb::Guardian => guardian::serve(),
+        Verb::Guardian => signals::serve_as_guardian(),
         Verb::Blast(arguments) => blast::blast(arguments, &invocation.words),
         Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
         Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),

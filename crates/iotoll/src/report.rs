@@ -3,7 +3,7 @@
 use crate::arguments::{ONLY_RUNS, ReportArguments};
 use crate::failure::{self, BadInput};
 use crate::kinds;
-use crate::saving::series;
+use crate::series;
 use crate::stdout;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;

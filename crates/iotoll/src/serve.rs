@@ -2,7 +2,7 @@
 
 use crate::arguments::{ServeArguments, Storage};
 use crate::failure::{BadInput, one_line};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::signals::{self, LeftBehind};
 use crate::standard_error::Log;
 use crate::stdout;
 use anyhow::Context;
@@ -76,7 +76,7 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
             return Err(BadInput(format!("--echo {peer}: {mend}")).into());
         }
     }
-    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
+    let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |at| {
         told = stdout::write(&format!("listening on {at}\n"));

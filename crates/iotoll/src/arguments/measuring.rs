@@ -4,6 +4,7 @@
 use super::value;
 use clap::Args;
 use lab::meter::Selection;
+use lab::session::Settings;
 use model::events::Wanted;
 use model::experiment::Around;
 use model::placement::Place;
@@ -170,8 +171,15 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// The meters that may run.
-    pub fn selection(&self) -> Selection {
-        self.profile.selection(&self.meters)
+    /// The same as settings of the lab.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            meters: self.profile.selection(&self.meters),
+            events: self.events.asked(),
+            probes: self.session.probes.asked(),
+            background: self.background,
+            place: self.place.place.clone(),
+            ..Settings::default()
+        }
     }
 }
