@@ -51,7 +51,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let blast = Measurement {
         settings: lab::session::Settings {
             meters: arguments.meters.meters.clone(),
-            events: arguments.events.asked(),
+            events: arguments.events.events.clone(),
             probes: [probes.asked(), probes.defaults(DEFAULT_PROBES)].concat(),
             ..lab::session::Settings::default()
         },
@@ -82,14 +82,14 @@ fn plan(arguments: &BlastArguments, target: Option<&Target>) -> BlastPlan {
             _ => None,
         },
         payload: arguments.payload,
-        methods: arguments.method.0.clone(),
-        submitters: arguments.submitters.0.clone(),
+        methods: arguments.method.clone(),
+        submitters: arguments.submitters.clone(),
         batch: arguments.batch.unwrap_or(BATCH),
         slice: nanos(arguments.duration / arguments.rounds),
         warm_up: nanos(WARM_UP),
         rounds: arguments.rounds,
-        submitter_cpus: arguments.submitter_cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
-        task_cpus: arguments.task_cpu.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        submitter_cpus: arguments.submitter_cpus.clone().unwrap_or_default(),
+        task_cpus: arguments.task_cpu.clone().unwrap_or_default(),
         receiver_cpu: arguments.receiver_cpu,
         receive_buffer: arguments.receive_buffer,
         seed: arguments.seed.unwrap_or_else(fresh_seed),
@@ -122,7 +122,7 @@ fn refuse_odd(arguments: &BlastArguments, target: Option<&Target>) -> anyhow::Re
         );
         return Err(BadInput(message).into());
     }
-    if arguments.task_cpu.is_some() && !arguments.method.0.contains(&Method::RingTask) {
+    if arguments.task_cpu.is_some() && !arguments.method.contains(&Method::RingTask) {
         let message =
             "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
         return Err(BadInput(message.to_owned()).into());

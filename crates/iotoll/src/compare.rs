@@ -3,7 +3,7 @@
 
 mod boots;
 
-use crate::arguments::{CompareArguments, Earlier, Words};
+use crate::arguments::{CompareArguments, Earlier};
 use crate::failure::BadInput;
 use crate::input::Inputs;
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
@@ -60,7 +60,7 @@ fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -
         shown_plan: if arguments.parse_only { Some(experiment) } else { None },
         settings: lab::session::Settings {
             meters: arguments.profile.selection(&arguments.meters),
-            events: arguments.events.asked(),
+            events: arguments.events.events.clone(),
             probes: arguments.session.probes.asked(),
             ..lab::session::Settings::default()
         },
@@ -184,17 +184,16 @@ fn workload(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Wor
 }
 
 fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
-    let words = |words: &Words| words.0.clone();
     let baseline = ArmPlan {
         name: BASELINE.to_owned(),
-        options: arguments.baseline.as_ref().map(words).unwrap_or_default(),
-        command: arguments.baseline_cmd.as_ref().map(words),
+        options: arguments.baseline.clone().unwrap_or_default(),
+        command: arguments.baseline_cmd.clone(),
         ..ArmPlan::default()
     };
     let of_options =
-        arguments.candidate.iter().map(|options| ArmPlan { options: words(options), ..ArmPlan::default() });
+        arguments.candidate.iter().map(|options| ArmPlan { options: options.clone(), ..ArmPlan::default() });
     let of_commands =
-        arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(words(command)), ..ArmPlan::default() });
+        arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
     let mut candidates: Vec<ArmPlan> = of_options.chain(of_commands).collect();
     let toggled = !arguments.candidate_set.is_empty() || arguments.candidate_setup.is_some();
     if toggled {

@@ -3,7 +3,7 @@
 //! The scratch file is removed at the end. The record of the comparison stays, with a page of the comparison and the two cost sheets,
 //! unless the user gives `--no-save`.
 
-use crate::arguments::DemoArguments;
+use crate::arguments::Output;
 use crate::compare;
 use crate::failure;
 use crate::measure::undo;
@@ -94,9 +94,9 @@ fn comparison(scratch: &str, io_uring: std::io::Result<()>) -> anyhow::Result<Ex
     Ok(draft.resolve(&surroundings)?)
 }
 
-pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
-    Saving::prepare(&arguments.output, "demo")?.abandon();
+    Saving::prepare(output, "demo")?.abandon();
     let left = LeftBehind::default();
     let interruption = signals::interruption(Some(2), left.clone())?;
     let guardian = guardian(words);
@@ -122,15 +122,15 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
     let jobs = jobs(&scratch, lab::laying_out::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
-    let line = ProgressLine::new(arguments.output.quiet);
+    let line = ProgressLine::new(output.quiet);
     let outcome =
         lab::run::run(&plan, &Replays::default(), &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
     let costs = model::study::study(&record);
-    stdout::print(&costs, arguments.output.shown, None)?;
+    stdout::print(&costs, output.shown, None)?;
     let ended = match record.outcome {
-        Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement)?,
+        Outcome::Completed => compare_engines(output, &costs, &scratch, measurement)?,
         outcome => failure::of_outcome(&outcome),
     };
     folder.close()?;
@@ -139,31 +139,31 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
 
 /// Compares two engines on the scratch file, saves the report with the costs, and prints the comparison.
 fn compare_engines(
-    arguments: &DemoArguments,
+    output: &Output,
     costs: &RunFinding,
     scratch: &str,
     measurement: lab::session::Settings,
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch, lab::io_uring())?;
-    let saving = Saving::prepare(&arguments.output, "demo")?;
+    let saving = Saving::prepare(output, "demo")?;
     let settings = compare::settings(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
-    let line = ProgressLine::new(arguments.output.quiet);
+    let line = ProgressLine::new(output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    if arguments.output.shown.format == Format::Table {
+    if output.shown.format == Format::Table {
         stdout::write("\n\n")?;
     }
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
         saving::write_html(folder, &report::page_of_both(&finding, costs))?;
-        if !arguments.output.quiet && !arguments.output.shown.is_glance() {
+        if !output.quiet && !output.shown.is_glance() {
             saving::note_folder(folder, "");
         }
         Ok(())
     });
-    saving::both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    if arguments.output.shown.format == Format::Table {
+    saving::both(kept, stdout::print(&finding, output.shown, saving.folder()))?;
+    if output.shown.format == Format::Table {
         stdout::write(&format!("\n{}\n", textwrap::fill(&told(costs, &finding), stdout::columns())))?;
     }
     Ok(failure::of_outcome(&finding.outcome))

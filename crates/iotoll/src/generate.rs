@@ -7,9 +7,10 @@ mod man;
 mod markdown;
 mod reference;
 
-use crate::arguments::{CompletionsArguments, GenerateArguments, Generated};
+use crate::arguments::Generated;
 use crate::stdout;
 use anyhow::Context;
+use clap_complete::Shell;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,16 +22,15 @@ pub struct GeneratedFile {
 }
 
 /// `iotoll completions`.
-pub fn completions(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
-    stdout::write(&completions::script(arguments.shell))?;
+pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
+    stdout::write(&completions::script(shell))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `iotoll generate`.
-pub fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode> {
-    let folder = &arguments.folder;
+pub fn generate(what: Generated, folder: &Path) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(folder).with_context(|| format!("{}: making the folder", folder.display()))?;
-    match arguments.what {
+    match what {
         Generated::Man => write(folder, &man::files()?)?,
         Generated::Completions => write(folder, &completions::files())?,
         Generated::Reference => write(folder, &reference::files()?)?,

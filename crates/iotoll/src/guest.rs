@@ -1,7 +1,7 @@
 //! `iotoll guest`: instructions of I/Os in guests.
 
+use crate::arguments::GuestVerb;
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
-use crate::arguments::{GuestArguments, GuestVerb};
 use crate::failure::BadInput;
 use crate::input::Inputs;
 use crate::measure::{Asked, Measurement, measure};
@@ -33,8 +33,8 @@ use std::time::{Duration, SystemTime};
 /// Without `--stack`: what needs no module and no program.
 const STACK: &str = "tmpfs";
 
-pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    match &arguments.verb {
+pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
+    match verb {
         GuestVerb::Run(arguments) => measured(arguments, words),
         GuestVerb::Prepare(arguments) => prepared(arguments, words),
         GuestVerb::Shell(arguments) => shell(arguments, words),

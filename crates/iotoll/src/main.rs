@@ -51,13 +51,13 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Guardian => signals::serve_as_guardian(),
         Verb::Blast(arguments) => blast::blast(arguments, &invocation.words),
         Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
-        Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
+        Verb::Guest { verb } => guest::guest(verb, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),
         Verb::History(arguments) => history::history(arguments),
-        Verb::Doctor(arguments) => doctor::doctor(arguments),
-        Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),
-        Verb::Completions(arguments) => generate::completions(arguments),
-        Verb::Generate(arguments) => generate::generate(arguments),
+        Verb::Doctor(shown) => doctor::doctor(*shown),
+        Verb::Demo(output) => demo::demo(output, &invocation.words),
+        Verb::Completions { shell } => generate::completions(*shell),
+        Verb::Generate { what, folder } => generate::generate(*what, folder),
     }
 }

@@ -1,6 +1,6 @@
 //! Help: `-h` fits on a screen, `--help` explains every option, and `iotoll help job` has the options of jobs, which several verbs take.
 
-use super::experiment_help::EXPERIMENT_HELP;
+use super::experiment::EXPERIMENT_HELP;
 use super::{AFTER_HELP, JOB_VERBS, examples};
 use crate::failure::BadInput;
 use clap::{Arg, Command};
@@ -47,7 +47,7 @@ fn takes_job(verb: &[String]) -> bool {
 /// Each example with its purpose in the line below.
 fn shown_examples(verb: &[String]) -> String {
     let examples = examples::of(verb);
-    let lines = examples.iter().map(|example| format!("  {}\n      {}", example.command, example.what));
+    let lines = examples.iter().map(|(command, what)| format!("  {command}\n      {what}"));
     if examples.is_empty() { String::new() } else { format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")) }
 }
 

@@ -1,7 +1,7 @@
 //! What several verbs that measure on this machine take: meters, probes, a place, services, shell commands around. Each flag has its
 //! one text here; `features.rs` of the reference says which verb has which.
 
-use super::value;
+use super::{List, value};
 use clap::Args;
 use lab::meter::Selection;
 use lab::session::Settings;
@@ -29,15 +29,8 @@ pub struct EventArguments {
     /// Count these events of the kernel per I/O, in windows or rounds of their own: tracepoints (sched:sched_waking, block:*), system calls
     /// (syscalls:pread64), or groups of them: default, syscalls, sched, ipi, timer, mm, alloc, block, fs, io_uring, net, dma, hw (counters
     /// of the hardware), none; needs the right to load BPF programs [default: default, if --meters is not given]
-    #[arg(long, value_name = "EVENTS", value_parser = value::events)]
-    events: Option<value::Events>,
-}
-
-impl EventArguments {
-    /// Those of the user; `None` for the default ones.
-    pub fn asked(&self) -> Option<Vec<Wanted>> {
-        self.events.as_ref().map(|value::Events(events)| events.clone())
-    }
+    #[arg(long, value_name = "EVENTS", value_parser = Wanted::parse_list)]
+    pub events: Option<List<Wanted>>,
 }
 
 /// Samples of functions.
@@ -103,7 +96,7 @@ impl ProbeArguments {
 pub struct PlaceArguments {
     /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
     /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::by(Place::parse))]
     pub place: Option<Place>,
 }
 
@@ -175,7 +168,7 @@ impl Measuring {
     pub fn settings(&self) -> Settings {
         Settings {
             meters: self.profile.selection(&self.meters),
-            events: self.events.asked(),
+            events: self.events.events.clone(),
             probes: self.session.probes.asked(),
             background: self.background,
             place: self.place.place.clone(),

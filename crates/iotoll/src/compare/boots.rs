@@ -49,7 +49,7 @@ pub fn start(
         let why = "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost";
         return Err(bad(why));
     }
-    if arguments.events.asked().is_some_and(|events| !events.is_empty()) {
+    if arguments.events.events.as_ref().is_some_and(|events| !events.is_empty()) {
         let why = "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost";
         return Err(bad(why));
     }

@@ -50,9 +50,9 @@ fn roff(text: &str) -> String {
 
 fn shown_examples(verb: &[String]) -> String {
     let mut text = String::new();
-    for example in examples::of(verb) {
+    for (command, what) in examples::of(verb) {
         let heading = if text.is_empty() { ".SH EXAMPLES\n" } else { ".PP\n" };
-        let (what, command) = (roff(example.what), roff(example.command));
+        let (what, command) = (roff(what), roff(command));
         // A command is not filled: a line end in it would be one for the shell too. Writing to a String cannot fail.
         let _ = write!(text, "{heading}{what}:\n.PP\n.RS 4\n.nf\n.B {command}\n.fi\n.RE\n");
     }
