@@ -31,7 +31,7 @@ pub use serve::{ServeArguments, Storage};
 pub use shown::{Color, Earlier, Output, Shown, is_dumb};
 pub use value::{List, SHELLS};
 
-use crate::failure::{BadInput, written};
+use crate::failure::{BadInput, bad, written};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -275,12 +275,12 @@ impl Invocation {
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
                 let line = || in_one_line(&error, &command, &words);
                 let known = command_without_dashes(&error, &words).or_else(|| address_in_two_words(&error, &words));
-                return Err(BadInput(known.unwrap_or_else(line)).into());
+                return Err(bad(known.unwrap_or_else(line)));
             }
             Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion && words.len() > 2 => {
                 let more = words.iter().skip(1).find(|word| !matches!(word.as_str(), "-V" | "--version"));
                 let more = more.map_or("--version", String::as_str);
-                return Err(BadInput(format!("'{more}': --version stands alone; leave out the rest")).into());
+                return Err(bad(format!("'{more}': --version stands alone; leave out the rest")));
             }
             Err(error) => {
                 let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
@@ -295,7 +295,7 @@ impl Invocation {
             }
         };
         if let Some(why) = misplaced {
-            return Err(BadInput(why).into());
+            return Err(bad(why));
         }
         match &mut verb {
             Verb::Run(arguments) => {

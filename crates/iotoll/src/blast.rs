@@ -1,12 +1,13 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
 use crate::arguments::{BlastArguments, Target, read_target};
-use crate::failure::{self, BadInput};
+use crate::failure::{self, BadInput, bad};
 use crate::measure::{Asked, Measurement, Services, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use crate::stdout;
 use lab::blast::{Allowed, Settings, resolve};
+use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::blast::plan::BATCH;
 use model::blast::{BlastPlan, Method, experiment};
@@ -37,23 +38,23 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         target => plan(arguments, target.as_ref()),
     };
     if let Some(why) = arguments.batch.and_then(|_| plan.refuses_batch()) {
-        return Err(BadInput(format!("--{why}")).into());
+        return Err(bad(format!("--{why}")));
     }
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
     let target = match &target {
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let lab = |session: lab::session::Settings, _: &Created, line: &ProgressLine| {
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
         Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |event| line.show_packets(&event))?)
     };
     let probes = &arguments.session.probes;
     let blast = Measurement {
-        settings: lab::session::Settings {
+        settings: Session {
             meters: arguments.meters.meters.clone(),
             events: arguments.events.events.clone(),
             probes: [probes.asked(), probes.defaults(DEFAULT_PROBES)].concat(),
-            ..lab::session::Settings::default()
+            ..Session::default()
         },
         after_failure: &|_| Some("; the rounds before are kept"),
         ..Measurement::growing("blast", &plan, lab)
@@ -66,10 +67,10 @@ fn receiver(arguments: &BlastArguments, services: &Services) -> anyhow::Result<O
     let Some(Target::OfService(text)) = &arguments.target else { return Ok(arguments.target.clone()) };
     match read_target(&services.fill_in_one(text)?) {
         Ok(Target::OfService(text)) => {
-            Err(BadInput(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")).into())
+            Err(bad(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")))
         }
         Ok(target) => Ok(Some(target)),
-        Err(why) => Err(BadInput(format!("'{text}': {why}")).into()),
+        Err(why) => Err(bad(format!("'{text}': {why}"))),
     }
 }
 
@@ -104,7 +105,7 @@ fn refuse_beside_a_file(file: &str, words: &[String]) -> anyhow::Result<()> {
     match words.iter().find(|word| ITS.contains(&word.split('=').next().unwrap_or_default())) {
         Some(word) => {
             let flag = word.split('=').next().unwrap_or_default();
-            Err(BadInput(format!("{flag}: belongs in the experiment file; write it into {file}")).into())
+            Err(bad(format!("{flag}: belongs in the experiment file; write it into {file}")))
         }
         None => Ok(()),
     }
@@ -116,22 +117,21 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 fn refuse_odd(arguments: &BlastArguments, target: Option<&Target>) -> anyhow::Result<()> {
     let slice = arguments.duration / arguments.rounds;
     if slice < SHORTEST_SLICE {
-        let message = format!(
+        return Err(bad(format!(
             "--rounds: slices of {} ms are too short; measure for a longer --duration, or in fewer rounds (20 ms each or more)",
             slice.as_millis()
-        );
-        return Err(BadInput(message).into());
+        )));
     }
     if arguments.task_cpu.is_some() && !arguments.method.contains(&Method::RingTask) {
-        let message =
-            "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
-        return Err(BadInput(message.to_owned()).into());
+        return Err(bad(
+            "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out",
+        ));
     }
     let is_remote = matches!(target, Some(Target::Receiver(..)));
     if is_remote && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
-        let message =
-            "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
-        return Err(BadInput(message.to_owned()).into());
+        return Err(bad(
+            "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there",
+        ));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 mod boots;
 
 use crate::arguments::{CompareArguments, Earlier};
-use crate::failure::BadInput;
+use crate::failure::bad;
 use crate::input::Inputs;
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
@@ -12,6 +12,7 @@ use crate::run::files_and_options;
 use crate::stdout;
 use lab::compare::Settings;
 use lab::service::Addresses;
+use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
@@ -52,17 +53,17 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 
 /// The comparison of arms that can all be measured in this boot.
 fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -> Measurement<'a, CompareRecord> {
-    let lab = |session: lab::session::Settings, _: &Created, line: &ProgressLine| {
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let settings = settings(session, arguments.seed);
         Ok(lab::compare::compare(experiment.clone(), &settings, &mut |stage| line.show_stage(&stage))?)
     };
     Measurement {
         shown_plan: if arguments.parse_only { Some(experiment) } else { None },
-        settings: lab::session::Settings {
+        settings: Session {
             meters: arguments.profile.selection(&arguments.meters),
             events: arguments.events.events.clone(),
             probes: arguments.session.probes.asked(),
-            ..lab::session::Settings::default()
+            ..Session::default()
         },
         last_signal: None,
         after_failure: &|_| Some(""),
@@ -71,7 +72,7 @@ fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -
 }
 
 /// How to measure, with a new seed if the user gave none.
-pub fn settings(session: lab::session::Settings, seed: Option<u64>) -> Settings {
+pub fn settings(session: Session, seed: Option<u64>) -> Settings {
     Settings {
         session,
         seed: seed.unwrap_or_else(fresh_seed),
@@ -87,10 +88,6 @@ pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let latencies = lab::compare::worker::serve(&memory, threads)?;
     stdout::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn bad(message: impl Into<String>) -> anyhow::Error {
-    BadInput(message.into()).into()
 }
 
 /// The experiment, and the addresses that were chosen for its services.

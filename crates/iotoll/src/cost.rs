@@ -1,7 +1,7 @@
 //! `iotoll cost -- CMD`: measures a command, saves the record, studies it and prints the finding.
 
 use crate::arguments::CostArguments;
-use crate::failure::{self, BadInput};
+use crate::failure::{self, BadInput, bad};
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use lab::Interruption;
@@ -17,13 +17,10 @@ use std::process::ExitCode;
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
-        return Err(BadInput(
-            "cost: no COMMAND; give it after --, as in: iotoll cost -- fio job.fio; see --help".into(),
-        )
-        .into());
+        return Err(bad("cost: no COMMAND; give it after --, as in: iotoll cost -- fio job.fio; see --help"));
     };
     if let Some(why) = measuring.place.place.as_ref().and_then(Place::refuses_command) {
-        return Err(BadInput(why).into());
+        return Err(bad(why));
     }
     let count = match (arguments.count.clone(), arguments.ios, arguments.bytes) {
         (Some(counter), ..) => Count::Kernel(counter),

@@ -13,6 +13,7 @@ use crate::signals::{self, LeftBehind, guardian};
 use crate::stdout;
 use lab::guardian::OwnFolder;
 use lab::replaying::Replays;
+use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::comparison::CompareFinding;
 use model::experiment::draft::{Draft, Surroundings, Workload};
@@ -100,12 +101,12 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     let left = LeftBehind::default();
     let interruption = signals::interruption(Some(2), left.clone())?;
     let guardian = guardian(words);
-    let measurement = lab::session::Settings {
+    let measurement = Session {
         background: Duration::from_secs(1),
         interruption,
         command_line: words.to_vec().into(),
         guardian: guardian.clone(),
-        ..lab::session::Settings::default()
+        ..Session::default()
     };
     // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
@@ -142,11 +143,11 @@ fn compare_engines(
     output: &Output,
     costs: &RunFinding,
     scratch: &str,
-    measurement: lab::session::Settings,
+    measurement: Session,
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch, lab::io_uring())?;
     let saving = Saving::prepare(output, "demo")?;
-    let settings = compare::settings(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
+    let settings = compare::settings(Session { saver: saving.saver(), ..measurement }, None);
     let line = ProgressLine::new(output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();

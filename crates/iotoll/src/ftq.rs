@@ -1,13 +1,14 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
 use crate::arguments::FtqArguments;
-use crate::failure::BadInput;
+use crate::failure::bad;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
 use crate::saving::Saving;
 use crate::series;
 use lab::ftq::{Event, Settings};
+use lab::session::Settings as Session;
 use lab::store::Saved;
 use lab::workload::target::Created;
 use model::ftq::plan::{MOST_QUANTA, Worker};
@@ -33,7 +34,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     asked.inputs.note_command(&arguments.command);
     let access = direction(arguments)?;
     let probes = &arguments.session.probes;
-    let lab = |session: lab::session::Settings, created: &Created, line: &ProgressLine| {
+    let lab = |session: Session, created: &Created, line: &ProgressLine| {
         let optional_probes = probes.defaults(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
         let show = &mut |event: Event| line.show_recording(&event);
@@ -41,7 +42,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     };
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        settings: lab::session::Settings { probes: probes.asked(), ..lab::session::Settings::default() },
+        settings: Session { probes: probes.asked(), ..Session::default() },
         save: &|_, saving| save(saving),
         write_beside: &|folder, record, _| series::write(folder, record),
         files: ", series.parquet",
@@ -67,19 +68,18 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
     let duration = match arguments.duration {
         Some(duration) if duration > most => {
             let quanta = duration.0 / arguments.quantum.0.max(1);
-            let message = format!(
+            return Err(bad(format!(
                 "--duration: {quanta} quanta are more than the {MOST_QUANTA} that a recording may have; use a longer --quantum, \
                  or record for at most {:.0} s",
                 most.seconds().floor()
-            );
-            return Err(BadInput(message).into());
+            )));
         }
         Some(duration) => duration,
         None if foreign => FOREIGN_DURATION.min(most),
         None => DURATION,
     };
     if duration < arguments.quantum {
-        return Err(BadInput("--duration: is shorter than --quantum".to_owned()).into());
+        return Err(bad("--duration: is shorter than --quantum"));
     }
     let worker = match (arguments.pid, arguments.cpu) {
         (Some(process), _) => Worker::Process(process),
@@ -106,10 +106,9 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     let (files, options) = files_and_options(&words);
     let target = arguments.target.as_ref().map(|target| services.fill_in_one(target)).transpose()?;
     if let Some(file) = files.first() {
-        let message = format!(
+        return Err(bad(format!(
             "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"
-        );
-        return Err(BadInput(message).into());
+        )));
     }
     let given = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     let mut flags = vec!["--name=ftq".to_owned()];
@@ -120,8 +119,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
         Some(file) => flags.push(format!("--filename={}", file.replace(':', "\\:"))),
         None if ["filename", "uri", "ioengine"].iter().any(|name| given(name).is_some()) => {}
         None => {
-            let message = "ftq: no worker; give --target FILE and --rw=write, --cpu, --pid PID, or -- COMMAND";
-            return Err(BadInput(message.to_owned()).into());
+            return Err(bad("ftq: no worker; give --target FILE and --rw=write, --cpu, --pid PID, or -- COMMAND"));
         }
     }
     let writes = given("rw").or(given("readwrite")).is_some_and(|rw| rw.contains("write") || rw.contains("rw"));
@@ -139,7 +137,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     let settings = PlanSettings { device_writes, ..PlanSettings::default() };
     let plan = parse::flags(&flags, &settings)?;
     match plan.only_for_run() {
-        Some(why) => Err(BadInput(format!("ftq: {why}")).into()),
+        Some(why) => Err(bad(format!("ftq: {why}"))),
         None => Ok(plan),
     }
 }
@@ -150,10 +148,7 @@ fn refuse_job_options(arguments: &FtqArguments, foreign: bool) -> anyhow::Result
     let is_direction = |option: &&String| option.starts_with("rw=") || option.starts_with("readwrite=");
     let odd = options.iter().find(|option| !(foreign && is_direction(option))).map(|option| format!("--{option}"));
     match odd.or_else(|| files.first().map(|file| (*file).to_owned())) {
-        Some(odd) => {
-            let message = format!("'{odd}': is an option of a job, and only --target has one; leave it out");
-            Err(BadInput(message).into())
-        }
+        Some(odd) => Err(bad(format!("'{odd}': is an option of a job, and only --target has one; leave it out"))),
         None => Ok(()),
     }
 }
@@ -167,9 +162,7 @@ fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
         None | Some("rw" | "readwrite") => Ok(Access::ReadWrite),
         Some("read") => Ok(Access::Read),
         Some("write") => Ok(Access::Write),
-        Some(other) => {
-            Err(BadInput(format!("--rw={other}: a process is counted by read, write or rw; give one of them")).into())
-        }
+        Some(other) => Err(bad(format!("--rw={other}: a process is counted by read, write or rw; give one of them"))),
     }
 }
 

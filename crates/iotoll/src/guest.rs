@@ -2,7 +2,7 @@
 
 use crate::arguments::GuestVerb;
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
-use crate::failure::BadInput;
+use crate::failure::{BadInput, bad};
 use crate::input::Inputs;
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
@@ -15,6 +15,7 @@ use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
+use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::Axis;
 use model::guest::draft::{Draft, JobDraft, JobText};
@@ -45,7 +46,7 @@ pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
 fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
     let plan = plan(arguments, &asked.inputs)?;
-    let lab = |session: lab::session::Settings, _: &Created, line: &ProgressLine| {
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
         Ok(run(&plan, &settings(arguments, session), &mut |event| line.show_guests(&event))?)
     };
     let guests = Measurement {
@@ -79,25 +80,20 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(arguments: &GuestRunArguments, session: lab::session::Settings) -> Settings {
-    Settings {
-        interruption: session.interruption,
-        guardian: session.guardian,
-        command_line: session.command_line,
-        timeout: Duration::from_secs_f64(arguments.hang_timeout),
-        fresh: arguments.fresh,
-        cache_limit: arguments.cache_limit,
-        saver: session.saver,
-    }
+fn settings(arguments: &GuestRunArguments, session: Session) -> Settings {
+    let timeout = Duration::from_secs_f64(arguments.hang_timeout);
+    let Session { interruption, guardian, command_line, saver, .. } = session;
+    let (fresh, cache_limit) = (arguments.fresh, arguments.cache_limit);
+    Settings { interruption, guardian, command_line, timeout, fresh, cache_limit, saver }
 }
 
 /// What every verb of guests has. QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-fn session(words: &[String], command_line: CommandLine) -> anyhow::Result<lab::session::Settings> {
-    Ok(lab::session::Settings {
+fn session(words: &[String], command_line: CommandLine) -> anyhow::Result<Session> {
+    Ok(Session {
         interruption: signals::interruption(Some(2), LeftBehind::default())?,
         guardian: guardian(words),
         command_line,
-        ..lab::session::Settings::default()
+        ..Session::default()
     })
 }
 
@@ -109,9 +105,9 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
             let is_toml = Path::new(file).extension().is_some_and(|extension| extension == "toml");
             if is_toml || file::is_experiment(&text) {
                 if let Some(option) = options.first() {
-                    let message =
-                        format!("'--{option}': job options do not apply to an experiment file; write it into {file}");
-                    return Err(BadInput(message).into());
+                    return Err(bad(format!(
+                        "'--{option}': job options do not apply to an experiment file; write it into {file}"
+                    )));
                 }
                 file::parse(file, &text).map_err(BadInput)?
             } else {
@@ -120,11 +116,10 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
             }
         }
         [_, second, ..] => {
-            return Err(BadInput(format!("'{second}': only one job file or experiment is allowed")).into());
+            return Err(bad(format!("'{second}': only one job file or experiment is allowed")));
         }
         [] if options.is_empty() => {
-            let message = "no job; give --rw=randread --bs=4k …, JOB.fio, or an experiment of guests";
-            return Err(BadInput(message.to_owned()).into());
+            return Err(bad("no job; give --rw=randread --bs=4k …, JOB.fio, or an experiment of guests"));
         }
         [] => {
             let name = options.iter().find_map(|option| option.strip_prefix("name=")).map(str::to_owned);
@@ -135,17 +130,13 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     };
     override_with(&mut draft, arguments);
     if draft.kernels.is_empty() {
-        return Err(BadInput(no_kernel()).into());
+        return Err(bad(no_kernel()));
     }
     for job in &draft.jobs {
         for stack in &job.stacks {
             if lab::guest::stack::named(stack).is_none() {
                 let names: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
-                return Err(BadInput(format!(
-                    "stack '{stack}': there is no such stack; there are {}",
-                    names.join(", ")
-                ))
-                .into());
+                return Err(bad(format!("stack '{stack}': there is no such stack; there are {}", names.join(", "))));
             }
         }
     }
@@ -208,9 +199,8 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
 }
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let Some(kernel) = &arguments.kernel else { return Err(BadInput(no_kernel()).into()) };
-    let lab::session::Settings { interruption, guardian, command_line, saver, .. } =
-        session(words, words.to_vec().into())?;
+    let Some(kernel) = &arguments.kernel else { return Err(bad(no_kernel())) };
+    let Session { interruption, guardian, command_line, saver, .. } = session(words, words.to_vec().into())?;
     let (timeout, cache_limit) = (Duration::MAX, kept::LIMIT_BYTES);
     let settings = Settings { interruption, guardian, command_line, timeout, fresh: false, cache_limit, saver };
     let line = ProgressLine::new(arguments.quiet);

@@ -5,13 +5,10 @@ mod blast;
 mod compare;
 mod cost;
 mod demo;
-mod doctor;
-mod environment;
 mod failure;
 mod ftq;
 mod generate;
 mod guest;
-mod history;
 mod input;
 mod kinds;
 mod measure;
@@ -54,8 +51,8 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Guest { verb } => guest::guest(verb, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),
-        Verb::History(arguments) => history::history(arguments),
-        Verb::Doctor(shown) => doctor::doctor(*shown),
+        Verb::History(arguments) => report::history(arguments),
+        Verb::Doctor(shown) => report::doctor(*shown),
         Verb::Demo(output) => demo::demo(output, &invocation.words),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Generate { what, folder } => generate::generate(*what, folder),

@@ -2,7 +2,7 @@
 //! finding.
 
 use crate::arguments::RunArguments;
-use crate::failure::{self, BadInput};
+use crate::failure::{self, bad};
 use crate::input::{Inputs, STANDARD_INPUT};
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
@@ -29,7 +29,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
-        return Err(BadInput(why).into());
+        return Err(bad(why));
     }
     lab::placing::check(place, &[], jobs())?;
     if arguments.parse_only && plan.phases.is_empty() {
@@ -73,11 +73,10 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
         [file, ..] => {
             // With a job file, options on the command line apply to all its jobs.
             if let Some(name) = options.iter().find(|option| option.starts_with("name=")) {
-                let message = format!(
+                return Err(bad(format!(
                     "'--{name}': the jobs of '{file}' already have names, and options beside a job file apply to all of them; leave it out, or put \
                      another job into the file"
-                );
-                return Err(BadInput(message).into());
+                )));
             }
             overrides.extend(options);
             let texts = texts(&files, services, inputs)?;
@@ -86,9 +85,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
                 &settings(&overrides),
             )?)
         }
-        [] if options.is_empty() => {
-            Err(BadInput("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …".to_owned()).into())
-        }
+        [] if options.is_empty() => Err(bad("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …")),
         [] => {
             // A job needs a name only if there are several; compare gives it the same one.
             let named = options.iter().any(|option| option == "name" || option.starts_with("name="));
@@ -104,12 +101,11 @@ fn refuse_writes(plan: &Plan) -> anyhow::Result<()> {
     let mut jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
     match jobs.find(|job| job.access.changes()) {
         None => Ok(()),
-        Some(job) => Err(BadInput(format!(
+        Some(job) => Err(bad(format!(
             "--readonly: job '{}' has rw={}, which changes data; leave --readonly out, or run another job",
             job.name,
             job.rw()
-        ))
-        .into()),
+        ))),
     }
 }
 
@@ -124,8 +120,9 @@ fn show_commands(arguments: &RunArguments, services: &Services, inputs: &Inputs)
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
     if files.is_empty() || !options.is_empty() {
-        let message = "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job";
-        return Err(BadInput(message.to_owned()).into());
+        return Err(bad(
+            "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job",
+        ));
     }
     let settings = Settings {
         environment: &|name| inputs.variable(name),

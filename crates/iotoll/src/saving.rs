@@ -1,7 +1,7 @@
 //! Saves records, each with `report.html` beside it.
 
 use crate::arguments::Output;
-use crate::failure::{self, BadInput};
+use crate::failure::{self, bad};
 use lab::store::{RECORD, RecordFolder, Saved, Saver};
 use model::finding::RunFinding;
 use model::record::Record;
@@ -101,7 +101,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
     // A symbolic link that leads nowhere is one too.
     if std::fs::symlink_metadata(&page).is_ok() {
         let page = page.display();
-        return Err(BadInput(format!("{page}: already exists; choose another --out, or remove it")).into());
+        return Err(bad(format!("{page}: already exists; choose another --out, or remove it")));
     }
     Ok(())
 }

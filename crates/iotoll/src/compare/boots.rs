@@ -1,8 +1,8 @@
 //! `iotoll compare` where arms are boots: measures one boot at a time; the record says which boot is next.
 
-use super::{bad, comparison};
+use super::comparison;
 use crate::arguments::CompareArguments;
-use crate::failure::{self, BadInput};
+use crate::failure::{self, BadInput, bad};
 use crate::measure::{conclude, stored};
 use crate::progress::ProgressLine;
 use crate::saving::{Saving, grown_in};
@@ -10,6 +10,7 @@ use crate::signals::{self, LeftBehind, guardian};
 use crate::stdout::Results;
 use lab::compare::{Settings, boots};
 use lab::meter::Selection;
+use lab::session::Settings as Session;
 use lab::store::Saver;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};
@@ -46,16 +47,19 @@ pub fn start(
     command_line: CommandLine,
 ) -> anyhow::Result<ExitCode> {
     if arguments.profile.profile {
-        let why = "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost";
-        return Err(bad(why));
+        return Err(bad(
+            "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost",
+        ));
     }
     if arguments.events.events.as_ref().is_some_and(|events| !events.is_empty()) {
-        let why = "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost";
-        return Err(bad(why));
+        return Err(bad(
+            "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost",
+        ));
     }
     if !arguments.session.probes.asked().is_empty() {
-        let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
-        return Err(bad(why));
+        return Err(bad(
+            "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out",
+        ));
     }
     if arguments.output.no_save {
         return Err(bad("compare: an experiment of boots needs a saved record; leave out --no-save"));
@@ -86,7 +90,7 @@ fn settings(
     command_line: CommandLine,
 ) -> anyhow::Result<Settings> {
     let comparison = comparison(arguments, experiment);
-    let session = lab::session::Settings {
+    let session = Session {
         meters,
         interruption: signals::interruption(comparison.last_signal, LeftBehind::default())?,
         command_line,
@@ -113,10 +117,10 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     let shown = path.display();
     if let Some(word) = arguments.job.first() {
         let why = "the experiment was defined when it was started; leave it out";
-        return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
+        return Err(bad(format!("compare --resume {shown}: '{word}': {why}")));
     }
     let (saver, record) = boots::resume(path)?;
-    let refused = |why: String| Err(BadInput(format!("{shown}: {why}")).into());
+    let refused = |why: String| Err(bad(format!("{shown}: {why}")));
     let record_file = std::path::absolute(saver.path().unwrap_or_default())?;
     let folder = record_file.parent().unwrap_or(&record_file).to_owned();
     let (header, boots) = (record.header, record.boots);

@@ -7,88 +7,67 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Name, title and introduction of a page.
+/// Title and introduction of a page.
 pub struct Heading {
     /// In the name of the page and of the schema.
     pub name: &'static str,
     title: &'static str,
-    opening: &'static str,
-    rules: &'static str,
+    verbs: &'static str,
+    /// What else belongs to the introduction.
+    more: &'static str,
+    /// What null, costs and amounts mean.
+    meaning: &'static str,
 }
 
 impl Heading {
     /// That of a kind of records.
-    pub fn of(kind: Kind) -> &'static Self {
+    pub fn of(kind: Kind) -> Self {
         match kind {
-            Kind::Cost => &Self::RUN,
-            Kind::Compare => &Self::COMPARE,
-            Kind::Guest => &Self::GUEST,
-            Kind::Ftq => &Self::FTQ,
-            Kind::Blast => &Self::BLAST,
+            Kind::Cost => Self {
+                name: "run",
+                title: "run and cost",
+                verbs: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records",
+                ..Self::HISTORY
+            },
+            Kind::Compare => Self {
+                name: "compare",
+                title: "compare",
+                verbs: "`iotoll compare --format json`, and `iotoll report --format json` of its record",
+                ..Self::HISTORY
+            },
+            Kind::Guest => Self {
+                name: "guest",
+                title: "guest",
+                verbs: "`iotoll guest run --format json`, and `iotoll report --format json` of its record",
+                more: "",
+                meaning: ". Instructions are those that an emulated CPU executes, neither cycles nor time",
+            },
+            Kind::Ftq => Self {
+                name: "ftq",
+                title: "ftq",
+                verbs: "`iotoll ftq --format json`, and `iotoll report --format json` of its record",
+                more: " The series itself is in `series.parquet` ([guide](../guide/ftq.md)).",
+                meaning: ". Amounts are in `unit`, bytes or steps",
+            },
+            Kind::Blast => Self {
+                name: "blast",
+                title: "blast",
+                verbs: "`iotoll blast --format json`, and `iotoll report --format json` of its record",
+                more: "",
+                meaning: ". Costs are net of the machine's background and per packet that the receiver counted",
+            },
         }
     }
 
-    /// The JSON of `run` and `cost`.
-    const RUN: Self = Self {
-        name: "run",
-        title: "JSON of run and cost",
-        opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
-                  JSON Schema is [run.schema.json](run.schema.json).",
-        rules: RULES,
-    };
-
-    /// The JSON of `history`.
+    /// That of `history`.
     pub const HISTORY: Self = Self {
         name: "history",
-        title: "JSON of history",
-        opening: "`iotoll history --format json`. The JSON Schema is [history.schema.json](history.schema.json).",
-        rules: RULES,
-    };
-
-    /// The JSON of `compare`.
-    const COMPARE: Self = Self {
-        name: "compare",
-        title: "JSON of compare",
-        opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [compare.schema.json](compare.schema.json).",
-        rules: RULES,
-    };
-
-    /// The JSON of `guest run`.
-    const GUEST: Self = Self {
-        name: "guest",
-        title: "JSON of guest",
-        opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [guest.schema.json](guest.schema.json).",
-        rules: "Keys are added, never renamed. `null` means unknown. Instructions are those that an emulated CPU executes, \
-                neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-    };
-
-    /// The JSON of `ftq`.
-    const FTQ: Self = Self {
-        name: "ftq",
-        title: "JSON of ftq",
-        opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [ftq.schema.json](ftq.schema.json). The series itself is in `series.parquet` \
-                  ([guide](../guide/ftq.md)).",
-        rules: "Keys are added, never renamed. `null` means unknown. Amounts are in `unit`, bytes or steps. Numbers are JSON \
-                numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-    };
-
-    /// The JSON of `blast`.
-    const BLAST: Self = Self {
-        name: "blast",
-        title: "JSON of blast",
-        opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [blast.schema.json](blast.schema.json).",
-        rules: "Keys are added, never renamed. `null` means unknown. Costs are net of the machine's background and per packet that \
-                the receiver counted. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+        title: "history",
+        verbs: "`iotoll history --format json`",
+        more: "",
+        meaning: ", and a `reason` or a warning explains it. Costs are net of the machine's background unless the key ends in `_gross`",
     };
 }
-
-const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
-                     the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
-                     column; a fraction of 0.031 is 3.1 %.";
 
 /// A value of an enumeration.
 pub struct Variant {
@@ -105,9 +84,13 @@ struct Found<'a> {
 
 pub fn page(heading: &Heading, schema: &Schema) -> String {
     let document = Document { root: schema.as_value() };
-    let mut page = Page::new(heading.title);
-    page.paragraph(heading.opening);
-    page.paragraph(heading.rules);
+    let Heading { name, title, verbs, more, meaning } = heading;
+    let mut page = Page::new(&format!("JSON of {title}"));
+    page.paragraph(&format!("{verbs}. The JSON Schema is [{name}.schema.json]({name}.schema.json).{more}"));
+    page.paragraph(&format!(
+        "Keys are added, never renamed. `null` means unknown{meaning}. Numbers are JSON numbers in the unit of the column; a fraction of \
+         0.031 is 3.1 %."
+    ));
     page.section("The whole document");
     document.show_keys(&mut page, "", document.root);
     for (name, found) in document.types() {
@@ -120,7 +103,7 @@ pub fn page(heading: &Heading, schema: &Schema) -> String {
         } else {
             let rows =
                 variants(found.schema).into_iter().map(|variant| vec![code(&variant.name), sentence(&variant.meaning)]);
-            page.table(&["Value", "Meaning"], &rows.collect::<Vec<_>>());
+            page.table(&["Value", "Meaning"], rows);
         }
     }
     page.finish()
@@ -150,18 +133,22 @@ pub fn variants(schema: &Value) -> Vec<Variant> {
         };
         Variant { name, meaning }
     };
-    let words = |variant: &Value| match variant.get("enum").and_then(Value::as_array) {
+    let words = |variant: &Value| match all(variant, "enum") {
         Some(words) => words.iter().map(|word| Variant { name: word.to_string(), meaning: String::new() }).collect(),
         None => vec![named(variant)],
     };
-    match schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array) {
-        Some(all) => all.iter().flat_map(words).collect(),
+    match all(schema, "oneOf").or_else(|| all(schema, "anyOf")) {
+        Some(values) => values.iter().flat_map(words).collect(),
         None => words(schema),
     }
 }
 
 fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn all<'a>(schema: &'a Value, key: &str) -> Option<&'a Vec<Value>> {
+    schema.get(key).and_then(Value::as_array)
 }
 
 fn keys(schema: &Value) -> Option<&Map<String, Value>> {
@@ -241,10 +228,9 @@ impl<'a> Document<'a> {
     }
 
     fn show_keys(&self, page: &mut Page, name: &str, schema: &Value) {
-        let required: Vec<&str> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let row = |(key, value): (&String, &Value)| {
-            let absent = if required.contains(&key.as_str()) { "" } else { "; absent when empty" };
+            let is_required = all(schema, "required").into_iter().flatten().any(|name| name == key);
+            let absent = if is_required { "" } else { "; absent when empty" };
             let mut meaning = text(value, "description");
             if meaning.is_empty() {
                 let named = reference(value).and_then(|name| self.defined(name));
@@ -253,8 +239,7 @@ impl<'a> Document<'a> {
             let unit = unit(name, key, &self.numeric(value)).unwrap_or_default().to_owned();
             vec![code(key), self.kind(value) + absent, unit, sentence(meaning)]
         };
-        let rows: Vec<_> = keys(schema).into_iter().flatten().map(row).collect();
-        page.table(&["Key", "Type", "Unit", "Meaning"], &rows);
+        page.table(&["Key", "Type", "Unit", "Meaning"], keys(schema).into_iter().flatten().map(row));
     }
 
     /// The type of a value in words, with links to those that have a section.
@@ -266,18 +251,16 @@ impl<'a> Document<'a> {
                 None => name.to_owned(),
             };
         }
-        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        if let Some(any) = all(schema, "anyOf") {
             return any.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(" or ");
+        }
+        if let Some(parts) = all(schema, "prefixItems") {
+            return format!("[{}]", parts.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "));
         }
         let (kinds, null) = kinds(schema);
         let kinds = kinds.into_iter().map(|kind| match kind {
             "array" => match schema.get("items") {
-                Some(items) => match items.get("prefixItems").and_then(Value::as_array) {
-                    Some(pair) => {
-                        format!("list of [{}]", pair.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "))
-                    }
-                    None => format!("list of {}", self.kind(items)),
-                },
+                Some(items) => format!("list of {}", self.kind(items)),
                 None => "list".to_owned(),
             },
             "object" => match value_of_map(schema) {
@@ -300,7 +283,7 @@ impl<'a> Document<'a> {
             // The key of an estimate names its unit.
             return if number || name == "Estimate" { name.to_owned() } else { String::new() };
         }
-        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        if let Some(any) = all(schema, "anyOf") {
             return any.iter().map(|one| self.numeric(one)).find(|found| !found.is_empty()).unwrap_or_default();
         }
         match kinds(schema).0.first() {
@@ -325,8 +308,7 @@ fn within<'a>(place: &str, schema: &'a Value) -> Vec<(String, &'a Value)> {
     inner.extend(schema.get("items").map(|items| (format!("{place}[]"), items)));
     inner.extend(value_of_map(schema).map(|value| (format!("{place}.NAME"), value)));
     for variants in ["oneOf", "anyOf", "prefixItems"] {
-        let all = schema.get(variants).and_then(Value::as_array).into_iter().flatten();
-        inner.extend(all.map(|one| (place.to_owned(), one)));
+        inner.extend(all(schema, variants).into_iter().flatten().map(|one| (place.to_owned(), one)));
     }
     inner
 }
@@ -375,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_keys_at_every_depth() {
-        let page = page(&Heading::RUN, &schema::<RunFinding>());
+        let page = page(&Heading::of(Kind::Cost), &schema::<RunFinding>());
         assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
         assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
         assert!(
