@@ -254,10 +254,10 @@ impl<'a> Document<'a> {
         if let Some(any) = all(schema, "anyOf") {
             return any.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(" or ");
         }
-        if let Some(parts) = all(schema, "prefixItems") {
+        let (kinds, null) = kinds(schema);
+        if let (Some(parts), false) = (all(schema, "prefixItems"), null) {
             return format!("[{}]", parts.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "));
         }
-        let (kinds, null) = kinds(schema);
         let kinds = kinds.into_iter().map(|kind| match kind {
             "array" => match schema.get("items") {
                 Some(items) => format!("list of {}", self.kind(items)),

@@ -35,8 +35,7 @@ s: seconds_needed _seconds seconds
 GB/s: gigabytes_per_second
 bytes per s: bytes_per_second
 per s: switches_per_second migrations_per_second
-fraction: iops_change cycles_change per_io_change fraction share misfit mde80 half_width margin precision change
-fraction: contention coherency
+fraction: iops_change cycles_change per_io_change
 Hz: hertz
 cycles per byte: cycles_per_byte per_byte
 cycles per I/O: cycles_per_io by_meter
@@ -47,6 +46,7 @@ TSC ticks: spin_cycles
 cycles: cycles
 percent, ns: percentiles
 percent: percent
+fraction: fraction share misfit mde80 half_width margin precision change contention coherency
 0 to 1: p_value
 bytes: bytes path_max_payload
 CPUs: busy_cpus
