@@ -1,6 +1,6 @@
 //! Failures of `iotoll compare`: one clear line, toggles restored, nothing left running, and the measured rounds saved.
 
-use super::iotoll::{Ended, Folder, Running, at_once, eventually};
+use super::iotoll::{Ended, Folder, Running, eventually};
 use super::machine::{LoopDevice, Mount, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -19,29 +19,6 @@ fn workers(running: &Running) -> Vec<i32> {
 fn rounds(folder: &Folder) -> usize {
     let path = folder.path("kept/record.jsonl");
     fs::read_to_string(path).unwrap_or_default().lines().filter(|line| line.starts_with("{\"round\"")).count()
-}
-
-#[test]
-fn bad_arguments_are_refused_in_one_line() {
-    let cases: [(&str, &[&str]); 14] = [
-        ("compare --rw=read --candidate bs=8k --target seconds", &["target", "cycles_per_io"]),
-        ("compare --rw=read --sweep bs=4k,8k --candidate blocksize=4k", &["bs is swept"]),
-        ("compare", &["a comparison needs two arms", "--candidate"]),
-        ("compare --rw=read", &["a comparison needs two arms"]),
-        ("compare --rw=read --candidate bz=8k", &["bz"]),
-        ("compare --rw=read --candidate bs=8k --aa", &["--aa"]),
-        ("compare --candidate-cmd true", &["arm 'baseline' has no command", "--baseline-cmd"]),
-        ("compare --rw=read --candidate bs=8k --sweep bs", &["--sweep", "NAME=A,B"]),
-        ("compare --rw=read --candidate bs=8k --sweep bs=4k,8k", &["bs is swept", "use only one"]),
-        ("compare --rw=read --candidate-set vm.x=1", &["sysctl:NAME=VALUE"]),
-        ("compare --rw=read --candidate-setup true", &["--candidate-cleanup"]),
-        ("compare --rw=read --candidate bs=8k --fail-on fast", &["--fail-on", "expected a limit"]),
-        ("compare --rw=read --candidate bs=8k --budget 0s", &["--budget", "expected 1s to 1d"]),
-        ("compare --rw=read --candidate bs=8k -- fio", &["give one of them"]),
-    ];
-    let folder = Folder::new();
-    at_once(cases, |(words, named)| folder.iotoll(words).run().refused(2, named));
-    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
 }
 
 /// The refusal of a file names it, and suggests nothing that a file cannot contain.
@@ -357,14 +334,6 @@ fn a_device_can_be_written_with_permission() {
     );
     folder.iotoll(&words).run().refused(2, &["--allow-device-write"]);
     folder.iotoll(&words).word("--allow-device-write").run().done();
-}
-
-#[test]
-fn a_missing_setting_is_refused_before_the_measurement() {
-    let folder = Folder::new();
-    let ended = folder.iotoll(SPIN).word_list("--candidate-set sysctl:no.such=1").run();
-    ended.refused(2, &["sysctl:no.such=1", "/proc/sys/no/such"]);
-    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
 }
 
 #[test]

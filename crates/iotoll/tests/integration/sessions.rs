@@ -161,17 +161,6 @@ fn a_comparison_reads_probes_in_each_arm() {
     });
 }
 
-#[test]
-fn probes_and_boots_do_not_go_together() {
-    let folder = Folder::new();
-    folder.write(
-        "boots.toml",
-        "job = '''\n[a]\nioengine=null\nsize=1m\n'''\n[[arm]]\nname = 'a'\nwhen = 'true'\n[[arm]]\nname = 'b'\nwhen = 'false'\n",
-    );
-    folder.iotoll("compare boots.toml --probe dirty --out kept").run().refused(2, &["--probe", "boots"]);
-    assert!(!folder.exists("kept"));
-}
-
 fn service(finding: &Value) -> &Value {
     assert_eq!(finding["services"].as_array().map(Vec::len), Some(1), "{finding}");
     &finding["services"][0]

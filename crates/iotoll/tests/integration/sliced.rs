@@ -131,20 +131,6 @@ fn io_uring_is_counted_by_its_rings() {
     }
 }
 
-#[test]
-fn options_of_slices_are_checked() {
-    let folder = Folder::new();
-    let cases: [(&str, &[&str]); 6] = [
-        ("compare --slices 1ms --aa -- true", &["--slices", "auto, off, or a time from 5ms to 10s"]),
-        ("compare --count rchar --aa -- true", &["--count", "expected auto, io_uring"]),
-        ("compare --count vmstat.nr_dirty --aa -- sleep 60", &["--count vmstat.nr_dirty", "gauge"]),
-        ("compare --count block:nosuch --aa -- sleep 60", &["--count block:nosuch", "there is no"]),
-        ("compare --end-signal STOP --aa -- true", &["--end-signal", "expected one of INT"]),
-        ("compare --slices off --rw=read --size=1m --aa", &["--slices", "only work with commands", "--slice"]),
-    ];
-    at_once(cases, |(words, named)| folder.iotoll(words).run().refused(2, named));
-}
-
 /// It works off what it missed, so its slices would show that, not what an I/O costs.
 #[test]
 fn a_generator_that_catches_up_is_refused() {
