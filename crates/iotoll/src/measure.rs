@@ -47,7 +47,7 @@ pub struct Measurement<'a, R: Recorded> {
     /// Saves the record, and says where it is; `None` with `--no-save`.
     pub save: &'a dyn Fn(&R, &Saving) -> anyhow::Result<Option<Saved>>,
     /// Writes what else belongs into the folder of the record.
-    pub write_beside: &'a dyn Fn(&Path, &R, &R::Finding) -> anyhow::Result<()>,
+    pub write_beside: &'a WriteBeside<R>,
     /// Names that in the note that says where the record is.
     pub files: &'a str,
     /// Why there is nothing to show, although the measurement ended.
@@ -59,6 +59,7 @@ pub struct Measurement<'a, R: Recorded> {
 }
 
 type Lab<'a, R> = dyn Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<R> + 'a;
+type WriteBeside<R> = dyn Fn(&Path, &R, &<R as Recorded>::Finding) -> anyhow::Result<()>;
 
 impl<'a, R: Recorded> Measurement<'a, R> {
     /// A measurement whose record grows on disk.
