@@ -16,7 +16,7 @@ fn workers(running: &Running) -> Vec<i32> {
 }
 
 /// Complete rounds in a record.
-fn rounds(folder: &Folder) -> usize {
+pub fn rounds(folder: &Folder) -> usize {
     let path = folder.path("kept/record.jsonl");
     fs::read_to_string(path).unwrap_or_default().lines().filter(|line| line.starts_with("{\"round\"")).count()
 }

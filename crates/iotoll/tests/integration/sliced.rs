@@ -1,5 +1,6 @@
 //! Unmodified commands that take turns in slices: what is measured, what is refused, and that nothing is left frozen.
 
+use super::comparisons_fail::rounds;
 use super::iotoll::{Ended, Folder, Iotoll, Running, at_once, eventually, number, warns, whole};
 use super::machine::{is_root, skip};
 use rustix::process::{Pid, Signal, kill_process};
@@ -49,12 +50,6 @@ fn ended(folder: &Folder, running: Running) -> Ended {
     folder.assert_no_processes();
     assert!(eventually(|| groups(iotoll).is_empty()), "{:?}", groups(iotoll));
     ended
-}
-
-/// Complete rounds in a record.
-fn rounds(folder: &Folder) -> usize {
-    let text = fs::read_to_string(folder.path("kept/record.jsonl")).unwrap_or_default();
-    text.lines().filter(|line| line.starts_with("{\"round\"")).count()
 }
 
 /// The processes of a folder with this name.
