@@ -19,7 +19,7 @@ mod value;
 
 pub use blast::{BlastArguments, Target, target as read_target};
 pub use compare::CompareArguments;
-pub use documented::{JOB_OPTIONS, documented, job_options, offered};
+pub use documented::{JOB_OPTIONS, documented, job_options, offered, verbs};
 pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use ftq::FtqArguments;
 pub use guest::GuestVerb;

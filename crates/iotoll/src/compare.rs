@@ -5,7 +5,7 @@ mod boots;
 
 use crate::arguments::{CompareArguments, Earlier};
 use crate::failure::bad;
-use crate::input::Inputs;
+use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
@@ -148,7 +148,7 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
 fn experiment_file(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Option<Draft>> {
     let (files, options) = files_and_options(&arguments.job);
     let [file] = files.as_slice() else { return Ok(None) };
-    if Path::new(file).extension().is_none_or(|extension| extension != "toml") {
+    if !is_toml(file) {
         return Ok(None);
     }
     let alone = options.is_empty() && arguments.command.is_empty() && arguments.sweep.is_empty() && !arguments.aa;

@@ -5,7 +5,7 @@ mod markdown;
 mod reference;
 
 use crate::arguments::{
-    AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, documented, examples, job_options, offered,
+    AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, documented, examples, job_options, offered, verbs,
 };
 use crate::{kinds, stdout};
 use anyhow::Context;
@@ -70,17 +70,10 @@ fn man_pages() -> io::Result<Vec<GeneratedFile>> {
     let mut program = offered();
     // Gives each verb its usage.
     program.build();
-    let pages = commands(&program, &[]);
+    let pages = verbs(&program, &[]);
     let names: Vec<String> = pages.iter().map(|(verb, _)| verb.join("-")).collect();
     let pages = pages.into_iter().map(|(verb, command)| page(command, &verb, &names));
     pages.chain([page(job_options(), &["job".to_owned()], &names)]).collect()
-}
-
-/// The command and all below it with their words, without the `help` that clap adds.
-fn commands(command: &Command, verb: &[String]) -> Vec<(Vec<String>, Command)> {
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-    let below = below.flat_map(|below| commands(below, &[verb, &[below.get_name().to_owned()]].concat()));
-    std::iter::once((verb.to_vec(), command.clone())).chain(below).collect()
 }
 
 /// The page of a verb, among those of all verbs.

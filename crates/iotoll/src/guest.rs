@@ -3,10 +3,11 @@
 use crate::arguments::GuestVerb;
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
 use crate::failure::{BadInput, bad};
-use crate::input::Inputs;
+use crate::input::{Inputs, is_toml};
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
+use crate::saving::write_file;
 use crate::signals::{self, LeftBehind, guardian};
 use crate::stdout;
 use lab::guest::cache::{Cache, Part};
@@ -20,13 +21,12 @@ use lab::workload::target::Created;
 use model::experiment::Axis;
 use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::plan::MODULE;
-use model::guest::{GuestFinding, GuestPlan, GuestRecord, file};
+use model::guest::{GuestPlan, GuestRecord, file};
 use model::origin::CommandLine;
 use model::plan::Settings as PlanSettings;
 use report::guest::flame_graph::flame_graphs;
 use report::number;
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -51,20 +51,16 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        write_beside: &|folder, _, finding| write_flame_graphs(folder, finding),
+        // A flame graph for each point whose calls were followed.
+        write_beside: &|folder, _, finding| {
+            let mut graphs = flame_graphs(finding).into_iter();
+            graphs.try_for_each(|graph| {
+                write_file(&folder.join(graph.name), "writing a flame graph", graph.text.as_bytes())
+            })
+        },
         ..Measurement::<GuestRecord>::growing("guest", &plan, lab)
     };
     measure(guests, asked)
-}
-
-/// Writes a flame graph for each point whose calls were followed, beside the record.
-fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<()> {
-    for graph in flame_graphs(finding) {
-        let path = folder.join(graph.name);
-        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(graph.text.as_bytes()));
-        written.map_err(|error| lab::Error::file(&path, "writing a flame graph", error))?;
-    }
-    Ok(())
 }
 
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
@@ -102,8 +98,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     let mut draft = match files.as_slice() {
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
-            let is_toml = Path::new(file).extension().is_some_and(|extension| extension == "toml");
-            if is_toml || file::is_experiment(&text) {
+            if is_toml(file) || file::is_experiment(&text) {
                 if let Some(option) = options.first() {
                     return Err(bad(format!(
                         "'--{option}': job options do not apply to an experiment file; write it into {file}"

@@ -100,6 +100,11 @@ pub const STANDARD_INPUT: &str = "-";
 /// Bytes of a file or of standard input. No job is longer; a program that never stops writing must not fill the memory.
 const LONGEST: u64 = 16 << 20;
 
+/// Whether a name is that of an experiment file.
+pub fn is_toml(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "toml")
+}
+
 /// What a file or standard input contains.
 pub fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     match path == Path::new(STANDARD_INPUT) {

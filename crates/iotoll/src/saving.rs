@@ -62,12 +62,15 @@ pub fn grown_in(folder: &Path) -> Saved {
 
 /// Writes a profile, if there is one, for programs that draw and compare profiles.
 pub fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
-    for ProfileFile { name, contents } in profile_files(finding) {
-        let path = folder.join(name);
-        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(&contents));
-        written.map_err(|error| lab::Error::file(&path, "writing the profile", error))?;
-    }
-    Ok(())
+    let mut files = profile_files(finding).into_iter();
+    files
+        .try_for_each(|ProfileFile { name, contents }| write_file(&folder.join(name), "writing the profile", &contents))
+}
+
+/// Writes a file beside a record; `doing` says what that is.
+pub fn write_file(path: &Path, doing: &'static str, contents: &[u8]) -> anyhow::Result<()> {
+    let written = lab::store::create_afresh(path).and_then(|mut file| file.write_all(contents));
+    Ok(written.map_err(|error| lab::Error::file(path, doing, error))?)
 }
 
 /// Says where the record and its report are, and other `files` beside them.

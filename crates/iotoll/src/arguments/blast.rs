@@ -1,6 +1,7 @@
 //! `iotoll blast`: the command line.
 
 use super::{Earlier, EventArguments, List, MeterArguments, Output, SessionArguments, value};
+use crate::input::is_toml;
 use clap::Args;
 use model::blast::Method;
 use model::blast::notation;
@@ -99,7 +100,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     if text.contains('{') {
         return Ok(Target::OfService(text.to_owned()));
     }
-    if std::path::Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+    if is_toml(text) {
         return Ok(Target::Experiment(text.to_owned()));
     }
     let found = address(text).filter(|(_, port)| *port > 0);

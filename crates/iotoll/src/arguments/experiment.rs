@@ -2,6 +2,7 @@
 //! belongs to.
 
 use crate::failure::BadInput;
+use crate::input::{bytes_of, is_toml};
 use model::experiment_kind::ExperimentKind;
 
 /// Every key of an experiment file.
@@ -52,15 +53,11 @@ pub(super) fn of_its_kind(words: &[String], job: &[String]) -> Result<Option<Vec
     let before = std::iter::once(None).chain(job.iter().map(Some));
     let words = job.iter().zip(before).filter(|(_, before)| !before.is_some_and(is_value)).map(|(word, _)| word);
     let Some(file) = words.filter(|_| verb == "run").find(|word| is_toml(word)) else { return Ok(None) };
-    let read = crate::input::bytes_of(file.as_ref()).ok();
+    let read = bytes_of(file.as_ref()).ok();
     let Some(text) = read.and_then(|bytes| String::from_utf8(bytes).ok()) else { return Ok(None) };
     let kind = ExperimentKind::of(file, &text).map_err(BadInput)?;
     let verb = kind.verb().iter().map(|word| (*word).to_owned());
     Ok(Some(std::iter::once(program.clone()).chain(verb).chain(rest.iter().cloned()).collect()))
-}
-
-fn is_toml(file: &str) -> bool {
-    std::path::Path::new(file).extension().is_some_and(|extension| extension == "toml")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The page of commands: each verb with its usage, arguments and options.
 
 use super::super::markdown::{Page, code, default_apart, prose};
-use crate::arguments::{JOB_OPTIONS, documented};
+use crate::arguments::{JOB_OPTIONS, documented, verbs};
 use clap::{Arg, Command};
 
 /// The page.
@@ -12,7 +12,9 @@ pub fn page() -> String {
     command.build();
     page.paragraph(&about(&command));
     page.verbatim(&command.render_usage().to_string());
-    let verbs = leaves(&command, "");
+    // Those that do something.
+    let verbs = verbs(&command, &[]).into_iter().filter(|(_, verb)| !verb.has_subcommands());
+    let verbs: Vec<(String, Command)> = verbs.map(|(path, verb)| (path.join(" "), verb)).collect();
     let row =
         |(name, verb): &(String, Command)| vec![format!("[`{name}`](#iotoll-{})", name.replace(' ', "-")), about(verb)];
     page.table(&["Verb", "What it does"], verbs.iter().map(row));
@@ -20,19 +22,6 @@ pub fn page() -> String {
         show(&mut page, &name, verb);
     }
     page.finish()
-}
-
-/// The verbs that do something, each with its whole name: `run`, `guest run`.
-fn leaves(command: &Command, before: &str) -> Vec<(String, Command)> {
-    let below = |verb: &Command| {
-        let name = format!("{before}{}", verb.get_name());
-        match verb.has_subcommands() {
-            true => leaves(verb, &format!("{name} ")),
-            false => vec![(name, verb.clone())],
-        }
-    };
-    // clap adds `help` to a verb that has others.
-    command.get_subcommands().filter(|verb| verb.get_name() != "help").flat_map(below).collect()
 }
 
 fn about(command: &Command) -> String {
