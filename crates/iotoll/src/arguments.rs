@@ -23,10 +23,7 @@ pub use documented::{JOB_OPTIONS, documented, job_options, offered, verbs};
 pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use ftq::FtqArguments;
 pub use guest::GuestVerb;
-pub use measuring::{
-    AroundArguments, EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, ServiceArguments,
-    SessionArguments,
-};
+pub use measuring::{EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, SessionArguments};
 pub use serve::{ServeArguments, Storage};
 pub use shown::{Color, Earlier, Output, Shown, is_dumb};
 pub use value::{List, SHELLS};
@@ -116,7 +113,7 @@ impl Verb {
             Self::Blast(arguments) => &arguments.session,
             _ => return false,
         };
-        session.probes.lists()
+        session.lists_probes()
     }
 }
 

@@ -48,12 +48,12 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |event| line.show_packets(&event))?)
     };
-    let probes = &arguments.session.probes;
+    let session = &arguments.session;
     let blast = Measurement {
         settings: Session {
             meters: arguments.meters.meters.clone(),
             events: arguments.events.events.clone(),
-            probes: [probes.asked(), probes.defaults(DEFAULT_PROBES)].concat(),
+            probes: [session.probes(), session.default_probes(DEFAULT_PROBES)].concat(),
             ..Session::default()
         },
         after_failure: &|_| Some("; the rounds before are kept"),

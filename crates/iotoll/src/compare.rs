@@ -62,7 +62,7 @@ fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -
         settings: Session {
             meters: arguments.profile.selection(&arguments.meters),
             events: arguments.events.events.clone(),
-            probes: arguments.session.probes.asked(),
+            probes: arguments.session.probes(),
             ..Session::default()
         },
         last_signal: None,
@@ -120,10 +120,10 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     };
     draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
-    draft.around = arguments.session.around.around().or(draft.around);
+    draft.around = arguments.session.around().or(draft.around);
     draft.place = arguments.place.place.clone().or(draft.place);
     draft.limits.extend(arguments.fail_on.iter().cloned());
-    draft.services.extend(arguments.session.services.service.iter().cloned());
+    draft.services.extend(arguments.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),

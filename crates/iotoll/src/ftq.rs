@@ -33,16 +33,15 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let plan = plan(arguments, &asked.services)?;
     asked.inputs.note_command(&arguments.command);
     let access = direction(arguments)?;
-    let probes = &arguments.session.probes;
     let lab = |session: Session, created: &Created, line: &ProgressLine| {
-        let optional_probes = probes.defaults(DEFAULT_PROBES);
+        let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
         let show = &mut |event: Event| line.show_recording(&event);
         lab::ftq::record(&plan, &settings, created, show).map_err(crate::cost::mended)
     };
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        settings: Session { probes: probes.asked(), ..Session::default() },
+        settings: Session { probes: arguments.session.probes(), ..Session::default() },
         save: &|_, saving| save(saving),
         write_beside: &|folder, record, _| series::write(folder, record),
         files: ", series.parquet",

@@ -51,10 +51,10 @@ impl Inputs {
     }
 
     fn add(&self, path: &Path, text: &str) {
-        if self.has(path) {
-            return;
+        let mut files = self.files.borrow_mut();
+        if files.iter().all(|input| Path::new(&input.name) != path) {
+            files.push(Input::new(path.display().to_string(), text));
         }
-        self.files.borrow_mut().push(Input::new(path.display().to_string(), text));
     }
 
     /// An environment variable that a file or an option refers to, or one of fio's keywords, which each machine has its own
@@ -81,10 +81,6 @@ impl Inputs {
                 self.add(path, &text);
             }
         }
-    }
-
-    fn has(&self, path: &Path) -> bool {
-        self.files.borrow().iter().any(|input| Path::new(&input.name) == path)
     }
 
     /// The command line with all of that, and the limits that it sets.

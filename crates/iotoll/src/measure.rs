@@ -1,6 +1,6 @@
 //! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed.
 
-use crate::arguments::{AroundArguments, Earlier, FioFlags, Measuring, Output, ServiceArguments, SessionArguments};
+use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments};
 use crate::failure::{self, BadInput};
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
@@ -132,8 +132,8 @@ impl<'a> Asked<'a> {
         earlier: &'a Earlier,
         session: &SessionArguments,
     ) -> anyhow::Result<Self> {
-        let services = Services::of(&session.services)?;
-        let around = services.around(&session.around)?;
+        let services = Services::of(&session.service)?;
+        let around = services.around(session.around())?;
         Ok(Self { services, around, ..Self::alone(words, output, earlier) })
     }
 }
@@ -272,8 +272,7 @@ pub struct Services {
 
 impl Services {
     /// Reserves their addresses, without starting anything.
-    fn of(arguments: &ServiceArguments) -> anyhow::Result<Self> {
-        let plans = &arguments.service;
+    fn of(plans: &[ServicePlan]) -> anyhow::Result<Self> {
         let addresses = addresses(plans)?;
         let services = resolve(plans, &[], &|name| addresses.of(name));
         let services = services.map_err(|why| BadInput(format!("--service: {why}")))?;
@@ -291,9 +290,9 @@ impl Services {
     }
 
     /// The shell commands around a measurement, with references to services replaced.
-    fn around(&self, arguments: &AroundArguments) -> anyhow::Result<Around> {
+    fn around(&self, around: Around) -> anyhow::Result<Around> {
         let shell = |command: Option<String>| self.names().fill_in_shell(command.as_ref()).map_err(BadInput);
-        let Around { setup, prepare, cleanup } = arguments.around();
+        let Around { setup, prepare, cleanup } = around;
         Ok(Around { setup: shell(setup)?, prepare: shell(prepare)?, cleanup: shell(cleanup)? })
     }
 

@@ -51,45 +51,6 @@ impl ProfileArguments {
     }
 }
 
-/// Probes.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct ProbeArguments {
-    /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
-    /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; NAME=PROBE gives one a name of yours; 'list' prints the
-    /// names that this machine has; 'none' leaves out those that are read by default (ftq: dirty, writeback, worker.sleeps,
-    /// worker.off_cpu_time, worker.run_delay; blast: softirqs.net_rx, softirqs.net_tx)
-    #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = value::probes)]
-    probe: Vec<value::Probes>,
-}
-
-impl ProbeArguments {
-    /// The probes of all flags.
-    pub fn asked(&self) -> Vec<Probe> {
-        let of = |probes: &value::Probes| match probes {
-            value::Probes::List | value::Probes::None => Vec::new(),
-            value::Probes::Of(probes) => probes.clone(),
-        };
-        self.probe.iter().flat_map(of).collect()
-    }
-
-    /// The probes that a verb reads by default, but for names that the user gave; none with 'none'.
-    pub fn defaults(&self, names: &str) -> Vec<Probe> {
-        if self.probe.iter().any(|probes| matches!(probes, value::Probes::None)) {
-            return Vec::new();
-        }
-        let asked = self.asked();
-        let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
-        let defaults = Probe::parse_list(names).unwrap_or_default();
-        defaults.into_iter().filter(|probe| !taken(probe)).collect()
-    }
-
-    /// Whether the user asks for the list of probes instead of a measurement.
-    pub fn lists(&self) -> bool {
-        self.probe.iter().any(|probes| matches!(probes, value::Probes::List))
-    }
-}
-
 /// The CPUs of the workload.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
@@ -100,48 +61,62 @@ pub struct PlaceArguments {
     pub place: Option<Place>,
 }
 
-/// Servers.
+/// What every verb that measures on this machine takes: what is read beside the measurement, and what surrounds it.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
-pub struct ServiceArguments {
+pub struct SessionArguments {
+    /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
+    /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; NAME=PROBE gives one a name of yours; 'list' prints the
+    /// names that this machine has; 'none' leaves out those that are read by default (ftq: dirty, writeback, worker.sleeps,
+    /// worker.off_cpu_time, worker.run_delay; blast: softirqs.net_rx, softirqs.net_tx)
+    #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = value::probes)]
+    probe: Vec<value::Probes>,
     /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands
     /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
     #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
     pub service: Vec<ServicePlan>,
-}
-
-/// Shell commands before, during and after the measurement.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Shell")]
-pub struct AroundArguments {
     /// Run this shell command once, before anything else
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
     pub setup: Option<String>,
     /// Run this shell command, unmeasured, before each phase (run), execution of a command (cost, compare), recording (ftq) or
     /// round (blast)
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
     pub prepare: Option<String>,
     /// Run this shell command once, after everything else, also after a failure or an interruption
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
     pub cleanup: Option<String>,
 }
 
-impl AroundArguments {
-    /// The same as a part of the plan.
+impl SessionArguments {
+    /// The probes of all flags.
+    pub fn probes(&self) -> Vec<Probe> {
+        let of = |probes: &value::Probes| match probes {
+            value::Probes::List | value::Probes::None => Vec::new(),
+            value::Probes::Of(probes) => probes.clone(),
+        };
+        self.probe.iter().flat_map(of).collect()
+    }
+
+    /// The probes that a verb reads by default, but for names that the user gave; none with 'none'.
+    pub fn default_probes(&self, names: &str) -> Vec<Probe> {
+        if self.probe.iter().any(|probes| matches!(probes, value::Probes::None)) {
+            return Vec::new();
+        }
+        let asked = self.probes();
+        let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
+        let defaults = Probe::parse_list(names).unwrap_or_default();
+        defaults.into_iter().filter(|probe| !taken(probe)).collect()
+    }
+
+    /// Whether the user asks for the list of probes instead of a measurement.
+    pub fn lists_probes(&self) -> bool {
+        self.probe.iter().any(|probes| matches!(probes, value::Probes::List))
+    }
+
+    /// The shell commands as a part of the plan.
     pub fn around(&self) -> Around {
         Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
     }
-}
-
-/// What every verb that measures on this machine takes: what surrounds the measurement, and what is read beside it.
-#[derive(Args, Clone, Debug)]
-pub struct SessionArguments {
-    #[command(flatten)]
-    pub probes: ProbeArguments,
-    #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
 }
 
 /// What `run` and `cost` take.
@@ -169,7 +144,7 @@ impl Measuring {
         Settings {
             meters: self.profile.selection(&self.meters),
             events: self.events.events.clone(),
-            probes: self.session.probes.asked(),
+            probes: self.session.probes(),
             background: self.background,
             place: self.place.place.clone(),
             ..Settings::default()

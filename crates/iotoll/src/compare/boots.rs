@@ -56,7 +56,7 @@ pub fn start(
             "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost",
         ));
     }
-    if !arguments.session.probes.asked().is_empty() {
+    if !arguments.session.probes().is_empty() {
         return Err(bad(
             "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out",
         ));
