@@ -168,6 +168,10 @@ fn ip(words: &str) -> Result<(), String> {
     super::machine::tool("ip", &words.split(' ').collect::<Vec<_>>()).map(|_| ())
 }
 
+fn tc(words: &str) -> Result<String, String> {
+    super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>())
+}
+
 /// A blast over a pair that runs, and has saved rounds in `kept`.
 #[track_caller]
 fn running(pair: &Pair, folder: &Folder) -> Running {
@@ -248,23 +252,9 @@ fn a_full_queue_of_this_host_refuses_packets() {
     let folder = Folder::new();
     let _receiver = pair.receiver();
     // 10 Mbit/s, and room for a few packets.
-    let slow = [
-        "-n",
-        &pair.submitters,
-        "qdisc",
-        "add",
-        "dev",
-        "near",
-        "root",
-        "tbf",
-        "rate",
-        "10mbit",
-        "burst",
-        "3000",
-        "limit",
-        "3000",
-    ];
-    if let Err(why) = super::machine::tool("tc", &slow) {
+    if let Err(why) =
+        tc(&format!("-n {} qdisc add dev near root tbf rate 10mbit burst 3000 limit 3000", pair.submitters))
+    {
         return skip("packets: full", &why);
     }
     let ended = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait();
@@ -410,7 +400,6 @@ mod long {
         let Some(pair) = Pair::new("overfull") else { return };
         let folder = Folder::new();
         let _receiver = pair.receiver();
-        let tc = |words: &str| super::super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>());
         let near = &pair.submitters;
         for method in ["sendto", "sendmmsg", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
             if let Err(why) =
