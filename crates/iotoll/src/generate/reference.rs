@@ -10,7 +10,7 @@ use crate::arguments::{documented, offered};
 use crate::failure;
 use crate::kinds::{self, KINDS};
 use clap::Command;
-use json_keys::{Heading, Variant, variants};
+use json_keys::{Variant, variants};
 use lab::guest::programs::Program;
 use lab::guest::stack::{Expected, STACKS, Stack};
 use model::history::HistoryFinding;
@@ -34,10 +34,11 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
         page("stacks.md", stacks()),
         page("features.md", features()),
     ];
-    let of_kinds = KINDS.iter().map(|row| ((row.schema)(), Heading::of(row.kind)));
-    for (schema, heading) in of_kinds.chain([(kinds::schema::<HistoryFinding>(), Heading::HISTORY)]) {
-        files.push(page(&format!("json-{}.md", heading.name), json_keys::page(&heading, &schema)));
-        files.push(page(&format!("{}.schema.json", heading.name), serde_json::to_string_pretty(&schema)? + "\n"));
+    let of_kinds = KINDS.iter().map(|row| ((row.schema)(), Some(row.kind)));
+    for (schema, kind) in of_kinds.chain([(kinds::schema::<HistoryFinding>(), None)]) {
+        let (name, text) = json_keys::page(kind, &schema);
+        files.push(page(&format!("json-{name}.md"), text));
+        files.push(page(&format!("{name}.schema.json"), serde_json::to_string_pretty(&schema)? + "\n"));
     }
     Ok(files)
 }

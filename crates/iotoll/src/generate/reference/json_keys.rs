@@ -7,66 +7,43 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Title and introduction of a page.
-pub struct Heading {
-    /// In the name of the page and of the schema.
-    pub name: &'static str,
-    title: &'static str,
-    verbs: &'static str,
-    /// What else belongs to the introduction.
-    more: &'static str,
-    /// What null, costs and amounts mean.
-    meaning: &'static str,
-}
+/// What null and costs mean.
+const REASONS: &str = ", and a `reason` or a warning explains it. Costs are net of the machine's background unless the key ends in `_gross`";
 
-impl Heading {
-    /// That of a kind of records.
-    pub fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::Cost => Self {
-                name: "run",
-                title: "run and cost",
-                verbs: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records",
-                ..Self::HISTORY
-            },
-            Kind::Compare => Self {
-                name: "compare",
-                title: "compare",
-                verbs: "`iotoll compare --format json`, and `iotoll report --format json` of its record",
-                ..Self::HISTORY
-            },
-            Kind::Guest => Self {
-                name: "guest",
-                title: "guest",
-                verbs: "`iotoll guest run --format json`, and `iotoll report --format json` of its record",
-                more: "",
-                meaning: ". Instructions are those that an emulated CPU executes, neither cycles nor time",
-            },
-            Kind::Ftq => Self {
-                name: "ftq",
-                title: "ftq",
-                verbs: "`iotoll ftq --format json`, and `iotoll report --format json` of its record",
-                more: " The series itself is in `series.parquet` ([guide](../guide/ftq.md)).",
-                meaning: ". Amounts are in `unit`, bytes or steps",
-            },
-            Kind::Blast => Self {
-                name: "blast",
-                title: "blast",
-                verbs: "`iotoll blast --format json`, and `iotoll report --format json` of its record",
-                more: "",
-                meaning: ". Costs are net of the machine's background and per packet that the receiver counted",
-            },
+/// Name and introduction of the page of a kind of records; without one, that of `history`.
+fn introduced(kind: Option<Kind>) -> (&'static str, [String; 2]) {
+    let (name, verb, more, meaning) = match kind {
+        None => ("history", "history", "", REASONS),
+        Some(Kind::Cost) => ("run", "run", "", REASONS),
+        Some(Kind::Compare) => ("compare", "compare", "", REASONS),
+        Some(Kind::Guest) => (
+            "guest",
+            "guest run",
+            "",
+            ". Instructions are those that an emulated CPU executes, neither cycles nor time",
+        ),
+        Some(Kind::Ftq) => {
+            let more = " The series itself is in `series.parquet` ([guide](../guide/ftq.md)).";
+            ("ftq", "ftq", more, ". Amounts are in `unit`, bytes or steps")
         }
-    }
-
-    /// That of `history`.
-    pub const HISTORY: Self = Self {
-        name: "history",
-        title: "history",
-        verbs: "`iotoll history --format json`",
-        more: "",
-        meaning: ", and a `reason` or a warning explains it. Costs are net of the machine's background unless the key ends in `_gross`",
+        Some(Kind::Blast) => {
+            let meaning = ". Costs are net of the machine's background and per packet that the receiver counted";
+            ("blast", "blast", "", meaning)
+        }
     };
+    let others = match kind {
+        None => "",
+        Some(Kind::Cost) => ", `iotoll cost --format json`, and `iotoll report --format json` of their records",
+        Some(_) => ", and `iotoll report --format json` of its record",
+    };
+    let opening = format!(
+        "`iotoll {verb} --format json`{others}. The JSON Schema is [{name}.schema.json]({name}.schema.json).{more}"
+    );
+    let rules = format!(
+        "Keys are added, never renamed. `null` means unknown{meaning}. Numbers are JSON numbers in the unit of the column; a fraction of \
+         0.031 is 3.1 %."
+    );
+    (name, [opening, rules])
 }
 
 /// A value of an enumeration.
@@ -82,31 +59,29 @@ struct Found<'a> {
     places: Vec<String>,
 }
 
-pub fn page(heading: &Heading, schema: &Schema) -> String {
+/// The name of a page, also of its schema, and its text.
+pub fn page(kind: Option<Kind>, schema: &Schema) -> (&'static str, String) {
     let document = Document { root: schema.as_value() };
-    let Heading { name, title, verbs, more, meaning } = heading;
-    let mut page = Page::new(&format!("JSON of {title}"));
-    page.paragraph(&format!("{verbs}. The JSON Schema is [{name}.schema.json]({name}.schema.json).{more}"));
-    page.paragraph(&format!(
-        "Keys are added, never renamed. `null` means unknown{meaning}. Numbers are JSON numbers in the unit of the column; a fraction of \
-         0.031 is 3.1 %."
-    ));
+    let (name, paragraphs) = introduced(kind);
+    let also = if kind == Some(Kind::Cost) { " and cost" } else { "" };
+    let mut page = Page::new(&format!("JSON of {name}{also}"));
+    paragraphs.iter().for_each(|text| page.paragraph(text));
     page.section("The whole document");
     document.show_keys(&mut page, "", document.root);
-    for (name, found) in document.types() {
-        page.section(name);
+    for (title, found) in document.types() {
+        page.section(title);
         let meaning = text(found.schema, "description");
         page.paragraph(&sentence(meaning));
         page.paragraph(&format!("In {}.", places(&found.places)));
         if keys(found.schema).is_some() {
-            document.show_keys(&mut page, name, found.schema);
+            document.show_keys(&mut page, title, found.schema);
         } else {
             let rows =
                 variants(found.schema).into_iter().map(|variant| vec![code(&variant.name), sentence(&variant.meaning)]);
             page.table(&["Value", "Meaning"], rows);
         }
     }
-    page.finish()
+    (name, page.finish())
 }
 
 /// The first few, and how many more.
@@ -357,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_keys_at_every_depth() {
-        let page = page(&Heading::of(Kind::Cost), &schema::<RunFinding>());
+        let page = page(Some(Kind::Cost), &schema::<RunFinding>()).1;
         assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
         assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
         assert!(
