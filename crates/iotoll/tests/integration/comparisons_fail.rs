@@ -1,5 +1,6 @@
 //! Failures of `iotoll compare`: one clear line, toggles restored, nothing left running, and the measured rounds saved.
 
+use super::guardian;
 use super::iotoll::{Ended, Folder, Running, eventually};
 use super::machine::{LoopDevice, Mount, skip};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,15 +11,7 @@ const SPIN: &str =
 
 /// Process ids of the workers or commands of a comparison.
 fn workers(running: &Running) -> Vec<i32> {
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
-    let guards = |id: &&str| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name == "undo-guardian\n");
-    children.split_whitespace().filter(|id| !guards(id)).filter_map(|id| id.parse().ok()).collect()
-}
-
-/// Complete rounds in a record.
-pub fn rounds(folder: &Folder) -> usize {
-    let path = folder.path("kept/record.jsonl");
-    fs::read_to_string(path).unwrap_or_default().lines().filter(|line| line.starts_with("{\"round\"")).count()
+    running.children().into_iter().filter(|id| guardian::comm(*id) != "undo-guardian").collect()
 }
 
 /// The refusal of a file names it, and suggests nothing that a file cannot contain.
@@ -85,7 +78,7 @@ fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("kept/report.html") && ended.stderr.contains("No space left"), "{ended:?}");
     assert_eq!(ended.stderr.matches("Is a directory").count(), 1, "{ended:?}");
-    assert!(rounds(&folder) >= 1);
+    assert!(folder.lines("round").len() >= 1);
 }
 
 #[test]
@@ -129,7 +122,7 @@ fn an_arm_that_forks_leaves_nothing_running() {
 fn a_killed_worker_ends_the_comparison_and_keeps_the_rounds() {
     let folder = Folder::new();
     let running = folder.iotoll(SPIN).word_list("--candidate spin_cycles=30000").start();
-    assert!(eventually(|| rounds(&folder) >= 2 && !workers(&running).is_empty()));
+    assert!(eventually(|| folder.lines("round").len() >= 2 && !workers(&running).is_empty()));
     let victim = workers(&running).into_iter().next().and_then(Pid::from_raw);
     // It may have just ended; then take the next one.
     let mut killed = victim.is_some_and(|worker| kill_process(worker, Signal::KILL).is_ok());
@@ -154,13 +147,13 @@ fn an_interruption_keeps_the_rounds_and_restores_the_toggle() {
     let setting = format!("file:{}=changed", folder.path("knob").display());
     for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
         let running = folder.iotoll(SPIN).word_list("--candidate-set").word(setting.as_str()).start();
-        assert!(eventually(|| rounds(&folder) >= 1 && folder.read("knob") == b"changed"));
+        assert!(eventually(|| folder.lines("round").len() >= 1 && folder.read("knob") == b"changed"));
         running.signal(signal);
         let ended = running.wait();
         assert_eq!(ended.code, Some(130), "{ended:?}");
         assert_eq!(folder.read("knob"), b"found");
         assert!(ended.stdout.contains("Interrupted: the figures cover only"), "{ended:?}");
-        assert!(rounds(&folder) >= 1);
+        assert!(folder.lines("round").len() >= 1);
         fs::remove_dir_all(folder.path("kept")).unwrap();
     }
     folder.assert_no_processes();
@@ -369,7 +362,7 @@ mod long {
         ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
         // A worker that does not answer any more.
         let running = folder.iotoll(SPIN).word_list("--hang-timeout 2s --candidate spin_cycles=30000").start();
-        assert!(eventually(|| rounds(&folder) >= 1 && workers(&running).len() == 2));
+        assert!(eventually(|| folder.lines("round").len() >= 1 && workers(&running).len() == 2));
         let stopped =
             |worker: i32| Pid::from_raw(worker).is_some_and(|worker| kill_process(worker, Signal::STOP).is_ok());
         while !workers(&running).into_iter().any(stopped) {}
@@ -377,7 +370,7 @@ mod long {
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
         assert!(ended.stderr.contains("arm '") && ended.stderr.contains("--hang-timeout"), "{ended:?}");
-        assert!(rounds(&folder) >= 1);
+        assert!(folder.lines("round").len() >= 1);
         folder.assert_no_processes();
     }
 }
