@@ -162,13 +162,13 @@ fn a_command_that_ends_within_a_round_gives_one_line() {
 fn a_command_that_dies_while_it_is_frozen_gives_one_line() {
     let folder = Folder::new();
     let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).start();
-    assert!(eventually(|| folder.lines("round").len() >= 1));
+    assert!(eventually(|| !folder.lines("round").is_empty()));
     let killed = |id: i32| kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).is_ok();
     assert!(eventually(|| processes(&folder, "dd").first().is_some_and(|id| killed(*id))));
     let ended = ended(&folder, running);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{ended:?}");
     assert!(ended.stderr.contains("arm '") && ended.stderr.contains("signal 9"), "{ended:?}");
-    assert!(folder.lines("round").len() >= 1);
+    assert!(!folder.lines("round").is_empty());
 }
 
 /// A process that leaves its control group cannot be frozen with it.
@@ -203,7 +203,7 @@ fn nothing_is_left_when_it_is_ended_in_the_middle() {
         folder.write("knob", "before");
         let setting = format!("--candidate-set=file:{}", folder.path("knob=after").display());
         let running = folder.iotoll(ENDLESS).word(setting).word_list(&format!("-- {DD}")).start();
-        assert!(eventually(|| folder.lines("round").len() >= 1 && folder.read("knob") == b"after"), "{signal:?}");
+        assert!(eventually(|| !folder.lines("round").is_empty() && folder.read("knob") == b"after"), "{signal:?}");
         running.signal(signal);
         let ended = ended(&folder, running);
         assert_eq!(ended.code, code, "{ended:?}");
@@ -298,7 +298,7 @@ mod long {
         // fio starts its jobs in sessions of their own.
         sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
         let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
-        assert!(eventually(|| folder.lines("round").len() >= 1));
+        assert!(eventually(|| !folder.lines("round").is_empty()));
         running.signal(Signal::KILL);
         running.wait();
         folder.assert_no_processes();
