@@ -6,10 +6,10 @@
 use crate::arguments::Output;
 use crate::compare;
 use crate::failure;
-use crate::measure::undo;
+use crate::measure::{begun, undo};
 use crate::progress::ProgressLine;
 use crate::saving::{self, Saving};
-use crate::signals::{self, LeftBehind, guardian};
+use crate::signals::LeftBehind;
 use crate::stdout;
 use lab::guardian::OwnFolder;
 use lab::replaying::Replays;
@@ -99,15 +99,9 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
     Saving::prepare(output, "demo")?.abandon();
     let left = LeftBehind::default();
-    let interruption = signals::interruption(Some(2), left.clone())?;
-    let guardian = guardian(words);
-    let measurement = Session {
-        background: Duration::from_secs(1),
-        interruption,
-        command_line: words.to_vec().into(),
-        guardian: guardian.clone(),
-        ..Session::default()
-    };
+    let begun = begun(words, words.to_vec().into(), Some(2), left.clone())?;
+    let measurement = Session { background: Duration::from_secs(1), ..begun };
+    let guardian = measurement.guardian.clone();
     // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
     let folder = make(Path::new(".")).or_else(|_| make(&std::env::temp_dir()))?;

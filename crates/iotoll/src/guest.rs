@@ -4,11 +4,11 @@ use crate::arguments::GuestVerb;
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
-use crate::measure::{Asked, Measurement, measure};
+use crate::measure::{Asked, Measurement, begun, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
 use crate::saving::write_file;
-use crate::signals::{self, LeftBehind, guardian};
+use crate::signals::LeftBehind;
 use crate::stdout;
 use lab::guest::cache::{Cache, Part};
 use lab::guest::kept::{self, Kept};
@@ -22,7 +22,6 @@ use model::experiment::Axis;
 use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord, file};
-use model::origin::CommandLine;
 use model::plan::Settings as PlanSettings;
 use report::guest::flame_graph::flame_graphs;
 use report::number;
@@ -66,7 +65,8 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
-    let settings = settings(arguments, session(words, inputs.command_line(words, Vec::new()))?);
+    let settings =
+        settings(arguments, begun(words, inputs.command_line(words, Vec::new()), Some(2), LeftBehind::default())?);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
@@ -81,16 +81,6 @@ fn settings(arguments: &GuestRunArguments, session: Session) -> Settings {
     let Session { interruption, guardian, command_line, saver, .. } = session;
     let (fresh, cache_limit) = (arguments.fresh, arguments.cache_limit);
     Settings { interruption, guardian, command_line, timeout, fresh, cache_limit, saver }
-}
-
-/// What every verb of guests has. QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-fn session(words: &[String], command_line: CommandLine) -> anyhow::Result<Session> {
-    Ok(Session {
-        interruption: signals::interruption(Some(2), LeftBehind::default())?,
-        guardian: guardian(words),
-        command_line,
-        ..Session::default()
-    })
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {
@@ -195,7 +185,9 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let Some(kernel) = &arguments.kernel else { return Err(bad(no_kernel())) };
-    let Session { interruption, guardian, command_line, saver, .. } = session(words, words.to_vec().into())?;
+    // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
+    let begun = begun(words, words.to_vec().into(), Some(2), LeftBehind::default())?;
+    let Session { interruption, guardian, command_line, saver, .. } = begun;
     let (timeout, cache_limit) = (Duration::MAX, kept::LIMIT_BYTES);
     let settings = Settings { interruption, guardian, command_line, timeout, fresh: false, cache_limit, saver };
     let line = ProgressLine::new(arguments.quiet);

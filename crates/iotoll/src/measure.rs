@@ -16,6 +16,7 @@ use lab::workload::target::Created;
 use model::experiment::Around;
 use model::kind::{self, Concluded, Recorded};
 use model::limit::Limit;
+use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
@@ -155,12 +156,12 @@ where
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;
     let results = Results::prepare(verb.fio, output.shown)?;
     let left = LeftBehind::default();
-    let interruption = signals::interruption(verb.last_signal, left.clone())?;
-    let guardian = guardian(words);
+    let begun = begun(words, inputs.command_line(words, limits), verb.last_signal, left.clone())?;
+    let (interruption, guardian) = (begun.interruption, begun.guardian);
     let saving = Saving::prepare(output, verb.name)?;
     let settings = Settings {
         interruption: interruption.clone(),
-        command_line: inputs.command_line(words, limits),
+        command_line: begun.command_line,
         around,
         services: services.settings(&guardian),
         guardian: guardian.clone(),
@@ -231,6 +232,17 @@ where
     }
     saving::both(kept, results.print(&finding, folder.as_deref()))?;
     Ok(finding)
+}
+
+/// The settings of a measurement that begins now: signals are heeded, and a guardian undoes what it makes.
+pub fn begun(
+    words: &[String],
+    command_line: CommandLine,
+    last_signal: Option<u32>,
+    left: LeftBehind,
+) -> anyhow::Result<Settings> {
+    let interruption = signals::interruption(last_signal, left)?;
+    Ok(Settings { interruption, guardian: guardian(words), command_line, ..Settings::default() })
 }
 
 /// Undoes what a measurement did to files, if it still runs, and then the rest.

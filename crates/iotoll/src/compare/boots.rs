@@ -3,10 +3,10 @@
 use super::comparison;
 use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput, bad};
-use crate::measure::{conclude, stored};
+use crate::measure::{self, conclude, stored};
 use crate::progress::ProgressLine;
 use crate::saving::{Saving, grown_in};
-use crate::signals::{self, LeftBehind, guardian};
+use crate::signals::LeftBehind;
 use crate::stdout::Results;
 use lab::compare::{Settings, boots};
 use lab::meter::Selection;
@@ -90,14 +90,9 @@ fn settings(
     command_line: CommandLine,
 ) -> anyhow::Result<Settings> {
     let comparison = comparison(arguments, experiment);
-    let session = Session {
-        meters,
-        interruption: signals::interruption(comparison.last_signal, LeftBehind::default())?,
-        command_line,
-        guardian: guardian(words),
-        ..comparison.settings
-    };
-    Ok(super::settings(session, arguments.seed))
+    let begun = measure::begun(words, command_line, comparison.last_signal, LeftBehind::default())?;
+    let Session { events, probes, .. } = comparison.settings;
+    Ok(super::settings(Session { meters, events, probes, ..begun }, arguments.seed))
 }
 
 /// Directory and flags of the start.
