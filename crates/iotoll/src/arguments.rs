@@ -4,44 +4,37 @@
 //! and parsed by the same option table as a job file.
 
 mod blast;
+mod compare;
 mod documented;
-mod earlier;
 pub mod examples;
-mod experiment_help;
-mod experiment_verb;
+mod experiment;
 mod fio_flags;
 pub mod ftq;
-mod generate;
 pub mod guest;
 mod help;
-mod history;
 mod measuring;
 mod serve;
 mod shown;
 mod value;
 
 pub use blast::{BlastArguments, Target, target as read_target};
-pub use documented::{JOB_OPTIONS, documented, job_options, offered};
-pub use earlier::Earlier;
+pub use compare::CompareArguments;
+pub use documented::{JOB_OPTIONS, documented, job_options, offered, verbs};
 pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use ftq::FtqArguments;
-pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
-pub use guest::{GuestArguments, GuestVerb};
-pub use history::HistoryArguments;
-pub use measuring::{
-    AroundArguments, EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, ServiceArguments,
-    SessionArguments,
-};
+pub use guest::GuestVerb;
+pub use measuring::{EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, SessionArguments};
 pub use serve::{ServeArguments, Storage};
-pub use shown::{Color, Shown, is_dumb};
-pub use value::Words;
+pub use shown::{Color, Earlier, Output, Shown, is_dumb};
+pub use value::{List, SHELLS};
 
-use crate::failure::{BadInput, written};
+use crate::failure::{BadInput, bad, written};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use model::experiment::{Cache, EndSignal, Metric, Slices};
-use model::limit::Limit;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use lab::cost::Counter;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Measure what one I/O costs: CPU cycles of the whole machine, latency by stage, context switches.
 #[derive(Debug, Parser)]
@@ -70,7 +63,10 @@ pub enum Verb {
     /// Send small packets from several threads to one receiver, and report what was delivered and what a packet costs
     Blast(Box<BlastArguments>),
     /// Count the instructions of one I/O through the real stacks of unmodified kernels, in emulated guests
-    Guest(GuestArguments),
+    Guest {
+        #[command(subcommand)]
+        verb: GuestVerb,
+    },
     /// Run an NBD server that reports its work and the cost of it: iotoll serve --backend memory:256m
     Serve(ServeArguments),
     /// Print a saved record again
@@ -78,14 +74,23 @@ pub enum Verb {
     /// Show what the records of one experiment say over time: levels, where they changed, and what else changed there
     History(HistoryArguments),
     /// Report what this machine can measure, how well, and how to fix what is missing
-    Doctor(DoctorArguments),
+    Doctor(Shown),
     /// Show what iotoll does in half a minute: two cost sheets and a comparison, on a scratch file that it removes
-    Demo(DemoArguments),
+    Demo(Output),
     /// Print the completion script of a shell: source <(iotoll completions bash)
-    Completions(CompletionsArguments),
+    Completions {
+        /// The shell
+        #[arg(value_parser = value::shell())]
+        shell: Shell,
+    },
     /// Write man pages, completions, the reference or its images, for packages and the documentation
     #[command(hide = true)]
-    Generate(GenerateArguments),
+    Generate {
+        /// What to write
+        what: Generated,
+        /// Write the files to this folder
+        folder: PathBuf,
+    },
     /// Worker process; iotoll starts it itself
     #[command(hide = true)]
     Worker {
@@ -97,21 +102,19 @@ pub enum Verb {
     Guardian,
 }
 
-/// How results are printed and saved.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Result")]
-pub struct Output {
-    #[command(flatten)]
-    pub shown: Shown,
-    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Do not save the record
-    #[arg(long, conflicts_with = "out")]
-    pub no_save: bool,
-    /// Print no progress and no notes
-    #[arg(long)]
-    pub quiet: bool,
+impl Verb {
+    /// Whether it is asked for the list of probes instead of a measurement.
+    pub fn lists_probes(&self) -> bool {
+        let session = match self {
+            Self::Run(arguments) => &arguments.measuring.session,
+            Self::Cost(arguments) => &arguments.measuring.session,
+            Self::Compare(arguments) => &arguments.session,
+            Self::Ftq(arguments) => &arguments.session,
+            Self::Blast(arguments) => &arguments.session,
+            _ => return false,
+        };
+        session.lists_probes()
+    }
 }
 
 /// `iotoll run`. As in fio, a flag may be repeated.
@@ -166,8 +169,8 @@ pub struct CostArguments {
     #[arg(long, help_heading = "Count", value_name = "N", value_parser = value::amount)]
     pub bytes: Option<u64>,
     /// Count I/Os with a counter of the machine: block:vda, net:eth0, or a probe that increases
-    #[arg(long, help_heading = "Count", value_name = "COUNTER", value_parser = value::counter, conflicts_with_all = ["ios", "bytes"])]
-    pub count: Option<lab::cost::Counter>,
+    #[arg(long, help_heading = "Count", value_name = "COUNTER", value_parser = value::by(Counter::from_str), conflicts_with_all = ["ios", "bytes"])]
+    pub count: Option<Counter>,
     /// Execute the command N times and derive the interval from the spread
     #[arg(long, help_heading = "Command", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
@@ -181,130 +184,6 @@ pub struct CostArguments {
     #[command(flatten)]
     pub output: Output,
     /// The command and its arguments; fio and iperf3 report their I/O count themselves
-    #[arg(value_name = "COMMAND", last = true)]
-    pub command: Vec<String>,
-}
-
-/// `iotoll compare`.
-#[derive(Args, Clone, Debug)]
-pub struct CompareArguments {
-    /// The job of all arms, as for run: fio's options as flags, or a job file and options that override it; or an
-    /// experiment file
-    #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
-    pub job: Vec<String>,
-    /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
-    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
-    pub baseline: Option<Words>,
-    /// Options of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
-    pub candidate: Vec<Words>,
-    /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
-    pub baseline_cmd: Option<Words>,
-    /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
-    pub candidate_cmd: Vec<Words>,
-    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
-    #[arg(long, help_heading = "Arms", value_name = "SETTING", value_parser = value::setting)]
-    pub candidate_set: Vec<model::experiment::Setting>,
-    /// Run this shell command to switch something on for the candidate
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_cleanup")]
-    pub candidate_setup: Option<String>,
-    /// Run this shell command to switch it off again; it runs even after a failure
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_setup")]
-    pub candidate_cleanup: Option<String>,
-    /// Page cache state of the jobs' files at the start of each slice: warm (read in first and kept), cold (dropped
-    /// before each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= takes
-    /// precedence]
-    #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = value::cache)]
-    pub cache: Option<Cache>,
-    #[command(flatten)]
-    pub meters: MeterArguments,
-    #[command(flatten)]
-    pub profile: ProfileArguments,
-    #[command(flatten)]
-    pub events: EventArguments,
-    #[command(flatten)]
-    pub place: PlaceArguments,
-    #[command(flatten)]
-    pub session: SessionArguments,
-    /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
-        "no_save", "command"])]
-    pub resume: Option<PathBuf>,
-    /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
-    #[arg(long, help_heading = "Boots")]
-    pub same_boot: bool,
-    /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
-    #[arg(long, help_heading = "Arms")]
-    pub aa: bool,
-    /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
-    #[arg(long, help_heading = "Arms", value_name = "NAME=A,B,…", value_parser = value::axis)]
-    pub sweep: Vec<model::experiment::Axis>,
-    /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
-    #[arg(long, help_heading = "Rules", value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
-    pub target: Vec<Metric>,
-    /// Ignore changes smaller than this [default: 3%]
-    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = value::percent)]
-    pub margin: Option<f64>,
-    /// Stop when every interval is at most this wide to either side [default: a third of the margin]
-    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = value::percent)]
-    pub precision: Option<f64>,
-    /// Stop after this time, but measure at least two rounds [default: 60s]
-    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = value::time)]
-    pub budget: Option<f64>,
-    /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
-    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = value::time)]
-    pub hang_timeout: Option<f64>,
-    /// Length of a slice of a job, 1ms to 60s; use longer slices for a setting that takes a while to have its effect
-    /// [default: by the load]
-    #[arg(long, help_heading = "Turns", value_name = "TIME", value_parser = value::slice)]
-    pub slice: Option<f64>,
-    /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
-    /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
-    #[arg(long, help_heading = "Turns", value_name = "auto|off|TIME", value_parser = value::slices)]
-    pub slices: Option<Slices>,
-    /// What counts the I/Os of commands (of whole executions, only a counter of the machine: the last three): auto, io_uring, task:both, task:read, task:write, task:storage,
-    /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
-    #[arg(long, help_heading = "Turns", value_name = "COUNTER", value_parser = value::work_counter)]
-    pub count: Option<String>,
-    /// I/Os that every command does in a whole execution; each slice is one
-    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
-    pub ios: Option<u64>,
-    /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
-    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
-    pub bytes: Option<u64>,
-    /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
-    /// [default: INT]
-    #[arg(long, help_heading = "Turns", value_name = "SIGNAL", value_parser = value::end_signal)]
-    pub end_signal: Option<EndSignal>,
-    /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
-    #[arg(long, help_heading = "Arms", requires = "candidate_set")]
-    pub candidate_fresh: bool,
-    /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
-    /// change from the machine
-    #[arg(long, help_heading = "Result", value_name = "DIR")]
-    pub stored: Option<PathBuf>,
-    /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
-    #[arg(long, help_heading = "Rules", value_name = "LIMIT", value_parser = value::limit)]
-    pub fail_on: Vec<Limit>,
-    /// Seed of the order of slices [default: a new one each time; --full shows it]
-    #[arg(long, help_heading = "Rules", value_name = "N")]
-    pub seed: Option<u64>,
-    /// Warn about unknown options of the job instead of refusing them
-    #[arg(long, help_heading = "Job")]
-    pub ignore_unknown: bool,
-    /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long, help_heading = "Job")]
-    pub allow_device_write: bool,
-    /// Print what would be measured, and exit; with --format json as data
-    #[arg(long, help_heading = "Job")]
-    pub parse_only: bool,
-    #[command(flatten)]
-    pub output: Output,
-    /// The command of all arms; {NAME} in it is replaced by the value of a sweep
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
 }
@@ -327,18 +206,27 @@ pub struct ReportArguments {
     pub shown: Shown,
 }
 
-/// `iotoll doctor`.
+/// `iotoll history`.
 #[derive(Args, Clone, Debug)]
-pub struct DoctorArguments {
+pub struct HistoryArguments {
+    /// Records, or folders with records at any depth [default: iotoll-runs]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub shown: Shown,
 }
 
-/// `iotoll demo`.
-#[derive(Args, Clone, Debug)]
-pub struct DemoArguments {
-    #[command(flatten)]
-    pub output: Output,
+/// What `iotoll generate` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Generated {
+    /// A man page for each verb
+    Man,
+    /// A completion script for each shell
+    Completions,
+    /// The reference, as Markdown, and the JSON Schemas
+    Reference,
+    /// An SVG image of each record in the folder, NAME.record.jsonl
+    Images,
 }
 
 /// A parsed command line, and its words.
@@ -369,7 +257,7 @@ impl Invocation {
         let mut command = help::with_texts(CommandLine::command());
         let (mut ours, mut job) = split(&command, &typed);
         let mut words = typed.clone();
-        if let Some(others) = experiment_verb::of_its_kind(&typed, &job)? {
+        if let Some(others) = experiment::of_its_kind(&typed, &job)? {
             (ours, job) = split(&command, &others);
             words = others;
         }
@@ -384,12 +272,12 @@ impl Invocation {
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
                 let line = || in_one_line(&error, &command, &words);
                 let known = command_without_dashes(&error, &words).or_else(|| address_in_two_words(&error, &words));
-                return Err(BadInput(known.unwrap_or_else(line)).into());
+                return Err(bad(known.unwrap_or_else(line)));
             }
             Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion && words.len() > 2 => {
                 let more = words.iter().skip(1).find(|word| !matches!(word.as_str(), "-V" | "--version"));
                 let more = more.map_or("--version", String::as_str);
-                return Err(BadInput(format!("'{more}': --version stands alone; leave out the rest")).into());
+                return Err(bad(format!("'{more}': --version stands alone; leave out the rest")));
             }
             Err(error) => {
                 let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
@@ -404,7 +292,7 @@ impl Invocation {
             }
         };
         if let Some(why) = misplaced {
-            return Err(BadInput(why).into());
+            return Err(bad(why));
         }
         match &mut verb {
             Verb::Run(arguments) => {
@@ -413,7 +301,7 @@ impl Invocation {
             }
             Verb::Compare(arguments) => arguments.job = job,
             Verb::Ftq(arguments) => arguments.job = job,
-            Verb::Guest(GuestArguments { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) }) => {
+            Verb::Guest { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) } => {
                 arguments.job = job;
             }
             _ => {}

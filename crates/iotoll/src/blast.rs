@@ -1,21 +1,18 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{BlastArguments, Output, Target, read_target};
-use crate::compare::fresh_seed;
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
-use crate::input::Inputs;
+use crate::arguments::{BlastArguments, Target, read_target};
+use crate::failure::{self, BadInput, bad};
+use crate::measure::{Asked, Measurement, Services, fresh_seed, measure};
 use crate::progress::ProgressLine;
-use crate::saving::{Saving, both, note_folder, write_page};
-use crate::services::Services;
-use crate::signals::{self, LaterSignals, LeftBehind};
-use crate::{probes, stdout, stored};
+use crate::signals::{self, LeftBehind};
+use crate::stdout;
 use lab::blast::{Allowed, Settings, resolve};
+use lab::session::Settings as Session;
+use lab::workload::target::Created;
 use model::blast::plan::BATCH;
-use model::blast::{BlastFinding, BlastPlan, BlastRecord, Method, experiment};
-use model::kind::Recorded;
-use model::record::Outcome;
+use model::blast::{BlastPlan, Method, experiment};
 use model::unit::Nanos;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,71 +23,43 @@ const WARM_UP: Duration = Duration::from_millis(100);
 const DEFAULT_PROBES: &str = "softirqs.net_rx,softirqs.net_tx";
 
 pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.session.probes.lists() {
-        return probes::list();
+    if let Some(address) = arguments.serve {
+        return serve(address, arguments);
     }
-    if arguments.serve.is_some() {
-        return serve(arguments);
-    }
-    let services = Services::of(&arguments.session.services)?;
-    let around = services.around(&arguments.session.around)?;
-    let target = receiver(arguments, &services)?;
+    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &arguments.session)?;
+    let target = receiver(arguments, &asked.services)?;
     refuse_odd(arguments, target.as_ref())?;
-    let inputs = Inputs::default();
     let plan = match &target {
         Some(Target::Experiment(file)) => {
             refuse_beside_a_file(file, words)?;
-            let text = inputs.experiment_file(Path::new(file))?;
+            let text = asked.inputs.experiment_file(Path::new(file))?;
             experiment::parse(file, &text, plan(arguments, None)).map_err(BadInput)?
         }
         target => plan(arguments, target.as_ref()),
     };
     if let Some(why) = arguments.batch.and_then(|_| plan.refuses_batch()) {
-        return Err(BadInput(format!("--{why}")).into());
+        return Err(bad(format!("--{why}")));
     }
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
     let target = match &target {
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let limits = stored::limits::<BlastRecord>(&arguments.earlier, &plan)?;
-    let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
-    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
-    let guardian = guardian(words);
-    let saving = Saving::prepare(&arguments.output, "blast")?;
-    let session = lab::session::Settings {
-        meters: arguments.meters.meters.clone(),
-        events: arguments.events.asked(),
-        probes: [arguments.session.probes.asked(), arguments.session.probes.defaults(DEFAULT_PROBES)].concat(),
-        interruption,
-        command_line: inputs.command_line(words, limits),
-        around,
-        services: services.settings(&guardian),
-        guardian,
-        saver: saving.saver(),
-        ..lab::session::Settings::default()
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
+        Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |event| line.show_packets(&event))?)
     };
-    let line = ProgressLine::new(arguments.output.quiet);
-    let settings = Settings { session, target };
-    let outcome = lab::blast::blast(&plan, &settings, &mut |event| line.show_packets(&event));
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = record.study(stored.as_ref());
-    let mut kept = keep(&saving, &finding, &arguments.output);
-    if let Outcome::Failed(why) = &finding.outcome {
-        failure::complain(&format!("{why}; the rounds before are kept"));
-        // A full disk has no room for the report either, and that line says what to do.
-        kept = Ok(());
-    }
-    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    Ok(failure::of_finding(&finding))
-}
-
-/// Writes the report beside the record, and says where they are.
-fn keep(saving: &Saving, finding: &BlastFinding, output: &Output) -> anyhow::Result<()> {
-    let Some(folder) = saving.folder() else { return Ok(()) };
-    note_folder(folder, "", output);
-    write_page(folder, finding)
+    let session = &arguments.session;
+    let blast = Measurement {
+        settings: Session {
+            meters: arguments.meters.meters.clone(),
+            events: arguments.events.events.clone(),
+            probes: [session.probes(), session.default_probes(DEFAULT_PROBES)].concat(),
+            ..Session::default()
+        },
+        after_failure: &|_| Some("; the rounds before are kept"),
+        ..Measurement::growing("blast", &plan, lab)
+    };
+    measure(blast, asked)
 }
 
 /// The target, with references to services replaced.
@@ -98,10 +67,10 @@ fn receiver(arguments: &BlastArguments, services: &Services) -> anyhow::Result<O
     let Some(Target::OfService(text)) = &arguments.target else { return Ok(arguments.target.clone()) };
     match read_target(&services.fill_in_one(text)?) {
         Ok(Target::OfService(text)) => {
-            Err(BadInput(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")).into())
+            Err(bad(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")))
         }
         Ok(target) => Ok(Some(target)),
-        Err(why) => Err(BadInput(format!("'{text}': {why}")).into()),
+        Err(why) => Err(bad(format!("'{text}': {why}"))),
     }
 }
 
@@ -114,14 +83,14 @@ fn plan(arguments: &BlastArguments, target: Option<&Target>) -> BlastPlan {
             _ => None,
         },
         payload: arguments.payload,
-        methods: arguments.method.0.clone(),
-        submitters: arguments.submitters.0.clone(),
+        methods: arguments.method.clone(),
+        submitters: arguments.submitters.clone(),
         batch: arguments.batch.unwrap_or(BATCH),
         slice: nanos(arguments.duration / arguments.rounds),
         warm_up: nanos(WARM_UP),
         rounds: arguments.rounds,
-        submitter_cpus: arguments.submitter_cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
-        task_cpus: arguments.task_cpu.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        submitter_cpus: arguments.submitter_cpus.clone().unwrap_or_default(),
+        task_cpus: arguments.task_cpu.clone().unwrap_or_default(),
         receiver_cpu: arguments.receiver_cpu,
         receive_buffer: arguments.receive_buffer,
         seed: arguments.seed.unwrap_or_else(fresh_seed),
@@ -136,7 +105,7 @@ fn refuse_beside_a_file(file: &str, words: &[String]) -> anyhow::Result<()> {
     match words.iter().find(|word| ITS.contains(&word.split('=').next().unwrap_or_default())) {
         Some(word) => {
             let flag = word.split('=').next().unwrap_or_default();
-            Err(BadInput(format!("{flag}: belongs in the experiment file; write it into {file}")).into())
+            Err(bad(format!("{flag}: belongs in the experiment file; write it into {file}")))
         }
         None => Ok(()),
     }
@@ -148,31 +117,28 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 fn refuse_odd(arguments: &BlastArguments, target: Option<&Target>) -> anyhow::Result<()> {
     let slice = arguments.duration / arguments.rounds;
     if slice < SHORTEST_SLICE {
-        let message = format!(
+        return Err(bad(format!(
             "--rounds: slices of {} ms are too short; measure for a longer --duration, or in fewer rounds (20 ms each or more)",
             slice.as_millis()
-        );
-        return Err(BadInput(message).into());
+        )));
     }
-    if arguments.task_cpu.is_some() && !arguments.method.0.contains(&Method::RingTask) {
-        let message =
-            "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
-        return Err(BadInput(message.to_owned()).into());
+    if arguments.task_cpu.is_some() && !arguments.method.contains(&Method::RingTask) {
+        return Err(bad(
+            "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out",
+        ));
     }
     let is_remote = matches!(target, Some(Target::Receiver(..)));
     if is_remote && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
-        let message =
-            "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
-        return Err(BadInput(message.to_owned()).into());
+        return Err(bad(
+            "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there",
+        ));
     }
     Ok(())
 }
 
 /// Receives until Ctrl-C.
-fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
-    let Some(address) = arguments.serve else { return Ok(ExitCode::SUCCESS) };
-    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
-    let quiet = arguments.output.quiet;
+fn serve(address: SocketAddr, arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
+    let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |address| {
         told = stdout::write(&format!("receiving at {address}\n"));
@@ -181,7 +147,7 @@ fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
     let stop = || interruption.is_requested();
     let received = lab::blast::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
     told?;
-    if !quiet {
+    if !arguments.output.quiet {
         failure::complain(&format!("{received} packets received"));
     }
     Ok(ExitCode::SUCCESS)

@@ -3,124 +3,76 @@
 
 mod boots;
 
-use crate::arguments::{CompareArguments, Output, Words};
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
-use crate::input::Inputs;
-use crate::probes;
+use crate::arguments::{CompareArguments, Earlier};
+use crate::failure::bad;
+use crate::input::{Inputs, is_toml};
+use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::{self, Saving};
-use crate::services;
-use crate::signals::{self, LaterSignals};
 use crate::stdout;
-use crate::stored;
 use lab::compare::Settings;
-use lab::meter::Selection;
 use lab::service::Addresses;
-use model::comparison::{CompareFinding, CompareRecord};
+use lab::session::Settings as Session;
+use lab::workload::target::Created;
+use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, Work, file};
-use model::kind::Recorded;
-use model::origin::CommandLine;
 use model::plan::{DeviceWrites, UnknownOptions};
-use model::record::Outcome;
-use model::stored::Stored;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the first arm when arms come from flags.
 const BASELINE: &str = "baseline";
 
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.session.probes.lists() {
-        return probes::list();
-    }
     if let Some(folder) = &arguments.resume {
         return boots::resume(folder, arguments, words);
     }
-    let inputs = Inputs::default();
-    let (experiment, addresses) = experiment(arguments, &inputs)?;
+    // The limits of an experiment are parts of its plan.
+    let earlier = Earlier { stored: arguments.stored.clone(), fail_on: Vec::new() };
+    let mut asked = Asked::alone(words, &arguments.output, &earlier);
+    let (experiment, addresses) = experiment(arguments, &asked.inputs)?;
     if arguments.same_boot && experiment.boots.is_none() {
-        let mend =
-            "--same-boot needs an experiment whose arms are boots (when = … in an experiment file); leave it out";
-        return Err(BadInput(mend.into()).into());
+        return Err(bad(
+            "--same-boot needs an experiment whose arms are boots (when = … in an experiment file); leave it out",
+        ));
     }
     let jobs = experiment.cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
-    let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
-    if arguments.parse_only {
-        stdout::print(&experiment, arguments.output.shown.in_full(), None)?;
-        return Ok(ExitCode::SUCCESS);
+    if arguments.parse_only || experiment.boots.is_some() {
+        measure::stored::<CompareRecord>(earlier.stored.as_deref(), &experiment)?;
     }
-    if experiment.boots.is_some() {
-        if arguments.profile.profile {
-            let why = "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost";
-            return Err(bad(why));
-        }
-        if arguments.events.asked().is_some_and(|events| !events.is_empty()) {
-            let why = "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost";
-            return Err(bad(why));
-        }
-        if !arguments.session.probes.asked().is_empty() {
-            let why = "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out";
-            return Err(bad(why));
-        }
-        return boots::start(experiment, arguments, words, inputs.command_line(words, Vec::new()));
+    if experiment.boots.is_some() && !arguments.parse_only {
+        return boots::start(experiment, arguments, words, asked.inputs.command_line(words, Vec::new()));
     }
-    let command_line = inputs.command_line(words, Vec::new());
-    let meters = arguments.profile.selection(&arguments.meters);
-    let mut settings = settings(arguments, meters, words, command_line)?;
-    let saving = Saving::prepare(&arguments.output, "compare")?;
-    settings.session.services = services::settings(experiment.services.clone(), addresses, &settings.session.guardian);
-    settings.session.saver = saving.saver();
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
-    conclude(&record, stored.as_ref(), saving.folder(), arguments)
+    asked.services = Services { services: experiment.services.clone(), addresses };
+    measure::measure(comparison(arguments, &experiment), asked)
 }
 
-/// Studies a record, writes the report into its folder, prints the finding, and returns the exit code. The finding is
-/// printed even if saving failed.
-pub(crate) fn conclude(
-    record: &CompareRecord,
-    stored: Option<&Stored<CompareRecord>>,
-    folder: Option<&Path>,
-    arguments: &CompareArguments,
-) -> anyhow::Result<ExitCode> {
-    let finding = record.study(stored);
-    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, &arguments.output));
-    saving::both(kept, stdout::print(&finding, arguments.output.shown, folder))?;
-    if let Outcome::Failed(why) = &finding.outcome {
-        failure::complain(why);
-    }
-    Ok(failure::of_finding(&finding))
-}
-
-pub(crate) fn settings(
-    arguments: &CompareArguments,
-    meters: Selection,
-    words: &[String],
-    command_line: CommandLine,
-) -> anyhow::Result<Settings> {
-    let session = lab::session::Settings {
-        meters,
-        events: arguments.events.asked(),
-        probes: arguments.session.probes.asked(),
-        interruption: signals::interruption(LaterSignals::DoNotExit)?,
-        command_line,
-        guardian: guardian(words),
-        ..lab::session::Settings::default()
+/// The comparison of arms that can all be measured in this boot.
+fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -> Measurement<'a, CompareRecord> {
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
+        let settings = settings(session, arguments.seed);
+        Ok(lab::compare::compare(experiment.clone(), &settings, &mut |stage| line.show_stage(&stage))?)
     };
-    Ok(settings_with(session, arguments.seed))
+    Measurement {
+        shown_plan: if arguments.parse_only { Some(experiment) } else { None },
+        settings: Session {
+            meters: arguments.profile.selection(&arguments.meters),
+            events: arguments.events.events.clone(),
+            probes: arguments.session.probes(),
+            ..Session::default()
+        },
+        last_signal: None,
+        after_failure: &|_| Some(""),
+        ..Measurement::growing("compare", experiment, lab)
+    }
 }
 
 /// How to measure, with a new seed if the user gave none.
-pub(crate) fn settings_with(session: lab::session::Settings, seed: Option<u64>) -> Settings {
+pub fn settings(session: Session, seed: Option<u64>) -> Settings {
     Settings {
         session,
         seed: seed.unwrap_or_else(fresh_seed),
@@ -136,17 +88,6 @@ pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let latencies = lab::compare::worker::serve(&memory, threads)?;
     stdout::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A new seed, when the user gave none.
-pub fn fresh_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Short enough to type again.
-    u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
-}
-
-fn bad(message: impl Into<String>) -> anyhow::Error {
-    BadInput(message.into()).into()
 }
 
 /// The experiment, and the addresses that were chosen for its services.
@@ -179,11 +120,11 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     };
     draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
-    draft.around = arguments.session.around.around().or(draft.around);
+    draft.around = arguments.session.around().or(draft.around);
     draft.place = arguments.place.place.clone().or(draft.place);
     draft.limits.extend(arguments.fail_on.iter().cloned());
-    draft.services.extend(arguments.session.services.service.iter().cloned());
-    let addresses = services::addresses(&draft.services)?;
+    draft.services.extend(arguments.session.service.iter().cloned());
+    let addresses = measure::addresses(&draft.services)?;
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),
         included: &|path| inputs.included(Path::new(path)),
@@ -207,7 +148,7 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
 fn experiment_file(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Option<Draft>> {
     let (files, options) = files_and_options(&arguments.job);
     let [file] = files.as_slice() else { return Ok(None) };
-    if Path::new(file).extension().is_none_or(|extension| extension != "toml") {
+    if !is_toml(file) {
         return Ok(None);
     }
     let alone = options.is_empty() && arguments.command.is_empty() && arguments.sweep.is_empty() && !arguments.aa;
@@ -240,17 +181,16 @@ fn workload(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Wor
 }
 
 fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
-    let words = |words: &Words| words.0.clone();
     let baseline = ArmPlan {
         name: BASELINE.to_owned(),
-        options: arguments.baseline.as_ref().map(words).unwrap_or_default(),
-        command: arguments.baseline_cmd.as_ref().map(words),
+        options: arguments.baseline.clone().unwrap_or_default(),
+        command: arguments.baseline_cmd.clone(),
         ..ArmPlan::default()
     };
     let of_options =
-        arguments.candidate.iter().map(|options| ArmPlan { options: words(options), ..ArmPlan::default() });
+        arguments.candidate.iter().map(|options| ArmPlan { options: options.clone(), ..ArmPlan::default() });
     let of_commands =
-        arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(words(command)), ..ArmPlan::default() });
+        arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
     let mut candidates: Vec<ArmPlan> = of_options.chain(of_commands).collect();
     let toggled = !arguments.candidate_set.is_empty() || arguments.candidate_setup.is_some();
     if toggled {
@@ -282,11 +222,4 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
         candidate.name = if number == 0 { "candidate".to_owned() } else { format!("candidate{}", number + 1) };
     }
     Ok(std::iter::once(baseline).chain(candidates).collect())
-}
-
-/// Writes the report beside the record in `folder`, and prints where.
-fn write_report(folder: &Path, finding: &CompareFinding, output: &Output) -> anyhow::Result<()> {
-    saving::write_page(folder, finding)?;
-    saving::note_folder(folder, "", output);
-    Ok(())
 }

@@ -3,17 +3,17 @@
 //! The scratch file is removed at the end. The record of the comparison stays, with a page of the comparison and the two cost sheets,
 //! unless the user gives `--no-save`.
 
-use crate::arguments::DemoArguments;
+use crate::arguments::Output;
 use crate::compare;
 use crate::failure;
-use crate::guardian::guardian;
+use crate::measure::{begun, undo};
 use crate::progress::ProgressLine;
-use crate::run::undo;
 use crate::saving::{self, Saving};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::signals::LeftBehind;
 use crate::stdout;
 use lab::guardian::OwnFolder;
 use lab::replaying::Replays;
+use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::comparison::CompareFinding;
 use model::experiment::draft::{Draft, Surroundings, Workload};
@@ -95,19 +95,13 @@ fn comparison(scratch: &str, io_uring: std::io::Result<()>) -> anyhow::Result<Ex
     Ok(draft.resolve(&surroundings)?)
 }
 
-pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
-    Saving::prepare(&arguments.output, "demo")?.abandon();
+    Saving::prepare(output, "demo")?.abandon();
     let left = LeftBehind::default();
-    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
-    let guardian = guardian(words);
-    let measurement = lab::session::Settings {
-        background: Duration::from_secs(1),
-        interruption,
-        command_line: words.to_vec().into(),
-        guardian: guardian.clone(),
-        ..lab::session::Settings::default()
-    };
+    let begun = begun(words, words.to_vec().into(), Some(2), left.clone())?;
+    let measurement = Session { background: Duration::from_secs(1), ..begun };
+    let guardian = measurement.guardian.clone();
     // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
     let folder = make(Path::new(".")).or_else(|_| make(&std::env::temp_dir()))?;
@@ -123,15 +117,15 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
     let jobs = jobs(&scratch, lab::laying_out::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
-    let line = ProgressLine::new(arguments.output.quiet);
+    let line = ProgressLine::new(output.quiet);
     let outcome =
         lab::run::run(&plan, &Replays::default(), &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
     let costs = model::study::study(&record);
-    stdout::print(&costs, arguments.output.shown, None)?;
+    stdout::print(&costs, output.shown, None)?;
     let ended = match record.outcome {
-        Outcome::Completed => compare_engines(arguments, &costs, &scratch, measurement)?,
+        Outcome::Completed => compare_engines(output, &costs, &scratch, measurement)?,
         outcome => failure::of_outcome(&outcome),
     };
     folder.close()?;
@@ -140,29 +134,31 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
 
 /// Compares two engines on the scratch file, saves the report with the costs, and prints the comparison.
 fn compare_engines(
-    arguments: &DemoArguments,
+    output: &Output,
     costs: &RunFinding,
     scratch: &str,
-    measurement: lab::session::Settings,
+    measurement: Session,
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch, lab::io_uring())?;
-    let saving = Saving::prepare(&arguments.output, "demo")?;
-    let settings = compare::settings_with(lab::session::Settings { saver: saving.saver(), ..measurement }, None);
-    let line = ProgressLine::new(arguments.output.quiet);
+    let saving = Saving::prepare(output, "demo")?;
+    let settings = compare::settings(Session { saver: saving.saver(), ..measurement }, None);
+    let line = ProgressLine::new(output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    if arguments.output.shown.format == Format::Table {
+    if output.shown.format == Format::Table {
         stdout::write("\n\n")?;
     }
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
         saving::write_html(folder, &report::page_of_both(&finding, costs))?;
-        saving::note_folder(folder, "", &arguments.output);
+        if !output.quiet && !output.shown.is_glance() {
+            saving::note_folder(folder, "");
+        }
         Ok(())
     });
-    saving::both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    if arguments.output.shown.format == Format::Table {
+    saving::both(kept, stdout::print(&finding, output.shown, saving.folder()))?;
+    if output.shown.format == Format::Table {
         stdout::write(&format!("\n{}\n", textwrap::fill(&told(costs, &finding), stdout::columns())))?;
     }
     Ok(failure::of_outcome(&finding.outcome))

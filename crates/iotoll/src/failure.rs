@@ -43,6 +43,11 @@ impl std::fmt::Display for BadInput {
 
 impl std::error::Error for BadInput {}
 
+/// The same as the error of a verb.
+pub fn bad(message: impl Into<String>) -> anyhow::Error {
+    BadInput(message.into()).into()
+}
+
 /// Prints the reason of a failure on standard error and returns the exit code.
 pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     let error = match outcome {

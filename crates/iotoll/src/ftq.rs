@@ -1,28 +1,22 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
-use crate::arguments::{FtqArguments, Output};
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
-use crate::input::Inputs;
-use crate::probes;
+use crate::arguments::FtqArguments;
+use crate::failure::bad;
+use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
-use crate::run::{files_and_options, undo};
-use crate::saving::{Saving, both, note_folder, series, write_page};
-use crate::services::Services;
-use crate::signals::{self, LaterSignals, LeftBehind};
-use crate::stdout;
-use crate::stored;
-use lab::ftq::Settings;
+use crate::run::files_and_options;
+use crate::saving::Saving;
+use crate::series;
+use lab::ftq::{Event, Settings};
+use lab::session::Settings as Session;
+use lab::store::Saved;
 use lab::workload::target::Created;
 use model::ftq::record::{MOST_QUANTA, Worker};
-use model::ftq::{FtqFinding, FtqPlan, FtqRecord};
-use model::kind::Recorded;
+use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, parse};
-use model::record::Outcome;
 use model::unit::Nanos;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Length of a recording of a worker of iotoll: that of the seed's figures.
 const DURATION: Nanos = Nanos(27_000_000_000);
@@ -35,73 +29,36 @@ const DEFAULT_PROBES: &str = "dirty,writeback,worker.sleeps,worker.off_cpu_time,
 const SIZE: &str = "1g";
 
 pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.session.probes.lists() {
-        return probes::list();
-    }
-    let services = Services::of(&arguments.session.services)?;
-    let plan = plan(arguments, &services)?;
-    let limits = stored::limits::<FtqRecord>(&arguments.earlier, &plan)?;
-    let around = services.around(&arguments.session.around)?;
-    if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown.in_full(), None)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
-    let inputs = Inputs::default();
-    inputs.note_command(&arguments.command);
+    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &arguments.session)?;
+    let plan = plan(arguments, &asked.services)?;
+    asked.inputs.note_command(&arguments.command);
     let access = direction(arguments)?;
-    let left = LeftBehind::default();
-    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
-    let guardian = guardian(words);
-    let saving = Saving::prepare(&arguments.output, "ftq")?;
-    let session = lab::session::Settings {
-        probes: arguments.session.probes.asked(),
-        interruption,
-        command_line: inputs.command_line(words, limits),
-        around,
-        services: services.settings(&guardian),
-        guardian: guardian.clone(),
-        saver: saving.saver(),
-        ..lab::session::Settings::default()
+    let lab = |session: Session, created: &Created, line: &ProgressLine| {
+        let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
+        let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
+        let show = &mut |event: Event| line.show_recording(&event);
+        lab::ftq::record(&plan, &settings, created, show).map_err(crate::cost::mended)
     };
-    let optional_probes = arguments.session.probes.defaults(DEFAULT_PROBES);
-    let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
-    let created = Arc::new(Created::guarded(guardian));
-    left.unless({
-        let created = Arc::downgrade(&created);
-        // The record stays: it has all readings but those of the last second.
-        move || undo(&created, || ())
-    });
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::ftq::record(&plan, &settings, &created, &mut |event| line.show_recording(&event));
-    created.undo();
-    drop(created);
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon()).map_err(crate::cost::mended)?;
-    let finding = record.study(stored.as_ref());
-    let mut kept = keep(&saving, &record, &finding, &arguments.output);
-    if let Outcome::Failed(why) = &finding.outcome {
-        let up_to = if record.chunks.is_empty() { "no reading is kept" } else { "the series is kept up to there" };
-        failure::complain(&format!("{why}; {up_to}"));
-        // A full disk has no room for the report either, and that line says what to do.
-        kept = Ok(());
-    }
-    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    Ok(failure::of_finding(&finding))
+    let ftq = Measurement {
+        shown_plan: if arguments.parse_only { Some(&plan) } else { None },
+        settings: Session { probes: arguments.session.probes(), ..Session::default() },
+        save: &|_, saving| save(saving),
+        write_beside: &|folder, record, _| series::write(folder, record),
+        files: &format!(", {}", series::PARQUET),
+        after_failure: &|record: &FtqRecord| {
+            Some(if record.chunks.is_empty() { "; no reading is kept" } else { "; the series is kept up to there" })
+        },
+        ..Measurement::growing("ftq", &plan, lab)
+    };
+    measure(ftq, asked)
 }
 
-/// Writes the report and the series beside the record, and says where they are.
-fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, output: &Output) -> anyhow::Result<()> {
-    let Some(folder) = saving.folder() else { return Ok(()) };
-    if !folder.exists() {
-        anyhow::bail!(
-            "{}: the folder was removed while the recording went on, and the record with it",
-            folder.display()
-        );
+fn save(saving: &Saving) -> anyhow::Result<Option<Saved>> {
+    if let Some(folder) = saving.folder().filter(|folder| !folder.exists()) {
+        let folder = folder.display();
+        anyhow::bail!("{folder}: the folder was removed while the recording went on, and the record with it");
     }
-    note_folder(folder, &format!(", {}", series::PARQUET), output);
-    write_page(folder, finding)?;
-    series::write(folder, record)
+    Ok(saving.grown())
 }
 
 fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan> {
@@ -110,19 +67,18 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
     let duration = match arguments.duration {
         Some(duration) if duration > most => {
             let quanta = duration.0 / arguments.quantum.0.max(1);
-            let message = format!(
+            return Err(bad(format!(
                 "--duration: {quanta} quanta are more than the {MOST_QUANTA} that a recording may have; use a longer --quantum, \
                  or record for at most {:.0} s",
                 most.seconds().floor()
-            );
-            return Err(BadInput(message).into());
+            )));
         }
         Some(duration) => duration,
         None if foreign => FOREIGN_DURATION.min(most),
         None => DURATION,
     };
     if duration < arguments.quantum {
-        return Err(BadInput("--duration: is shorter than --quantum".to_owned()).into());
+        return Err(bad("--duration: is shorter than --quantum"));
     }
     let worker = match (arguments.pid, arguments.cpu) {
         (Some(process), _) => Worker::Process(process),
@@ -149,10 +105,9 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     let (files, options) = files_and_options(&words);
     let target = arguments.target.as_ref().map(|target| services.fill_in_one(target)).transpose()?;
     if let Some(file) = files.first() {
-        let message = format!(
+        return Err(bad(format!(
             "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"
-        );
-        return Err(BadInput(message).into());
+        )));
     }
     let given = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     let mut flags = vec!["--name=ftq".to_owned()];
@@ -163,8 +118,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
         Some(file) => flags.push(format!("--filename={}", file.replace(':', "\\:"))),
         None if ["filename", "uri", "ioengine"].iter().any(|name| given(name).is_some()) => {}
         None => {
-            let message = "ftq: no worker; give --target FILE and --rw=write, --cpu, --pid PID, or -- COMMAND";
-            return Err(BadInput(message.to_owned()).into());
+            return Err(bad("ftq: no worker; give --target FILE and --rw=write, --cpu, --pid PID, or -- COMMAND"));
         }
     }
     let writes = given("rw").or(given("readwrite")).is_some_and(|rw| rw.contains("write") || rw.contains("rw"));
@@ -182,7 +136,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     let settings = PlanSettings { device_writes, ..PlanSettings::default() };
     let plan = parse::flags(&flags, &settings)?;
     match plan.only_for_run() {
-        Some(why) => Err(BadInput(format!("ftq: {why}")).into()),
+        Some(why) => Err(bad(format!("ftq: {why}"))),
         None => Ok(plan),
     }
 }
@@ -196,10 +150,7 @@ fn refuse_job_options(arguments: &FtqArguments) -> anyhow::Result<()> {
         .find(|option| !(arguments.is_foreign() && is_direction(option)))
         .map(|option| format!("--{option}"));
     match odd.or_else(|| files.first().map(|file| (*file).to_owned())) {
-        Some(odd) => {
-            let message = format!("'{odd}': is an option of a job, and only --target has one; leave it out");
-            Err(BadInput(message).into())
-        }
+        Some(odd) => Err(bad(format!("'{odd}': is an option of a job, and only --target has one; leave it out"))),
         None => Ok(()),
     }
 }
@@ -212,8 +163,6 @@ fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
         None | Some("rw" | "readwrite") => Ok(Access::ReadWrite),
         Some("read") => Ok(Access::Read),
         Some("write") => Ok(Access::Write),
-        Some(other) => {
-            Err(BadInput(format!("--rw={other}: a process is counted by read, write or rw; give one of them")).into())
-        }
+        Some(other) => Err(bad(format!("--rw={other}: a process is counted by read, write or rw; give one of them"))),
     }
 }

@@ -1,48 +1,268 @@
 //! `iotoll completions` and `iotoll generate`: text that is made from the command line's types, the tables of the model and
 //! the types of the findings, so that it cannot disagree with the program.
 
-mod completions;
-mod images;
-mod man;
 mod markdown;
 mod reference;
 
-use crate::arguments::{CompletionsArguments, GenerateArguments, Generated};
-use crate::stdout;
+use crate::arguments::{
+    AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, documented, examples, job_options, offered, verbs,
+};
+use crate::{kinds, stdout};
 use anyhow::Context;
-use std::fs;
+use clap::Command;
+use clap_complete::{Generator, Shell};
+use clap_mangen::Man;
+use model::origin;
+use report::{Format, Ink, screen};
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, io};
 
 /// A file to write: its name in the folder, and its text.
-pub struct GeneratedFile {
-    name: String,
-    text: String,
-}
+type GeneratedFile = (String, String);
 
 /// `iotoll completions`.
-pub fn completions(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
-    stdout::write(&completions::script(arguments.shell))?;
+pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
+    stdout::write(&script(shell))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `iotoll generate`.
-pub fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode> {
-    let folder = &arguments.folder;
+pub fn generate(what: Generated, folder: &Path) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(folder).with_context(|| format!("{}: making the folder", folder.display()))?;
-    match arguments.what {
-        Generated::Man => write(folder, &man::files()?)?,
-        Generated::Completions => write(folder, &completions::files())?,
-        Generated::Reference => write(folder, &reference::files()?)?,
-        Generated::Images => write(folder, &images::files(folder)?)?,
+    let files = match what {
+        Generated::Man => man_pages()?,
+        Generated::Completions => SHELLS.map(|shell| (shell.file_name("iotoll"), script(shell))).to_vec(),
+        Generated::Reference => reference::files()?,
+        Generated::Images => images(folder)?,
+    };
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::write(&path, &text).with_context(|| format!("{}: writing it", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(folder: &Path, files: &[GeneratedFile]) -> anyhow::Result<()> {
-    for file in files {
-        let path = folder.join(&file.name);
-        fs::write(&path, &file.text).with_context(|| format!("{}: writing it", path.display()))?;
+/// The script of one shell.
+fn script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut documented(), "iotoll", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Bash { script.replacen(BASH_WORDS, BASH_WORDS_AT_EQUALS, 1) } else { script }
+}
+
+/// The place in clap_complete's script after it sets the current and the previous word.
+const BASH_WORDS: &str = "    cmd=\"\"\n    opts=\"\"\n";
+/// bash splits `--rw=randread`, the form of fio's options, at the `=`.
+const BASH_WORDS_AT_EQUALS: &str = r#"    if [[ "$cur" == "=" ]]; then
+        cur=""
+    elif [[ "$prev" == "=" ]]; then
+        prev="${COMP_WORDS[COMP_CWORD-2]}"
+    fi
+    cmd=""
+    opts=""
+"#;
+
+/// Man pages: one for the program, one for each verb, also of a verb of a verb.
+fn man_pages() -> io::Result<Vec<GeneratedFile>> {
+    let mut program = offered();
+    // Gives each verb its usage.
+    program.build();
+    let pages = verbs(&program, &[]);
+    let names: Vec<String> = pages.iter().map(|(verb, _)| verb.join("-")).collect();
+    let pages = pages.into_iter().map(|(verb, command)| page(command, &verb, &names));
+    pages.chain([page(job_options(), &["job".to_owned()], &names)]).collect()
+}
+
+/// The page of a verb, among those of all verbs.
+fn page(mut command: Command, verb: &[String], names: &[String]) -> io::Result<GeneratedFile> {
+    let is_job = verb == ["job"];
+    let usage = if is_job { "iotoll run [--OPTION=VALUE]...".to_owned() } else { command.render_usage().to_string() };
+    let man = Man::new(command).source(concat!("iotoll ", env!("CARGO_PKG_VERSION"))).manual("User Commands");
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    let text = with_synopsis(&String::from_utf8_lossy(&text), &usage);
+    let (before, version) = text.split_once(".SH VERSION\n").unwrap_or((&text, ""));
+    let version = if version.is_empty() { String::new() } else { format!(".SH VERSION\n{version}") };
+    let more = format!("{}{}{}", shown_examples(verb), exit_status(verb), see_also(verb, names));
+    Ok((man.get_filename(), format!("{before}{more}{version}")))
+}
+
+/// Text as roff shows it.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
+fn shown_examples(verb: &[String]) -> String {
+    let mut text = String::new();
+    for (command, what) in examples::of(verb) {
+        let heading = if text.is_empty() { ".SH EXAMPLES\n" } else { ".PP\n" };
+        let (what, command) = (roff(what), roff(command));
+        // A command is not filled: a line end in it would be one for the shell too. Writing to a String cannot fail.
+        let _ = write!(text, "{heading}{what}:\n.PP\n.RS 4\n.nf\n.B {command}\n.fi\n.RE\n");
     }
-    Ok(())
+    text
+}
+
+fn exit_status(verb: &[String]) -> String {
+    let statuses = AFTER_HELP.trim_start_matches("Exit status: ");
+    if verb.is_empty() { format!(".SH \"EXIT STATUS\"\n{}\n", roff(statuses)) } else { String::new() }
+}
+
+/// The pages above and below this one, and that of job options where they are taken.
+fn see_also(verb: &[String], names: &[String]) -> String {
+    let own = verb.join("-");
+    let is_job = verb == ["job"];
+    let takes_job = JOB_VERBS.iter().any(|known| verb == *known);
+    let above = verb.split_last().map(|(_, above)| above.join("-"));
+    let near = |name: &String| {
+        let below = name.rsplit_once('-').map_or("", |(above, _)| above) == own && !name.is_empty();
+        let of_job = is_job && JOB_VERBS.iter().any(|verb| *name == verb.join("-"));
+        below || of_job || above.as_ref() == Some(name)
+    };
+    let mut pages: Vec<&str> = names.iter().filter(|name| **name != own && near(name)).map(String::as_str).collect();
+    if takes_job || own.is_empty() {
+        pages.push("job");
+    }
+    let pages =
+        pages.iter().map(|name| if name.is_empty() { "iotoll".to_owned() } else { format!("iotoll\\-{}", roff(name)) });
+    let mut lines: Vec<String> = pages.map(|page| format!(".BR {page} (1)")).collect();
+    if is_job || takes_job {
+        lines.push(".BR fio (1)".to_owned());
+    }
+    format!(".SH \"SEE ALSO\"\n{}\n", lines.join(",\n"))
+}
+
+/// The page with the usage as its synopsis: clap_mangen lists every option there, and those of a job are many.
+fn with_synopsis(page: &str, usage: &str) -> String {
+    const BEGIN: &str = ".SH SYNOPSIS\n";
+    const END: &str = ".SH DESCRIPTION\n";
+    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let Some((before, after)) = parts else { return page.to_owned() };
+    let usage = usage.trim().trim_start_matches("Usage: ").replace('\\', "\\e").replace('-', "\\-");
+    format!("{before}{BEGIN}{usage}\n{END}{after}")
+}
+
+/// Suffix of a record's file name. The image has the same name without it.
+const RECORD: &str = ".record.jsonl";
+/// Width of the terminal.
+const COLUMNS: usize = 100;
+
+/// SVG images of reports for the documentation, each drawn from a record in the same folder.
+fn images(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
+    let mut pictures = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}: looking for records", folder.display()))? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(RECORD))
+        else {
+            continue;
+        };
+        pictures.push((format!("{name}.svg"), picture(&path)?));
+    }
+    anyhow::ensure!(!pictures.is_empty(), "{}: no record; a record is named NAME{RECORD}", folder.display());
+    Ok(pictures)
+}
+
+fn picture(record: &Path) -> anyhow::Result<String> {
+    let studied = kinds::study_at(record, &Earlier::default())?;
+    let shown_first = Shown { format: Format::Table, full: false, color: Color::Always };
+    let text = shown_first.render(&*studied.finding, Ink::Colour, COLUMNS, None);
+    Ok(screen::svg(&shown(&studied.command_line), &text, COLUMNS))
+}
+
+/// The command line without the options that select where and how the report is printed, because the image shows that.
+fn shown(words: &[String]) -> String {
+    let typed = origin::without(words, &["--out", "--format"], &["--quiet"]);
+    typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a user types it: quoted only if a shell would change it.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,%+@".contains(letter);
+    if !word.is_empty() && word.chars().all(harmless) { Cow::Borrowed(word) } else { shell_words::quote(word) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bash_completes_a_value_behind_an_equals_sign() {
+        assert!(script(Shell::Bash).contains(BASH_WORDS_AT_EQUALS), "clap_complete's script has changed");
+    }
+
+    #[test]
+    fn every_script_knows_the_options_of_a_job_and_their_words() {
+        for shell in &SHELLS {
+            let script = script(*shell);
+            for word in ["ioengine", "io_uring", "randread", "path_tx_queue", "mp-ring", "candidate-cmd"] {
+                assert!(script.contains(word), "{shell:?} {word}");
+            }
+            assert!(!script.contains("guardian"), "{shell:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_names_its_version_and_how_to_call_it() {
+        let files = man_pages().unwrap();
+        let text = |page: &str| &files.iter().find(|(name, _)| name == page).unwrap().1;
+        let version = concat!("\"iotoll ", env!("CARGO_PKG_VERSION"), "\" \"User Commands\"");
+        for (name, title, synopsis) in [
+            ("iotoll.1", ".TH iotoll 1  ", "iotoll <COMMAND>\n"),
+            (
+                "iotoll-run.1",
+                ".TH iotoll-run 1  ",
+                "iotoll run [OPTIONS] [JOB.fio … | \\- | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
+            ),
+            (
+                "iotoll-guest-run.1",
+                ".TH iotoll-guest-run 1  ",
+                "iotoll guest run [OPTIONS] [JOB.fio | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
+            ),
+            ("iotoll-cost.1", ".TH iotoll-cost 1  ", "iotoll cost [OPTIONS] [\\-\\- <COMMAND>...]\n"),
+        ] {
+            let text = text(name);
+            assert!(text.contains(&format!("{title}{version}")), "{text}");
+            assert!(text.contains(&format!(".SH SYNOPSIS\n{synopsis}.SH DESCRIPTION\n")), "{text}");
+        }
+        assert!(text("iotoll.1").contains(".SH \"EXIT STATUS\"\n0 done"), "{}", text("iotoll.1"));
+    }
+
+    #[test]
+    fn a_page_has_the_verb_s_examples_and_names_its_neighbours() {
+        let files = man_pages().unwrap();
+        let text = |page: &str| &files.iter().find(|(name, _)| name == page).unwrap().1;
+        let part = |name: &str, section: &str| {
+            let part =
+                text(name).split_once(&format!(".SH {section}\n")).unwrap_or_else(|| panic!("{name}: {section}")).1;
+            part.split(".SH ").next().unwrap().to_owned()
+        };
+        for (name, _) in files.iter().filter(|(name, _)| name != "iotoll-job.1") {
+            assert_eq!(part(name, "EXAMPLES").matches(".B iotoll ").count(), 3, "{name}");
+        }
+        for (name, near) in [
+            ("iotoll.1", &["iotoll\\-run", "iotoll\\-guest", "iotoll\\-job"][..]),
+            ("iotoll-run.1", &["iotoll", "iotoll\\-job", "fio"]),
+            ("iotoll-guest-run.1", &["iotoll\\-guest", "iotoll\\-job"]),
+            ("iotoll-job.1", &["iotoll\\-run", "iotoll\\-compare", "iotoll\\-guest\\-run", "fio"]),
+        ] {
+            let part = part(name, "\"SEE ALSO\"");
+            assert!(near.iter().all(|page| part.contains(&format!(".BR {page} (1)"))), "{name}: {part}");
+        }
+        assert!(text("iotoll-job.1").contains("\\-\\-ioengine") && !text("iotoll-run.1").contains("\\-\\-ioengine"));
+    }
+
+    #[test]
+    fn the_command_is_shown_without_its_output_options() {
+        let words = ["iotoll", "run", "--bs=4k", "--out", "kept", "--quiet", "--runtime=5"].map(str::to_owned);
+        assert_eq!(shown(&words), "iotoll run --bs=4k --runtime=5");
+    }
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_change_it() {
+        assert_eq!(["--bs=4k", "a b", "*", ""].map(quoted), ["--bs=4k", "'a b'", "'*'", "''"]);
+    }
 }

@@ -1,33 +1,30 @@
 //! `iotoll guest`: instructions of I/Os in guests.
 
+use crate::arguments::GuestVerb;
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
-use crate::arguments::{GuestArguments, GuestVerb};
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
-use crate::input::Inputs;
+use crate::failure::{BadInput, bad};
+use crate::input::{Inputs, is_toml};
+use crate::measure::{Asked, Measurement, begun, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::{Saving, both, note_folder, write_page};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::saving::write_file;
+use crate::signals::LeftBehind;
 use crate::stdout;
-use crate::stored;
 use lab::guest::cache::{Cache, Kept, LIMIT_BYTES, Part};
 use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::stack::{self, STACKS};
 use lab::guest::{Event, tool::Care};
-use lab::store::Saver;
+use lab::session::Settings as Session;
+use lab::workload::target::Created;
 use model::guest::draft::{Draft, JobDraft, Sweep};
 use model::guest::plan::MODULE;
-use model::guest::{GuestFinding, GuestPlan, GuestRecord};
-use model::kind::Recorded;
-use model::origin::CommandLine;
+use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
 use report::guest::drawings::flame_graphs;
 use report::number;
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -35,55 +32,40 @@ use std::time::{Duration, SystemTime};
 /// Without `--stack`: what needs no module and no program.
 const STACK: &str = "tmpfs";
 
-pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    match &arguments.verb {
-        GuestVerb::Run(arguments) => measure(arguments, words),
+pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
+    match verb {
+        GuestVerb::Run(arguments) => measured(arguments, words),
         GuestVerb::Prepare(arguments) => prepared(arguments, words),
         GuestVerb::Shell(arguments) => shell(arguments, words),
         GuestVerb::List(arguments) => list(arguments),
     }
 }
 
-fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let inputs = Inputs::default();
-    let plan = plan(arguments, &inputs)?;
-    let limits = stored::limits::<GuestRecord>(&arguments.earlier, &plan)?;
-    if arguments.parse_only {
-        stdout::print(&plan, arguments.output.shown.in_full(), None)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let stored = stored::load::<GuestRecord>(arguments.earlier.stored.as_deref(), &plan)?;
-    let settings = with(settings(words, inputs.command_line(words, limits))?, arguments);
-    let saving = Saving::prepare(&arguments.output, "guest")?;
-    let settings = Settings { saver: saving.saver(), ..settings };
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = run(&plan, &settings, &mut |event| line.show_guests(&event));
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
-    let finding = record.study(stored.as_ref());
-    let kept = saving.folder().map_or(Ok(()), |folder| {
-        note_folder(folder, "", &arguments.output);
-        write_flame_graphs(folder, &finding)?;
-        write_page(folder, &finding)
-    });
-    both(kept, stdout::print(&finding, arguments.output.shown, saving.folder()))?;
-    Ok(failure::of_finding(&finding))
-}
-
-/// Writes a flame graph for each point whose calls were followed, beside the record.
-fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<()> {
-    for graph in flame_graphs(finding) {
-        let path = folder.join(graph.name);
-        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(graph.text.as_bytes()));
-        written.map_err(|error| lab::Error::file(&path, "writing a flame graph", error))?;
-    }
-    Ok(())
+fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
+    let plan = plan(arguments, &asked.inputs)?;
+    let lab = |session: Session, _: &Created, line: &ProgressLine| {
+        Ok(run(&plan, &settings(arguments, session), &mut |event| line.show_guests(&event))?)
+    };
+    let guests = Measurement {
+        shown_plan: if arguments.parse_only { Some(&plan) } else { None },
+        // A flame graph for each point whose calls were followed.
+        write_beside: &|folder, _, finding| {
+            let mut graphs = flame_graphs(finding).into_iter();
+            graphs.try_for_each(|graph| {
+                write_file(&folder.join(graph.name), "writing a flame graph", graph.text.as_bytes())
+            })
+        },
+        ..Measurement::<GuestRecord>::growing("guest", &plan, lab)
+    };
+    measure(guests, asked)
 }
 
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let inputs = Inputs::default();
     let plan = plan(arguments, &inputs)?;
-    let settings = with(settings(words, inputs.command_line(words, Vec::new()))?, arguments);
+    let settings =
+        settings(arguments, begun(words, inputs.command_line(words, Vec::new()), Some(2), LeftBehind::default())?);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
@@ -93,23 +75,11 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of a guest that may take any time.
-fn settings(words: &[String], command_line: CommandLine) -> anyhow::Result<Settings> {
-    // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
-    Ok(Settings {
-        care: Care { guardian: guardian(words), interruption },
-        command_line,
-        timeout: Duration::MAX,
-        fresh: false,
-        cache_limit: LIMIT_BYTES,
-        saver: Saver::default(),
-    })
-}
-
-fn with(settings: Settings, arguments: &GuestRunArguments) -> Settings {
-    let GuestRunArguments { hang_timeout, fresh, cache_limit, .. } = *arguments;
-    Settings { timeout: Duration::from_secs_f64(hang_timeout), fresh, cache_limit, ..settings }
+fn settings(arguments: &GuestRunArguments, session: Session) -> Settings {
+    let timeout = Duration::from_secs_f64(arguments.hang_timeout);
+    let Session { interruption, guardian, command_line, saver, .. } = session;
+    let (fresh, cache_limit) = (arguments.fresh, arguments.cache_limit);
+    Settings { care: Care { guardian, interruption }, command_line, timeout, fresh, cache_limit, saver }
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {
@@ -117,12 +87,11 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     let mut draft = match files.as_slice() {
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
-            let is_toml = Path::new(file).extension().is_some_and(|extension| extension == "toml");
-            if is_toml || Draft::is_in(&text) {
+            if is_toml(file) || Draft::is_in(&text) {
                 if let Some(option) = options.first() {
-                    let message =
-                        format!("'--{option}': job options do not apply to an experiment file; write it into {file}");
-                    return Err(BadInput(message).into());
+                    return Err(bad(format!(
+                        "'--{option}': job options do not apply to an experiment file; write it into {file}"
+                    )));
                 }
                 Draft::parse(file, &text).map_err(BadInput)?
             } else {
@@ -130,11 +99,10 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
             }
         }
         [_, second, ..] => {
-            return Err(BadInput(format!("'{second}': only one job file or experiment is allowed")).into());
+            return Err(bad(format!("'{second}': only one job file or experiment is allowed")));
         }
         [] if options.is_empty() => {
-            let message = "no job; give --rw=randread --bs=4k …, JOB.fio, or an experiment of guests";
-            return Err(BadInput(message.to_owned()).into());
+            return Err(bad("no job; give --rw=randread --bs=4k …, JOB.fio, or an experiment of guests"));
         }
         [] => {
             let said = |key: &str| options.iter().find_map(|option| option.strip_prefix(key)).map(str::to_owned);
@@ -144,7 +112,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     };
     override_with(&mut draft, arguments);
     if draft.kernels.is_empty() {
-        return Err(BadInput(no_kernel()).into());
+        return Err(bad(no_kernel()));
     }
     draft.jobs.iter().flat_map(|job| &job.stacks).try_for_each(|stack| stack::named(stack).map(drop))?;
     Ok(draft
@@ -207,8 +175,13 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
 }
 
 fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let Some(kernel) = &arguments.kernel else { return Err(BadInput(no_kernel()).into()) };
-    let settings = settings(words, words.to_vec().into())?;
+    let Some(kernel) = &arguments.kernel else { return Err(bad(no_kernel())) };
+    // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
+    let begun = begun(words, words.to_vec().into(), Some(2), LeftBehind::default())?;
+    let Session { interruption, guardian, command_line, saver, .. } = begun;
+    let (timeout, cache_limit) = (Duration::MAX, LIMIT_BYTES);
+    let settings =
+        Settings { care: Care { guardian, interruption }, command_line, timeout, fresh: false, cache_limit, saver };
     let line = ProgressLine::new(arguments.quiet);
     let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =

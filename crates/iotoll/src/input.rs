@@ -1,6 +1,5 @@
 //! Reads the text files that the command line names, and keeps what was read for the record: with it a report can be measured again.
 
-use crate::environment;
 use crate::failure::BadInput;
 use anyhow::Context;
 use lab::bounded_file;
@@ -52,16 +51,16 @@ impl Inputs {
     }
 
     fn add(&self, path: &Path, text: &str) {
-        if self.has(path) {
-            return;
+        let mut files = self.files.borrow_mut();
+        if files.iter().all(|input| Path::new(&input.name) != path) {
+            files.push(Input::new(path.display().to_string(), text));
         }
-        self.files.borrow_mut().push(Input::new(path.display().to_string(), text));
     }
 
     /// An environment variable that a file or an option refers to, or one of fio's keywords, which each machine has its own
     /// values of.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let value = environment::value(name)?;
+        let value = value(name)?;
         if !name.starts_with('$') {
             self.variables.borrow_mut().insert(name.to_owned(), value.clone());
         }
@@ -84,10 +83,6 @@ impl Inputs {
         }
     }
 
-    fn has(&self, path: &Path) -> bool {
-        self.files.borrow().iter().any(|input| Path::new(&input.name) == path)
-    }
-
     /// The command line with all of that, and the limits that it sets.
     pub fn command_line(self, words: &[String], limits: Vec<Limit>) -> CommandLine {
         let (inputs, variables) = (self.files.into_inner(), self.variables.into_inner());
@@ -100,6 +95,11 @@ pub const STANDARD_INPUT: &str = "-";
 
 /// Bytes of a file or of standard input. No job is longer; a program that never stops writing must not fill the memory.
 const LONGEST: u64 = 16 << 20;
+
+/// Whether a name is that of an experiment file.
+pub fn is_toml(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "toml")
+}
 
 /// What a file or standard input contains.
 pub fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -122,4 +122,48 @@ fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes_of(path).map_err(unreadable)?)
         .ok()
         .with_context(|| BadInput(format!("{}: not UTF-8 text; save it as UTF-8", path.display())))
+}
+
+/// What job files may refer to: the value of a variable of the environment, or of one of fio's keywords, which are facts of this machine.
+fn value(name: &str) -> Option<String> {
+    match name {
+        "$pagesize" => Some(rustix::param::page_size().to_string()),
+        "$ncpus" => Some(configured_cpus()?.to_string()),
+        "$mb_memory" => memory_mebibytes().map(|megabytes| megabytes.to_string()),
+        name => std::env::var(name).ok(),
+    }
+}
+
+/// As in fio, offline CPUs too.
+fn configured_cpus() -> Option<usize> {
+    let is_cpu = |name: &str| {
+        name.strip_prefix("cpu")
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let entries = std::fs::read_dir("/sys/devices/system/cpu").ok()?;
+    let cpus = entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_cpu)));
+    Some(cpus.count()).filter(|cpus| *cpus > 0)
+}
+
+/// As in fio, the physical memory.
+fn memory_mebibytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes >> 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::parse::KEYWORDS;
+
+    #[test]
+    fn every_keyword_has_a_value() {
+        for keyword in KEYWORDS {
+            let number = value(keyword).and_then(|text| text.parse::<u64>().ok());
+            assert!(number.is_some_and(|number| number > 0), "{keyword}");
+        }
+        assert_eq!(value("$other"), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! The kinds of records as this program handles them: each read, studied and shown by the same code.
 
 use crate::arguments::Earlier;
-use crate::{failure, stored};
+use crate::{failure, measure};
 use model::blast::BlastRecord;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
@@ -85,8 +85,8 @@ where
     R::Finding: Finding + 'static,
 {
     let (mut record, cut_off): (R, _) = lab::store::load_to_show(path)?;
-    let limits = stored::limits::<R>(earlier, record.plan())?;
-    let stored = stored::load(earlier.stored.as_deref(), record.plan())?;
+    let limits = measure::limits::<R>(earlier, record.plan())?;
+    let stored = measure::stored(earlier.stored.as_deref(), record.plan())?;
     let is_judged = !limits.is_empty();
     if is_judged {
         *record.limits_mut() = limits;

@@ -5,28 +5,22 @@ mod blast;
 mod compare;
 mod cost;
 mod demo;
-mod doctor;
-mod environment;
 mod failure;
 mod ftq;
 mod generate;
-mod guardian;
 mod guest;
-mod history;
 mod input;
 mod kinds;
-mod probes;
+mod measure;
 mod progress;
 mod report;
-mod results;
 mod run;
 mod saving;
+mod series;
 mod serve;
-mod services;
 mod signals;
 mod standard_error;
 mod stdout;
-mod stored;
 
 use arguments::{Invocation, Verb};
 use std::process::ExitCode;
@@ -42,21 +36,25 @@ fn main() -> ExitCode {
 }
 
 fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
+    if invocation.verb.lists_probes() {
+        stdout::write(&::report::probes::list(&lab::probe::list(), stdout::columns()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match &invocation.verb {
         Verb::Run(arguments) => run::run(arguments, &invocation.words),
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
-        Verb::Guardian => guardian::serve(),
+        Verb::Guardian => signals::serve_as_guardian(),
         Verb::Blast(arguments) => blast::blast(arguments, &invocation.words),
         Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
-        Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
+        Verb::Guest { verb } => guest::guest(verb, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),
-        Verb::History(arguments) => history::history(arguments),
-        Verb::Doctor(arguments) => doctor::doctor(arguments),
-        Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),
-        Verb::Completions(arguments) => generate::completions(arguments),
-        Verb::Generate(arguments) => generate::generate(arguments),
+        Verb::History(arguments) => report::history(arguments),
+        Verb::Doctor(shown) => report::doctor(*shown),
+        Verb::Demo(output) => demo::demo(output, &invocation.words),
+        Verb::Completions { shell } => generate::completions(*shell),
+        Verb::Generate { what, folder } => generate::generate(*what, folder),
     }
 }

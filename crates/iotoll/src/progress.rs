@@ -126,12 +126,10 @@ fn describe(progress: &Progress) -> String {
     match progress {
         Progress::Starting { service } => format!("starting service '{service}'"),
         Progress::LayingOut { path, done, total } => {
-            let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
-            format!("laying out {}: {percent:.0} %", path.display())
+            format!("laying out {}: {:.0} %", path.display(), percent(*done, *total))
         }
         Progress::ReadingIn { path, done, total } => {
-            let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
-            format!("reading {} into the page cache: {percent:.0} %", path.display())
+            format!("reading {} into the page cache: {:.0} %", path.display(), percent(*done, *total))
         }
         Progress::Background { elapsed, total } => {
             format!("measuring the background: {}", of(*elapsed, Some(*total)))
@@ -145,6 +143,10 @@ fn describe(progress: &Progress) -> String {
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
     }
+}
+
+fn percent(done: u64, total: u64) -> f64 {
+    if total > 0 { done as f64 * 100.0 / total as f64 } else { 100.0 }
 }
 
 fn describe_look(look: &Look) -> String {

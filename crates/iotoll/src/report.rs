@@ -1,17 +1,20 @@
-//! `iotoll report`: a saved record is studied and printed again.
+//! The verbs that only read: `iotoll report` studies a saved record and prints it again, `iotoll history` says what stored records of one
+//! experiment say over time, `iotoll doctor` what this machine can measure.
 
-use crate::arguments::{ONLY_RUNS, ReportArguments};
-use crate::failure::{self, BadInput};
+use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
+use crate::failure::{self, BadInput, bad};
 use crate::kinds;
-use crate::saving::series;
+use crate::series;
 use crate::stdout;
+use lab::calibration::Calibration;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
 use model::kind::Recorded;
 use model::record::Record;
 use report::Annotation;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
@@ -35,8 +38,7 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     }
     let format = arguments.shown.format;
     if format.is_of_fio() && studied.finding.own_run().is_none() {
-        let message = format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display());
-        return Err(BadInput(message).into());
+        return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
     }
     stdout::print(&*studied.finding, arguments.shown, Some(folder_of(&path)))?;
     Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))
@@ -54,9 +56,9 @@ fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow:
     let kind = lab::store::kind_at(path)?;
     if kind != Kind::Cost {
         let (path, noun) = (path.display(), kind.noun());
-        let message =
-            format!("--annotate: {path} is the record of {noun}; only run and cost sample functions (--profile)");
-        return Err(BadInput(message).into());
+        return Err(bad(format!(
+            "--annotate: {path} is the record of {noun}; only run and cost sample functions (--profile)"
+        )));
     }
     let (record, cut_off): (Record, _) = lab::store::load_to_show(path)?;
     if let Some(why) = cut_off {
@@ -72,16 +74,54 @@ fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow:
 fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
     let kind = lab::store::kind_at(path)?;
     if kind != Kind::Ftq {
-        let message = format!(
+        return Err(bad(format!(
             "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
             path.display(),
             kind.noun()
-        );
-        return Err(BadInput(message).into());
+        )));
     }
     let record: FtqRecord = lab::store::load(path)?;
     std::fs::create_dir_all(folder)
         .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
     series::write(folder, &record)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the verb. A record that cannot be read is named and left out.
+pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
+    let paths = match arguments.paths.as_slice() {
+        [] => vec![PathBuf::from(lab::store::RUNS)],
+        paths => paths.to_vec(),
+    };
+    let records = lab::store::records_below(&paths)?;
+    let mut observations = Vec::new();
+    for path in &records {
+        match kinds::observe_at(path) {
+            Ok(observation) => observations.push(observation),
+            Err(error) => failure::complain(&format!("left out: {error}")),
+        }
+    }
+    let finding = model::history::study(observations);
+    if finding.experiments.is_empty() {
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(bad(format!(
+            "history: no two of the {} records in {} were made by the same command line; measure again, or give other folders",
+            records.len(),
+            names.join(", ")
+        )));
+    }
+    stdout::print(&finding, arguments.shown, None)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `iotoll doctor`.
+pub fn doctor(shown: Shown) -> anyhow::Result<ExitCode> {
+    let root = Path::new("/");
+    let calibration = Calibration::begin();
+    std::thread::sleep(Duration::from_millis(50));
+    let (hertz, source) = calibration.end();
+    let host = lab::host::read(root, hertz, &source);
+    let diagnosis = lab::doctor::examine(root, host)?;
+    stdout::print(&diagnosis, shown, None)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,130 +1,55 @@
 //! `iotoll run`: takes a plan from flags or a job file, measures it, saves the record, studies it and prints the
 //! finding.
 
-use crate::arguments::{Measuring, RunArguments};
-use crate::failure::{self, BadInput};
-use crate::guardian::guardian;
+use crate::arguments::RunArguments;
+use crate::failure::{self, bad};
 use crate::input::{Inputs, STANDARD_INPUT};
-use crate::probes;
+use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
-use crate::results::Results;
-use crate::saving::{self, Saving};
-use crate::services::Services;
-use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
-use crate::stored;
-use lab::Interruption;
-use lab::guardian::Guardian;
 use lab::replaying;
-use lab::session::Settings as Measurement;
+use lab::session::Settings as Measured;
 use lab::workload::target::Created;
-use model::finding::RunFinding;
-use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
-use model::record::{Record, Source};
+use model::record::Source;
+use report::Finding;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Weak};
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
-    if measuring.session.probes.lists() {
-        return probes::list();
-    }
-    let services = Services::of(&measuring.session.services)?;
-    let inputs = Inputs::default();
+    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.session)?;
     if arguments.showcmd {
-        return show_commands(arguments, &services, &inputs);
+        return show_commands(arguments, &asked.services, &asked.inputs);
     }
-    let (plan, replays) = replaying::resolve(&plan(arguments, &services, &inputs)?)?;
+    let (plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
     if arguments.readonly {
         refuse_writes(&plan)?;
     }
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
-        return Err(BadInput(why).into());
+        return Err(bad(why));
     }
     lab::placing::check(place, &[], jobs())?;
-    let around = services.around(&measuring.session.around)?;
-    let source = Source::Run(plan.clone());
-    let limits = stored::limits::<Record>(&arguments.earlier, &source)?;
-    if arguments.parse_only {
-        if plan.phases.is_empty() {
-            failure::complain("no file has a job: their options hold for jobs of files that include them");
-        }
-        let shown = arguments.output.shown.in_full();
-        Results::prepare(arguments, shown)?.print(&plan, None)?;
-        return Ok(ExitCode::SUCCESS);
+    if arguments.parse_only && plan.phases.is_empty() {
+        failure::complain("no file has a job: their options hold for jobs of files that include them");
     }
     // Otherwise they are checked when setup has run.
-    if around.setup.is_none() {
+    if !arguments.parse_only && asked.around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
         let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
         lab::run::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
-    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
-    let results = Results::prepare(arguments, arguments.output.shown)?;
-    let left = LeftBehind::default();
-    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
-    let guardian = guardian(words);
-    let saving = Saving::prepare(&arguments.output, &title(&plan))?;
-    let settings = Measurement {
-        around,
-        services: services.settings(&guardian),
-        saver: saving.saver(),
-        ..measurement(measuring, interruption, inputs.command_line(words, limits), &guardian)
+    let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");
+    let source = Source::Run(plan.clone());
+    let lab = |settings: Measured, created: &Created, line: &ProgressLine| {
+        Ok(lab::run::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
     };
-    let created = Arc::new(Created::guarded(guardian));
-    left.unless({
-        // If the measurement is ending anyway, no signal needs to undo it.
-        let (saving, created) = (saving.clone(), Arc::downgrade(&created));
-        move || undo(&created, || saving.abandon())
-    });
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::run::run(&plan, &replays, &settings, &created, &mut |progress| line.show(&progress));
-    // Before the signal handler is dropped: removing large files takes a while.
-    created.undo();
-    drop(created);
-    line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
-    let note = !arguments.output.quiet && !results.say_where();
-    let print = |finding: &RunFinding, folder: Option<&Path>| results.print(finding, folder);
-    let finding = saving::keep_and_print(&record, stored.as_ref(), &saving, note, &print)?;
-    Ok(failure::of_finding(&finding))
-}
-
-/// Undoes what a run did to files, if it still runs, and then the rest.
-pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
-    if let Some(created) = created.upgrade() {
-        created.undo();
-    }
-    rest();
-}
-
-/// How to measure, from the flags that `run` and `cost` share.
-pub fn measurement(
-    measuring: &Measuring,
-    interruption: Arc<Interruption>,
-    command_line: CommandLine,
-    guardian: &Guardian,
-) -> Measurement {
-    Measurement {
-        meters: measuring.selection(),
-        events: measuring.events.asked(),
-        probes: measuring.session.probes.asked(),
-        background: measuring.background,
-        place: measuring.place.place.clone(),
-        interruption,
-        command_line,
-        guardian: guardian.clone(),
-        ..Measurement::default()
-    }
-}
-
-fn title(plan: &Plan) -> String {
-    let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
-    jobs.map(|job| job.name.as_str()).collect::<Vec<_>>().join("-")
+    let shown_plan: Option<&dyn Finding> = if arguments.parse_only { Some(&plan) } else { None };
+    let run =
+        Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring, lab) };
+    measure(run, asked)
 }
 
 fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {
@@ -148,11 +73,10 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
         [file, ..] => {
             // With a job file, options on the command line apply to all its jobs.
             if let Some(name) = options.iter().find(|option| option.starts_with("name=")) {
-                let message = format!(
+                return Err(bad(format!(
                     "'--{name}': the jobs of '{file}' already have names, and options beside a job file apply to all of them; leave it out, or put \
                      another job into the file"
-                );
-                return Err(BadInput(message).into());
+                )));
             }
             overrides.extend(options);
             let texts = texts(&files, services, inputs)?;
@@ -161,9 +85,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
                 &settings(&overrides),
             )?)
         }
-        [] if options.is_empty() => {
-            Err(BadInput("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …".to_owned()).into())
-        }
+        [] if options.is_empty() => Err(bad("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …")),
         [] => {
             // A job needs a name only if there are several; compare gives it the same one.
             let named = options.iter().any(|option| option == "name" || option.starts_with("name="));
@@ -179,12 +101,11 @@ fn refuse_writes(plan: &Plan) -> anyhow::Result<()> {
     let mut jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
     match jobs.find(|job| job.access.changes()) {
         None => Ok(()),
-        Some(job) => Err(BadInput(format!(
+        Some(job) => Err(bad(format!(
             "--readonly: job '{}' has rw={}, which changes data; leave --readonly out, or run another job",
             job.name,
             job.rw()
-        ))
-        .into()),
+        ))),
     }
 }
 
@@ -199,8 +120,9 @@ fn show_commands(arguments: &RunArguments, services: &Services, inputs: &Inputs)
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
     if files.is_empty() || !options.is_empty() {
-        let message = "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job";
-        return Err(BadInput(message.to_owned()).into());
+        return Err(bad(
+            "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job",
+        ));
     }
     let settings = Settings {
         environment: &|name| inputs.variable(name),

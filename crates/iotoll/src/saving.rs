@@ -1,14 +1,10 @@
 //! Saves records, each with `report.html` beside it.
 
-pub mod series;
-
 use crate::arguments::Output;
-use crate::failure::{self, BadInput};
-use lab::store::{RecordFolder, Saved, Saver};
+use crate::failure::{self, bad};
+use lab::store::{RECORD, RecordFolder, Saved, Saver};
 use model::finding::RunFinding;
-use model::kind::Recorded;
 use model::record::Record;
-use model::stored::Stored;
 use report::{Finding, Format, Ink, PAGE, ProfileFile, profile_files};
 use std::io::Write;
 use std::path::Path;
@@ -48,60 +44,50 @@ impl Saving {
     }
 
     /// Saves a complete record in place of the growing one. `None` with `--no-save`.
-    fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
+    pub fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
         let Some((folder, saver)) = &self.0 else { return Ok(None) };
         Ok(Some(lab::store::save(&folder.path, saver, record)?))
     }
+
+    /// Where a record is that was saved while it grew.
+    pub fn grown(&self) -> Option<Saved> {
+        self.folder().map(grown_in)
+    }
 }
 
-/// Writes the report beside a record that may be saved elsewhere, and prints where both are.
-fn write_page_of(saved: Saved, finding: &RunFinding, note: bool) -> anyhow::Result<()> {
-    let written = write_page(&saved.folder, finding).and_then(|()| write_profile(&saved.folder, finding));
-    let beside = if written.is_ok() { format!(" and {PAGE} beside it") } else { String::new() };
+/// The record in `folder`, saved while it grew.
+pub fn grown_in(folder: &Path) -> Saved {
+    Saved { folder: folder.to_owned(), path: folder.join(RECORD), instead: None }
+}
+
+/// Writes a profile, if there is one, for programs that draw and compare profiles.
+pub fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
+    let mut files = profile_files(finding).into_iter();
+    files
+        .try_for_each(|ProfileFile { name, contents }| write_file(&folder.join(name), "writing the profile", &contents))
+}
+
+/// Writes a file beside a record; `doing` says what that is.
+pub fn write_file(path: &Path, doing: &'static str, contents: &[u8]) -> anyhow::Result<()> {
+    let written = lab::store::create_afresh(path).and_then(|mut file| file.write_all(contents));
+    Ok(written.map_err(|error| lab::Error::file(path, doing, error))?)
+}
+
+/// Says where the record and its report are, and other `files` beside them.
+pub fn note_folder(folder: &Path, files: &str) {
+    let folder = folder.display();
+    failure::complain(&format!("record{files} and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
+}
+
+/// Says where a complete record is, if the user wants the note or it is not in the folder that the user named.
+pub fn note_record(saved: Saved, has_page: bool, note: bool) {
     let (path, folder) = (saved.path.display(), saved.folder.display());
-    // The record is not in the folder that the user named, so say where it is.
+    let beside = if has_page { format!(" and {PAGE} beside it") } else { String::new() };
     let why = saved.instead.map(|why| format!("{why}; saved elsewhere: "));
     if note || why.is_some() {
         let why = why.unwrap_or_default();
         failure::complain(&format!("{why}record in {path}{beside}; to show it again: iotoll report {folder}"));
     }
-    written
-}
-
-/// Writes a profile, if there is one, for programs that draw and compare profiles.
-fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
-    for ProfileFile { name, contents } in profile_files(finding) {
-        let path = folder.join(name);
-        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(&contents));
-        written.map_err(|error| lab::Error::file(&path, "writing the profile", error))?;
-    }
-    Ok(())
-}
-
-/// Says where the record and its report are, and other `files` beside them, unless the user wants no notes or the result says it.
-pub fn note_folder(folder: &Path, files: &str, output: &Output) {
-    if !output.quiet && !output.shown.is_glance() {
-        let folder = folder.display();
-        failure::complain(&format!("record{files} and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
-    }
-}
-
-/// Saves a record, studies it, and prints the finding, which it returns; with a note where the record is. The finding is printed even if saving failed: nothing
-/// else is left of the measurement.
-pub fn keep_and_print(
-    record: &Record,
-    stored: Option<&Stored<Record>>,
-    saving: &Saving,
-    note: bool,
-    print: &dyn Fn(&RunFinding, Option<&Path>) -> anyhow::Result<()>,
-) -> anyhow::Result<RunFinding> {
-    // First of all, so that no study that fails can lose it.
-    let saved = saving.save(record);
-    let finding = record.study(stored);
-    let folder = saved.as_ref().ok().and_then(Option::as_ref).map(|saved| saved.folder.clone());
-    let kept = saved.and_then(|saved| saved.map_or(Ok(()), |saved| write_page_of(saved, &finding, note)));
-    both(kept, print(&finding, folder.as_deref()))?;
-    Ok(finding)
 }
 
 /// Combines the errors of saving and printing, so that neither hides the other.
@@ -118,7 +104,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
     // A symbolic link that leads nowhere is one too.
     if std::fs::symlink_metadata(&page).is_ok() {
         let page = page.display();
-        return Err(BadInput(format!("{page}: already exists; choose another --out, or remove it")).into());
+        return Err(bad(format!("{page}: already exists; choose another --out, or remove it")));
     }
     Ok(())
 }

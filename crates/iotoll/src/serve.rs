@@ -1,8 +1,8 @@
 //! `iotoll serve`: an NBD server that reports its work and the cost of it.
 
 use crate::arguments::{ServeArguments, Storage};
-use crate::failure::{BadInput, one_line};
-use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::failure::{BadInput, bad, one_line};
+use crate::signals::{self, LeftBehind};
 use crate::standard_error::Log;
 use crate::stdout;
 use anyhow::Context;
@@ -73,10 +73,10 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         let loopback = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
         if !loopback && host != "localhost" {
             let mend = "other machines could send to it; add --insecure-network to allow it";
-            return Err(BadInput(format!("--echo {peer}: {mend}")).into());
+            return Err(bad(format!("--echo {peer}: {mend}")));
         }
     }
-    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
+    let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |at| {
         told = stdout::write(&format!("listening on {at}\n"));
@@ -102,10 +102,10 @@ fn delay(arguments: &ServeArguments, calibration: &Calibration) -> Delay {
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     for (place, name) in names.iter().enumerate() {
         if name.len() > nbd::handshake::MAX_STRING {
-            return Err(BadInput(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())).into());
+            return Err(bad(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())));
         }
         if names.iter().take(place).any(|other| other == name) {
-            return Err(BadInput(format!("--export {name}: given twice; remove one")).into());
+            return Err(bad(format!("--export {name}: given twice; remove one")));
         }
     }
     Ok(names.to_vec())
@@ -117,7 +117,7 @@ const NO_ADDRESSES: &str = "reserving addresses for replies of zeros";
 fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
     match storage {
         Storage::File(path) => file(path, arguments, access),
-        _ if arguments.direct => Err(BadInput("--direct is for --backend file:PATH; leave it out".to_owned()).into()),
+        _ if arguments.direct => Err(bad("--direct is for --backend file:PATH; leave it out")),
         Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {
             BadInput(format!("--backend memory:{bytes}: not enough memory ({error}); use a smaller size")).into()
         }),
@@ -132,7 +132,7 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
         let mend = "is not a file; give a regular file, or a block device with --read-only";
-        return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
+        return Err(bad(format!("--backend file:{}: {mend}", path.display())));
     }
     let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
     let file = file.map_err(failed)?;
@@ -175,7 +175,7 @@ impl BoundListener {
         if !address.ip().to_canonical().is_loopback() && !arguments.insecure_network {
             let mend =
                 "other machines could connect without encryption or authentication; add --insecure-network to allow it";
-            return Err(BadInput(format!("--listen {address}: {mend}")).into());
+            return Err(bad(format!("--listen {address}: {mend}")));
         }
         let listener = TcpListener::bind(address);
         let listener = listener.map_err(|error| {

@@ -1,9 +1,13 @@
 //! Ctrl-C, SIGTERM and a terminal hangup: the first signal asks the measurement to end and keep its readings. Later
-//! signals act according to what would be left behind.
+//! signals act according to what would be left behind. If iotoll is killed, its guardian undoes what it changed.
 
+use crate::failure::{INTERRUPTED, complain};
+use crate::stdout;
 use lab::Interruption;
+use lab::guardian::Guardian;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
+use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -26,17 +30,9 @@ impl LeftBehind {
     }
 }
 
-/// The effect of the second and later signals.
-pub enum LaterSignals {
-    /// They do not end the program: settings must be switched back and commands ended first, which takes seconds. The
-    /// second signal kills a command that is being measured.
-    DoNotExit,
-    /// The signal with this number ends the program at once, after removing what would be left behind.
-    Exit(u32, LeftBehind),
-}
-
-/// Handles signals from now on.
-pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
+/// Handles signals from now on. The signal with number `last` ends the program at once, after removing what would be `left` behind; with
+/// `None`, none does, and the second signal kills a command that is being measured.
+pub fn interruption(last: Option<u32>, left: LeftBehind) -> anyhow::Result<Arc<Interruption>> {
     // Beyond `ulimit -f`, write(2) then fails with EFBIG instead of the program without a word. Not ignored, because commands
     // that iotoll starts would inherit that.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
@@ -44,7 +40,7 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
     let told = interruption.clone();
     let failed = |error| lab::Error::instrument("starting to receive signals", error);
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    if matches!(later, LaterSignals::DoNotExit) {
+    if last.is_none() {
         // Ctrl-\ would otherwise end the program with a setting still switched on.
         signals.add_signal(SIGQUIT)?;
     }
@@ -63,15 +59,13 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
             // Print nothing if it ends within this time.
             let say = move || {
                 std::thread::sleep(Duration::from_secs(1));
-                waits.awaited().iter().for_each(|what| crate::failure::complain(what));
+                waits.awaited().iter().for_each(|what| complain(what));
             };
             let _ = std::thread::Builder::new().spawn(say);
-            if let LaterSignals::Exit(last, left) = &later
-                && times >= *last
-            {
+            if last.is_some_and(|last| times >= last) {
                 left.take_back();
-                crate::failure::complain("interrupted again: ended at once, and nothing is kept");
-                std::process::exit(crate::failure::INTERRUPTED.into());
+                complain("interrupted again: ended at once, and nothing is kept");
+                std::process::exit(INTERRUPTED.into());
             }
         }
     });
@@ -85,4 +79,23 @@ pub fn ignores_hangup() -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     // Signals are numbered from 1, bits from 0.
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
+}
+
+/// `iotoll guardian`: undoes what iotoll changed if iotoll is killed. Iotoll starts it itself.
+pub fn serve_as_guardian() -> anyhow::Result<ExitCode> {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        // Catch the signals and do nothing. Ignored signals would stay ignored in the commands that the guardian runs.
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    let ready = || stdout::write("\n").map_err(std::io::Error::other);
+    lab::guardian::serve(std::io::stdin().lock(), ready)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Restores what earlier runs left behind that were killed together with their guardians, and reports it; then returns the guardian of
+/// this run.
+pub fn guardian(words: &[String]) -> Guardian {
+    lab::guardian::put_back().iter().for_each(|line| complain(line));
+    // Not the path: another program may replace the file later.
+    Guardian::of("/proc/self/exe".into(), words.to_vec())
 }

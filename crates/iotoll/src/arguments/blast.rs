@@ -1,6 +1,7 @@
 //! `iotoll blast`: the command line.
 
-use super::{Earlier, EventArguments, MeterArguments, Output, SessionArguments, value};
+use super::{Earlier, EventArguments, List, MeterArguments, Output, SessionArguments, value};
+use crate::input::is_toml;
 use clap::Args;
 use model::blast::Method;
 use model::blast::notation;
@@ -23,12 +24,12 @@ pub struct BlastArguments {
     #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
     pub payload: u32,
     /// Numbers of threads that send: 4, 1,2,4 or 1..8
-    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = numbers)]
-    pub submitters: Numbers,
+    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = notation::submitters)]
+    pub submitters: List<u32>,
     /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
     /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
-    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
-    pub method: Methods,
+    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = notation::methods)]
+    pub method: List<Method>,
     /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64, and those of one call have at most 65507
     /// bytes [default: 64; of gso as many as it takes]
     #[arg(long, help_heading = "Sending", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
@@ -40,12 +41,12 @@ pub struct BlastArguments {
     #[arg(long, help_heading = "Measurement", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: u32,
     /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
-    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = cpus)]
-    pub submitter_cpus: Option<Cpus>,
+    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = notation::cpus)]
+    pub submitter_cpus: Option<List<u32>>,
     /// Pin the thread that drains the ring of ring-task to this CPU; several to compare them: any,0,1 [default: any, as the scheduler
     /// decides]
-    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = task_cpus)]
-    pub task_cpu: Option<TaskCpus>,
+    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = notation::task_cpus)]
+    pub task_cpu: Option<List<Option<u32>>>,
     /// Pin the receiver to this CPU [default: the scheduler decides]
     #[arg(long, help_heading = "Receiving", value_name = "CPU")]
     pub receiver_cpu: Option<u32>,
@@ -81,22 +82,6 @@ pub enum Target {
     OfService(String),
 }
 
-/// Numbers of submitters, ascending.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbers(pub Vec<u32>);
-
-/// Methods, without repetition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Methods(pub Vec<Method>);
-
-/// CPUs of a thread, each a measurement of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskCpus(pub Vec<Option<u32>>);
-
-/// CPUs in the order given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cpus(pub Vec<u32>);
-
 /// Shortest measured time of a point.
 const SHORTEST: Duration = Duration::from_millis(200);
 /// Longest.
@@ -115,7 +100,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     if text.contains('{') {
         return Ok(Target::OfService(text.to_owned()));
     }
-    if std::path::Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+    if is_toml(text) {
         return Ok(Target::Experiment(text.to_owned()));
     }
     let found = address(text).filter(|(_, port)| *port > 0);
@@ -130,36 +115,15 @@ fn listening(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected an IP address and a port, as 0.0.0.0:5001 or [::]:5001".to_owned())
 }
 
-fn numbers(text: &str) -> Result<Numbers, String> {
-    notation::submitters(text).map(Numbers)
-}
-
-fn methods(text: &str) -> Result<Methods, String> {
-    notation::methods(text).map(Methods)
-}
-
-fn cpus(text: &str) -> Result<Cpus, String> {
-    notation::cpus(text).map(Cpus)
-}
-
-fn task_cpus(text: &str) -> Result<TaskCpus, String> {
-    notation::task_cpus(text).map(TaskCpus)
-}
-
 fn buffer(text: &str) -> Result<u32, String> {
-    let bytes = value::amount(text)?;
-    u32::try_from(bytes)
-        .ok()
-        .filter(|bytes| *bytes > 0 && i32::try_from(*bytes).is_ok())
-        .ok_or_else(|| "expected 1 to 2047m".to_owned())
+    let bytes = i32::try_from(value::amount(text)?).ok().map(i32::unsigned_abs);
+    bytes.ok_or_else(|| "expected 1 to 2047m".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = format!("{text}s");
     let text = if text.parse::<f64>().is_ok() { seconds.as_str() } else { text };
-    let range = "200ms to 1h";
-    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
-    if (SHORTEST..=LONGEST).contains(&duration) { Ok(duration) } else { Err(format!("expected {range}")) }
+    value::within(text, SHORTEST, LONGEST, "200ms to 1h")
 }
 
 #[cfg(test)]

@@ -32,6 +32,13 @@ pub fn offered() -> Command {
         .subcommands(verbs)
 }
 
+/// The command of this path and all below it, each with its path, without those that are hidden and the `help` that clap adds.
+pub fn verbs(command: &Command, path: &[String]) -> Vec<(Vec<String>, Command)> {
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    let below = below.flat_map(|below| verbs(below, &[path, &[below.get_name().to_owned()]].concat()));
+    std::iter::once((path.to_vec(), command.clone())).chain(below).collect()
+}
+
 /// The job options alone, as a command that has no others.
 pub fn job_options() -> Command {
     Command::new("iotoll-job")

@@ -2,7 +2,8 @@
 
 use super::value;
 use crate::failure::BadInput;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgMatches, Args};
 use report::Format;
 use std::path::PathBuf;
 
@@ -14,8 +15,8 @@ pub struct FioFlags {
     #[arg(long = "output", id = "output_file", value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Output formats by fio's names, with commas between them: normal (table), json (fio-json), json+ (fio-json+), terse
-    #[arg(long, value_name = "FORMATS", value_delimiter = ',', hide_possible_values = true, conflicts_with = "format")]
-    output_format: Vec<FioFormat>,
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
+    output_format: Vec<Format>,
     /// Short for --output-format terse
     #[arg(long, conflicts_with_all = ["format", "output_format"])]
     minimal: bool,
@@ -49,33 +50,22 @@ pub struct FioFlags {
 }
 
 /// fio's names of its formats, in the order in which it prints several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FioFormat {
-    Terse,
-    Json,
-    #[value(name = "json+")]
-    JsonPlus,
-    Normal,
-}
+const FORMATS: [(&str, Format); 4] =
+    [("terse", Format::Terse), ("json", Format::FioJson), ("json+", Format::FioJsonPlus), ("normal", Format::Table)];
 
-impl FioFormat {
-    const ALL: [(Self, Format); 4] = [
-        (Self::Terse, Format::Terse),
-        (Self::Json, Format::FioJson),
-        (Self::JsonPlus, Format::FioJsonPlus),
-        (Self::Normal, Format::Table),
-    ];
+fn fio_format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).try_map(|text| {
+        let found = FORMATS.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or(text)
+    })
 }
 
 impl FioFlags {
     /// The formats to print, one after the other: those of these flags, or `ours`.
     pub fn formats(&self, ours: Format) -> Vec<Format> {
-        let asked = |format: FioFormat| {
-            let minimal = self.minimal && format == FioFormat::Terse;
-            minimal || self.output_format.contains(&format)
-        };
-        let mut formats: Vec<Format> =
-            FioFormat::ALL.iter().filter(|(name, _)| asked(*name)).map(|(_, format)| *format).collect();
+        let minimal = |format: Format| self.minimal && format == Format::Terse;
+        let mut formats = FORMATS.map(|(_, format)| format).to_vec();
+        formats.retain(|format| minimal(*format) || self.output_format.contains(format));
         // json+ contains json.
         if formats.contains(&Format::FioJsonPlus) {
             formats.retain(|format| *format != Format::FioJson);

@@ -1,10 +1,11 @@
 //! `iotoll ftq`: the command line.
 
-use super::{Earlier, Output, SessionArguments};
+use super::{Earlier, Output, SessionArguments, value};
 use clap::Args;
 use model::ftq::record;
 use model::probe::Probe;
 use model::unit::Nanos;
+use std::time::Duration;
 
 /// `iotoll ftq`.
 #[derive(Args, Clone, Debug)]
@@ -65,22 +66,21 @@ impl FtqArguments {
 }
 
 /// A quantum above this shows no more than a run's windows.
-const LONGEST_QUANTUM: Nanos = Nanos(1_000_000_000);
+const LONGEST_QUANTUM: Duration = Duration::from_secs(1);
 /// A recording of less shows nothing.
-const SHORTEST: Nanos = Nanos(10_000_000);
+const SHORTEST: Duration = Duration::from_millis(10);
 /// A day. The number of quanta is limited too.
-const LONGEST: Nanos = Nanos(86_400_000_000_000);
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 fn quantum(text: &str) -> Result<Nanos, String> {
-    within(text, record::SHORTEST_QUANTUM, LONGEST_QUANTUM, "10us to 1s")
+    let shortest = Duration::from_nanos(record::SHORTEST_QUANTUM.0);
+    value::within(text, shortest, LONGEST_QUANTUM, "10us to 1s").map(nanos)
 }
 
 fn duration(text: &str) -> Result<Nanos, String> {
-    within(text, SHORTEST, LONGEST, "10ms to 24h")
+    value::within(text, SHORTEST, LONGEST, "10ms to 24h").map(nanos)
 }
 
-fn within(text: &str, least: Nanos, most: Nanos, range: &str) -> Result<Nanos, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
-    let nanos = Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-    if least <= nanos && nanos <= most { Ok(nanos) } else { Err(format!("expected {range}")) }
+fn nanos(duration: Duration) -> Nanos {
+    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

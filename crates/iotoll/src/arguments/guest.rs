@@ -2,13 +2,7 @@
 
 use super::{Earlier, Output, value};
 use clap::{Args, Subcommand};
-
-/// `iotoll guest`.
-#[derive(Args, Clone, Debug)]
-pub struct GuestArguments {
-    #[command(subcommand)]
-    pub verb: GuestVerb,
-}
+use model::experiment::{Axis, Rules};
 
 /// What to do with guests.
 #[derive(Clone, Debug, Subcommand)]
@@ -57,7 +51,7 @@ pub struct GuestRunArguments {
     pub mount: Option<String>,
     /// Measure every combination of these values of a job option, of sysctl:NAME, of mount, or of module
     #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = value::axis)]
-    pub sweep: Vec<model::experiment::Axis>,
+    pub sweep: Vec<Axis>,
     /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
     #[arg(long, help_heading = "Comparison", value_name = "WHAT")]
     pub versus: Option<String>,
@@ -72,10 +66,10 @@ pub struct GuestRunArguments {
     #[arg(long, help_heading = "Functions")]
     pub chains: bool,
     /// Changes below this do not matter [default: 1%]
-    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::percent)]
+    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::by(Rules::parse_percent))]
     pub margin: Option<f64>,
     /// Kill a guest that takes more CPU time than this, or does nothing for as long, and fail
-    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::time)]
+    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::by(Rules::parse_time))]
     pub hang_timeout: f64,
     /// Boot all guests again, instead of restoring those in the cache
     #[arg(long, help_heading = "Cache")]

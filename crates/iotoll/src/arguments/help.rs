@@ -1,6 +1,6 @@
 //! Help: `-h` fits on a screen, `--help` explains every option, and `iotoll help job` has the options of jobs, which several verbs take.
 
-use super::experiment_help::EXPERIMENT_HELP;
+use super::experiment::EXPERIMENT_HELP;
 use super::{AFTER_HELP, JOB_VERBS, examples};
 use crate::failure::BadInput;
 use clap::{Arg, Command};
@@ -47,7 +47,7 @@ fn takes_job(verb: &[String]) -> bool {
 /// Each example with its purpose in the line below.
 fn shown_examples(verb: &[String]) -> String {
     let examples = examples::of(verb);
-    let lines = examples.iter().map(|example| format!("  {}\n      {}", example.command, example.what));
+    let lines = examples.iter().map(|(command, what)| format!("  {command}\n      {what}"));
     if examples.is_empty() { String::new() } else { format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")) }
 }
 
@@ -174,7 +174,7 @@ fn described(option: &Reference) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CommandLine;
+    use super::super::{CommandLine, verbs};
     use super::*;
     use clap::CommandFactory;
 
@@ -182,16 +182,10 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    fn all(command: &Command, verb: &[String]) -> Vec<(Vec<String>, Command)> {
-        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
-        let below = below.flat_map(|below| all(below, &[verb, &[below.get_name().to_owned()]].concat()));
-        std::iter::once((verb.to_vec(), command.clone())).chain(below).collect()
-    }
-
     #[test]
     fn the_short_help_of_every_verb_fits_on_a_screen_and_names_every_option() {
         let command = CommandLine::command();
-        for (verb, found) in all(&command, &[]) {
+        for (verb, found) in verbs(&command, &[]) {
             let asked = [vec!["iotoll".to_owned()], verb.clone(), vec!["-h".to_owned()]].concat();
             let help = short(&command, &asked).unwrap();
             assert!(help.lines().count() <= 40, "{verb:?}: {} lines\n{help}", help.lines().count());

@@ -1,9 +1,10 @@
 //! What several verbs that measure on this machine take: meters, probes, a place, services, shell commands around. Each flag has its
-//! one text here; `features.rs` of the reference says which verb has which.
+//! one text here; `FLAGS` of the reference says which verb has which.
 
-use super::value;
+use super::{List, value};
 use clap::Args;
 use lab::meter::Selection;
+use lab::session::Settings;
 use model::events::Wanted;
 use model::experiment::Around;
 use model::placement::Place;
@@ -28,15 +29,8 @@ pub struct EventArguments {
     /// Count these events of the kernel per I/O, in windows or rounds of their own: tracepoints (sched:sched_waking, block:*), system calls
     /// (syscalls:pread64), or groups of them: default, syscalls, sched, ipi, timer, mm, alloc, block, fs, io_uring, net, dma, hw (counters
     /// of the hardware), none; needs the right to load BPF programs [default: default, if --meters is not given]
-    #[arg(long, value_name = "EVENTS", value_parser = value::events)]
-    events: Option<value::Events>,
-}
-
-impl EventArguments {
-    /// Those of the user; `None` for the default ones.
-    pub fn asked(&self) -> Option<Vec<Wanted>> {
-        self.events.as_ref().map(|value::Events(events)| events.clone())
-    }
+    #[arg(long, value_name = "EVENTS", value_parser = Wanted::parse_list)]
+    pub events: Option<List<Wanted>>,
 }
 
 /// Samples of functions.
@@ -57,21 +51,45 @@ impl ProfileArguments {
     }
 }
 
-/// Probes.
+/// The CPUs of the workload.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
-pub struct ProbeArguments {
+pub struct PlaceArguments {
+    /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
+    /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::by(Place::parse))]
+    pub place: Option<Place>,
+}
+
+/// What every verb that measures on this machine takes: what is read beside the measurement, and what surrounds it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct SessionArguments {
     /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
     /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; NAME=PROBE gives one a name of yours; 'list' prints the
     /// names that this machine has; 'none' leaves out those that are read by default (ftq: dirty, writeback, worker.sleeps,
     /// worker.off_cpu_time, worker.run_delay; blast: softirqs.net_rx, softirqs.net_tx)
     #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = value::probes)]
     probe: Vec<value::Probes>,
+    /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands
+    /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
+    pub service: Vec<ServicePlan>,
+    /// Run this shell command once, before anything else
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
+    pub setup: Option<String>,
+    /// Run this shell command, unmeasured, before each phase (run), execution of a command (cost, compare), recording (ftq) or
+    /// round (blast)
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run this shell command once, after everything else, also after a failure or an interruption
+    #[arg(long, help_heading = "Shell", value_name = "COMMAND")]
+    pub cleanup: Option<String>,
 }
 
-impl ProbeArguments {
+impl SessionArguments {
     /// The probes of all flags.
-    pub fn asked(&self) -> Vec<Probe> {
+    pub fn probes(&self) -> Vec<Probe> {
         let of = |probes: &value::Probes| match probes {
             value::Probes::List | value::Probes::None => Vec::new(),
             value::Probes::Of(probes) => probes.clone(),
@@ -80,74 +98,25 @@ impl ProbeArguments {
     }
 
     /// The probes that a verb reads by default, but for names that the user gave; none with 'none'.
-    pub fn defaults(&self, names: &str) -> Vec<Probe> {
+    pub fn default_probes(&self, names: &str) -> Vec<Probe> {
         if self.probe.iter().any(|probes| matches!(probes, value::Probes::None)) {
             return Vec::new();
         }
-        let asked = self.asked();
+        let asked = self.probes();
         let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
         let defaults = Probe::parse_list(names).unwrap_or_default();
         defaults.into_iter().filter(|probe| !taken(probe)).collect()
     }
 
     /// Whether the user asks for the list of probes instead of a measurement.
-    pub fn lists(&self) -> bool {
+    pub fn lists_probes(&self) -> bool {
         self.probe.iter().any(|probes| matches!(probes, value::Probes::List))
     }
-}
 
-/// The CPUs of the workload.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct PlaceArguments {
-    /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
-    /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
-    pub place: Option<Place>,
-}
-
-/// Servers.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct ServiceArguments {
-    /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands
-    /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
-    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
-    pub service: Vec<ServicePlan>,
-}
-
-/// Shell commands before, during and after the measurement.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Shell")]
-pub struct AroundArguments {
-    /// Run this shell command once, before anything else
-    #[arg(long, value_name = "COMMAND")]
-    pub setup: Option<String>,
-    /// Run this shell command, unmeasured, before each phase (run), execution of a command (cost, compare), recording (ftq) or
-    /// round (blast)
-    #[arg(long, value_name = "COMMAND")]
-    pub prepare: Option<String>,
-    /// Run this shell command once, after everything else, also after a failure or an interruption
-    #[arg(long, value_name = "COMMAND")]
-    pub cleanup: Option<String>,
-}
-
-impl AroundArguments {
-    /// The same as a part of the plan.
+    /// The shell commands as a part of the plan.
     pub fn around(&self) -> Around {
         Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
     }
-}
-
-/// What every verb that measures on this machine takes: what surrounds the measurement, and what is read beside it.
-#[derive(Args, Clone, Debug)]
-pub struct SessionArguments {
-    #[command(flatten)]
-    pub probes: ProbeArguments,
-    #[command(flatten)]
-    pub services: ServiceArguments,
-    #[command(flatten)]
-    pub around: AroundArguments,
 }
 
 /// What `run` and `cost` take.
@@ -170,8 +139,15 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// The meters that may run.
-    pub fn selection(&self) -> Selection {
-        self.profile.selection(&self.meters)
+    /// The same as settings of the lab.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            meters: self.profile.selection(&self.meters),
+            events: self.events.events.clone(),
+            probes: self.session.probes(),
+            background: self.background,
+            place: self.place.place.clone(),
+            ..Settings::default()
+        }
     }
 }

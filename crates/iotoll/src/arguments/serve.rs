@@ -1,7 +1,7 @@
 //! The flags of `iotoll serve`.
 
 use clap::Args;
-use model::plan::value::{Choice, choice, list_words};
+use model::plan::value::{Choice, Wrong, choice, list_words};
 use model::plan::{InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathReceive, PathSegment, PathSend, Peer};
 use nbd::server::Options;
 use nbd::{Layer, Tuning};
@@ -57,18 +57,18 @@ pub struct ServeArguments {
     /// sends pages, zero-copy:BYTES only for payloads above BYTES [default: pull-up:2048, and a file is read before it
     /// is sent. Any explicit value sends a file straight from the page cache, where a storage error ends the
     /// connection]
-    #[arg(long, help_heading = "Path", value_name = "HOW", value_parser = sending)]
+    #[arg(long, help_heading = "Path", value_name = "HOW", value_parser = of_form(PathSend::parse, PathSend::FORM))]
     pub path_send: Option<PathSend>,
     /// How the payloads of writes reach memory: copy receives everything into a buffer and copies, copy:BYTES copies up
     /// to BYTES, in-place copies none
-    #[arg(long, help_heading = "Path", value_name = "HOW", default_value_t, value_parser = receiving)]
+    #[arg(long, help_heading = "Path", value_name = "HOW", default_value_t, value_parser = of_form(PathReceive::parse, PathReceive::FORM))]
     pub path_receive: PathReceive,
     /// Message framing: one-go (send and receive all that is ready at once), segment-at-a-time (one send per header and
     /// per segment), or page-at-a-time (one send and one receive per header and per page)
     #[arg(long, help_heading = "Path", value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = word::<PathFraming>)]
     pub path_framing: PathFraming,
     /// Split payloads that are sent without a copy into segments of this many bytes: whole, or at least 512
-    #[arg(long, help_heading = "Path", value_name = "BYTES", default_value_t, value_parser = segment)]
+    #[arg(long, help_heading = "Path", value_name = "BYTES", default_value_t, value_parser = of_form(PathSegment::parse, PathSegment::FORM))]
     pub path_segment: PathSegment,
     /// Largest payload of a request, 4k to 32m; advertised to clients, but nbdcopy and fio ignore limits below 256k
     #[arg(long, help_heading = "Path", value_name = "BYTES", default_value = "32m", value_parser = payload)]
@@ -129,16 +129,12 @@ fn echo(text: &str) -> Result<Peer, String> {
     Peer::parse(text).map_err(|_| format!("expected {}", Peer::FORM))
 }
 
-fn sending(text: &str) -> Result<PathSend, String> {
-    PathSend::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSend::FORM))
-}
-
-fn receiving(text: &str) -> Result<PathReceive, String> {
-    PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
-}
-
-fn segment(text: &str) -> Result<PathSegment, String> {
-    PathSegment::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSegment::FORM))
+/// A parser whose reason says what is `expected`.
+fn of_form<T>(
+    parse: impl Fn(&str) -> Result<T, Wrong> + Clone + Send + Sync,
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| parse(text).map_err(|wrong| format!("{}; expected {expected}", wrong.reason))
 }
 
 fn payload(text: &str) -> Result<u32, String> {

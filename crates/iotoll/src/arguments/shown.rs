@@ -1,10 +1,10 @@
-//! How a result is shown on standard output.
+//! How a result is shown on standard output, where it is saved, and what it is judged by.
 
 use super::value;
 use clap::{Args, ValueEnum};
 use report::{Finding, Format, Ink, PAGE, shell};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The flags of every verb that prints a result.
 #[derive(Args, Clone, Copy, Debug)]
@@ -44,6 +44,36 @@ impl Shown {
         };
         self.format.glance(finding, ink, columns, &rest)
     }
+}
+
+/// How results are printed and saved.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Result")]
+pub struct Output {
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not save the record
+    #[arg(long, conflicts_with = "out")]
+    pub no_save: bool,
+    /// Print no progress and no notes
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What a result is judged by: an earlier record of the same kind, and limits.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Result")]
+pub struct Earlier {
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
+    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value, 'METRIC > +3%' on its
+    /// change since --stored (of guests, else against the first arm); an unknown METRIC lists all
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_on: Vec<String>,
 }
 
 /// When a table has colours.

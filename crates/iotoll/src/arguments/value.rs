@@ -1,49 +1,47 @@
 //! Parsers for the values of flags: text → value, or a short reason why it is wrong.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap_complete::Shell;
 use lab::meter::Selection;
-use model::events::Wanted;
-use model::experiment::{Axis, Cache, EndSignal, Metric, Rules, Setting, Slices, command_words};
-use model::limit::Limit;
-use model::placement::Place;
+use model::experiment::{Axis, Metric, command_words};
 use model::probe::Probe;
 use model::record::Meter;
 use report::Format;
+use std::fmt::Display;
 use std::time::Duration;
 
-/// Several words in one argument, split as a shell does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words(pub Vec<String>);
+/// Several values in one argument: clap takes a `Vec` for several arguments.
+pub type List<T> = Vec<T>;
 
-fn words(text: &str) -> Result<Words, String> {
-    some(shell_words::split(text))
+/// A parser of the model as one of a flag. Its reason loses the value in front, because clap names the value itself.
+pub fn by<T, Wrong: Display>(
+    parse: impl Fn(&str) -> Result<T, Wrong> + Clone + Send + Sync,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        parse(text).map_err(|wrong| {
+            let wrong = wrong.to_string();
+            wrong.strip_prefix(&format!("'{text}': ")).unwrap_or(&wrong).to_owned()
+        })
+    }
 }
 
-pub(super) fn command(text: &str) -> Result<Words, String> {
+/// The words of a command, split as a shell does.
+pub(super) fn command(text: &str) -> Result<List<String>, String> {
     some(command_words(text))
 }
 
-fn some(split: Result<Vec<String>, shell_words::ParseError>) -> Result<Words, String> {
+fn some(split: Result<List<String>, shell_words::ParseError>) -> Result<List<String>, String> {
     match split {
         Ok(words) if words.is_empty() => Err("it is empty".to_owned()),
-        Ok(words) => Ok(Words(words)),
+        Ok(words) => Ok(words),
         Err(error) => Err(format!("{error}; quote it as for a shell")),
     }
 }
 
-/// Options of a job, with or without leading dashes.
-pub(super) fn options(text: &str) -> Result<Words, String> {
-    words(text).map(|Words(words)| Words(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect()))
-}
-
-pub(super) fn setting(text: &str) -> Result<Setting, String> {
-    Setting::parse(text).map_err(|wrong| without_value(text, &wrong))
-}
-
-/// A reason without the value in front: clap names the value itself.
-fn without_value(text: &str, wrong: &impl std::fmt::Display) -> String {
-    let wrong = wrong.to_string();
-    wrong.strip_prefix(&format!("'{text}': ")).unwrap_or(&wrong).to_owned()
+/// Options of a job, with or without leading dashes, split as a shell does.
+pub(super) fn options(text: &str) -> Result<List<String>, String> {
+    let words = some(shell_words::split(text))?;
+    Ok(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect())
 }
 
 pub(super) fn axis(text: &str) -> Result<Axis, String> {
@@ -52,58 +50,11 @@ pub(super) fn axis(text: &str) -> Result<Axis, String> {
     Ok(Axis { name: name.trim_start_matches('-').to_owned(), values })
 }
 
-pub(super) fn place(text: &str) -> Result<Place, String> {
-    Place::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-pub(super) fn cache(text: &str) -> Result<Cache, String> {
-    Cache::parse(text).map_err(|wrong| without_value(text, &wrong))
-}
-
 pub(super) fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
         let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
         format!("expected a list of {}", names.join(", "))
     })
-}
-
-pub(super) fn limit(text: &str) -> Result<Limit, String> {
-    Metric::limit(text).map_err(|wrong| without_value(text, &wrong))
-}
-
-/// A fraction, as in an experiment file.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
-    Rules::parse_percent(text).map_err(|wrong| wrong.to_string())
-}
-
-/// Seconds of a slice, as in an experiment file.
-pub(super) fn slice(text: &str) -> Result<f64, String> {
-    Rules::parse_slice(text).map_err(|wrong| wrong.to_string())
-}
-
-/// Whether commands take turns, as in an experiment file.
-pub(super) fn slices(text: &str) -> Result<Slices, String> {
-    Slices::parse(text).map_err(|wrong| without_value(text, &wrong))
-}
-
-/// What counts the I/Os of commands, as in an experiment file.
-pub(super) fn work_counter(text: &str) -> Result<String, String> {
-    model::experiment::work_counter::parse(text).map_err(|wrong| without_value(text, &wrong))
-}
-
-/// What counts the I/Os of a whole command: one of those of [`work_counter`] that count the machine.
-pub(super) fn counter(text: &str) -> Result<lab::cost::Counter, String> {
-    text.parse().map_err(|wrong: String| without_value(text, &wrong))
-}
-
-/// The signal that ends a command, as in an experiment file.
-pub(super) fn end_signal(text: &str) -> Result<EndSignal, String> {
-    EndSignal::parse(text).map_err(|wrong| without_value(text, &wrong))
-}
-
-/// Seconds, as in an experiment file.
-pub(super) fn time(text: &str) -> Result<f64, String> {
-    Rules::parse_time(text).map_err(|wrong| wrong.to_string())
 }
 
 /// The formats by name, which completion scripts offer.
@@ -119,6 +70,13 @@ pub(super) fn formats() -> String {
         names.collect::<Vec<_>>().join(", ")
     };
     format!("{}; of run also {}", names(false), names(true))
+}
+
+/// Shells whose completion scripts are made.
+pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(SHELLS.map(|shell| shell.to_string())).try_map(|name| name.parse::<Shell>())
 }
 
 /// A version of fio's terse format.
@@ -171,14 +129,6 @@ pub(super) fn probes(text: &str) -> Result<Probes, String> {
     }
 }
 
-/// The argument of `--events`.
-#[derive(Clone, Debug)]
-pub struct Events(pub Vec<Wanted>);
-
-pub(super) fn events(text: &str) -> Result<Events, String> {
-    Wanted::parse_list(text).map(Events)
-}
-
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.
 pub(super) fn background(text: &str) -> Result<Duration, String> {
     let duration =
@@ -188,6 +138,12 @@ pub(super) fn background(text: &str) -> Result<Duration, String> {
         duration if duration > Duration::from_secs(3600) => Err("expected at most 1h".to_owned()),
         duration => Ok(duration),
     }
+}
+
+/// A time within a range, which `range` names.
+pub(super) fn within(text: &str, least: Duration, most: Duration, range: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
+    if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("expected {range}")) }
 }
 
 pub(super) fn amount(text: &str) -> Result<u64, String> {

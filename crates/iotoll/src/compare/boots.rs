@@ -1,12 +1,16 @@
 //! `iotoll compare` where arms are boots: measures one boot at a time; the record says which boot is next.
 
-use super::{conclude, settings};
+use super::comparison;
 use crate::arguments::CompareArguments;
-use crate::failure::{self, BadInput};
+use crate::failure::{self, BadInput, bad};
+use crate::measure::{self, conclude, stored};
 use crate::progress::ProgressLine;
-use crate::saving::Saving;
-use crate::stored;
+use crate::saving::{Saving, grown_in};
+use crate::signals::LeftBehind;
+use crate::stdout::Results;
 use lab::compare::{Settings, boots};
+use lab::meter::Selection;
+use lab::session::Settings as Session;
 use lab::store::Saver;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};
@@ -42,15 +46,28 @@ pub fn start(
     words: &[String],
     command_line: CommandLine,
 ) -> anyhow::Result<ExitCode> {
+    if arguments.profile.profile {
+        return Err(bad(
+            "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost",
+        ));
+    }
+    if arguments.events.events.as_ref().is_some_and(|events| !events.is_empty()) {
+        return Err(bad(
+            "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost",
+        ));
+    }
+    if !arguments.session.probes().is_empty() {
+        return Err(bad(
+            "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out",
+        ));
+    }
     if arguments.output.no_save {
-        return Err(
-            BadInput("compare: an experiment of boots needs a saved record; leave out --no-save".to_owned()).into()
-        );
+        return Err(bad("compare: an experiment of boots needs a saved record; leave out --no-save"));
     }
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
     }
-    let settings = settings(arguments, arguments.meters.meters.clone(), words, command_line)?;
+    let settings = settings(arguments, &experiment, arguments.meters.meters.clone(), words, command_line)?;
     let saving = Saving::prepare(&arguments.output, "compare")?;
     let saver = saving.saver();
     let header = boots::begin(experiment, &settings)
@@ -62,6 +79,20 @@ pub fn start(
         Ready::Yes => course.go_on(),
         Ready::Other(_) | Ready::SameBoot => course.await_boot(),
     }
+}
+
+/// How to measure with these meters.
+fn settings(
+    arguments: &CompareArguments,
+    experiment: &Experiment,
+    meters: Selection,
+    words: &[String],
+    command_line: CommandLine,
+) -> anyhow::Result<Settings> {
+    let comparison = comparison(arguments, experiment);
+    let begun = measure::begun(words, command_line, comparison.last_signal, LeftBehind::default())?;
+    let Session { events, probes, .. } = comparison.settings;
+    Ok(super::settings(Session { meters, events, probes, ..begun }, arguments.seed))
 }
 
 /// Directory and flags of the start.
@@ -81,10 +112,10 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     let shown = path.display();
     if let Some(word) = arguments.job.first() {
         let why = "the experiment was defined when it was started; leave it out";
-        return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
+        return Err(bad(format!("compare --resume {shown}: '{word}': {why}")));
     }
     let (saver, record) = boots::resume(path)?;
-    let refused = |why: String| Err(BadInput(format!("{shown}: {why}")).into());
+    let refused = |why: String| Err(bad(format!("{shown}: {why}")));
     let record_file = std::path::absolute(saver.path().unwrap_or_default())?;
     let folder = record_file.parent().unwrap_or(&record_file).to_owned();
     let (header, boots) = (record.header, record.boots);
@@ -98,9 +129,9 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
         ));
     }
     // Needed only after the last boot; checked now so that an error shows at once.
-    stored::load::<CompareRecord>(stored_path(&header), &header.experiment)?;
+    stored::<CompareRecord>(stored_path(&header), &header.experiment)?;
     let meters = begun.map_or_else(|| arguments.meters.meters.clone(), |begun| begun.meters.clone());
-    let settings = settings(arguments, meters, words, words.to_vec().into())?;
+    let settings = settings(arguments, &header.experiment, meters, words, words.to_vec().into())?;
     let mut course = Course { folder, saver, header, boots, arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),
@@ -211,7 +242,12 @@ impl Course<'_> {
     fn conclude(&mut self) -> anyhow::Result<ExitCode> {
         self.saver.append("end", &boots::end(&self.header))?;
         let record: CompareRecord = lab::store::load(&self.folder)?;
-        let stored = stored::load(stored_path(&record.header), &record.header.experiment)?;
-        conclude(&record, stored.as_ref(), Some(&self.folder), self.arguments)
+        let experiment = &record.header.experiment;
+        let stored = stored(stored_path(&record.header), experiment)?;
+        let (saved, output) = (grown_in(&self.folder), &self.arguments.output);
+        let results = Results::prepare(None, output.shown)?;
+        let comparison = comparison(self.arguments, experiment);
+        let finding = conclude(&comparison, &record, stored.as_ref(), Ok(Some(saved)), &results, output)?;
+        Ok(failure::of_finding(&finding))
     }
 }

@@ -29,12 +29,11 @@ impl Page {
     }
 
     /// Adds a table of Markdown cells, see [`prose`] and [`code`]; nothing if it has no rows.
-    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        if rows.is_empty() {
-            return;
-        }
-        self.text += &format!("\n| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
-        for row in rows {
+    pub fn table(&mut self, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+        for (number, row) in rows.into_iter().enumerate() {
+            if number == 0 {
+                self.text += &format!("\n| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+            }
             let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
             self.text += &format!("| {} |\n", cells.join(" | "));
         }
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn a_cell_stays_in_its_column() {
         let mut page = Page::new("T");
-        page.table(&["A", "B"], &[vec!["same|apart".to_owned(), "two\nlines".to_owned()]]);
+        page.table(&["A", "B"], [vec!["same|apart".to_owned(), "two\nlines".to_owned()]]);
         assert!(page.finish().ends_with("| A | B |\n|---|---|\n| same\\|apart | two lines |\n"));
     }
 

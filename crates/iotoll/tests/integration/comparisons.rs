@@ -1,6 +1,6 @@
 //! `iotoll compare`: its findings, its arguments, its output.
 
-use super::iotoll::{Folder, at_once, number, whole};
+use super::iotoll::{Folder, number, whole};
 use serde_json::Value;
 
 /// Engine `spin` burns a given number of cycles, and the thread's own clock shows that however busy other tests keep
@@ -184,19 +184,6 @@ fn buffered_writes_are_measured_with_the_sync_that_they_need() {
     );
     assert!(found["method"].as_str().unwrap().contains("sync"), "{}", found["method"]);
     assert!(number(&found["cells"][0]["metrics"]["bytes_per_second"]["baseline"]) > 0.0);
-}
-
-#[test]
-fn report_renders_what_compare_printed() {
-    let folder = Folder::new();
-    at_once(["json", "mail", "table", "markdown", "csv"], |format| {
-        let words =
-            format!("compare --budget 1s --quiet --out kept-{format} --format {format} --ioengine=null --size=1m --aa");
-        let ended = folder.iotoll(&words).run();
-        ended.done();
-        let again = folder.iotoll(&format!("report kept-{format} --format {format}")).run();
-        assert_eq!((again.code, again.stdout), (Some(0), ended.stdout), "{format}");
-    });
 }
 
 #[test]

@@ -51,26 +51,6 @@ fn complete(found: &Value) {
 }
 
 #[test]
-fn flags_of_boots_are_refused_elsewhere() {
-    let folder = Folder::new();
-    folder.iotoll("compare --aa --same-boot --ioengine=null --size=1m").run().refused(2, &["--same-boot", "when ="]);
-    let both = folder.iotoll("compare --resume kept -- true").run();
-    both.refused(2, &["--resume"]);
-}
-
-/// The experiment was defined when it was started: giving a part of it again would have no effect.
-#[test]
-fn flags_that_define_the_experiment_are_refused_on_resume() {
-    let folder = Folder::new();
-    for again in
-        ["--ignore-unknown", "--allow-device-write", "--stored old", "--meters all", "--seed 3", "--rw=read", "x.toml"]
-    {
-        let word = again.split(' ').next().unwrap();
-        folder.iotoll(&format!("compare --resume kept {again}")).run().refused(2, &["--resume", word]);
-    }
-}
-
-#[test]
 fn a_missing_folder_is_named() {
     let (folder, gone) = (Folder::new(), Folder::new());
     gone.write("which", "neither");
@@ -136,6 +116,8 @@ fn incomplete_experiments_of_boots_are_refused_in_one_line() {
     }
     folder.write("boots.toml", whole);
     folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
+    folder.iotoll("compare boots.toml --probe dirty --out kept").run().refused(2, &["--probe", "boots"]);
+    assert!(!folder.exists("kept"));
     folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere", "give the folder of a comparison"]);
     folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
     // A comparison without boots, and an edited header: refused, and unchanged.

@@ -126,59 +126,6 @@ fn warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct() {
 }
 
 #[test]
-fn commands_are_prepared_before_each_execution_and_cleaned_up_after() {
-    let folder = Folder::new();
-    let ended = folder
-        .iotoll("compare --budget 1s --no-save --quiet --format json --baseline-cmd true --candidate-cmd /usr/bin/true")
-        .word_list("--setup")
-        .word("echo setup >>log")
-        .word_list("--prepare")
-        .word("echo prepare >>log")
-        .word_list("--cleanup")
-        .word("echo cleanup >>log")
-        .run();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let log = String::from_utf8(folder.read("log")).unwrap();
-    let lines: Vec<&str> = log.lines().collect();
-    let rounds = ended.json()["rounds"].as_u64().unwrap() as usize;
-    assert_eq!((lines.first(), lines.last()), (Some(&"setup"), Some(&"cleanup")));
-    assert_eq!(lines.iter().filter(|line| **line == "prepare").count(), 2 * rounds);
-    assert_eq!(lines.len(), 2 * rounds + 2);
-    let cost = folder
-        .iotoll("cost --background 200ms --no-save --quiet --repeat 3 --format json")
-        .word_list("--prepare")
-        .word("echo again >>cost.log")
-        .word_list("-- true")
-        .run();
-    assert_eq!(cost.code, Some(0), "{cost:?}");
-    assert_eq!(folder.read("cost.log"), b"again\nagain\nagain\n");
-    let broken = folder
-        .iotoll("compare --no-save --quiet --baseline-cmd true --candidate-cmd /usr/bin/true --cleanup")
-        .word("echo gone >cleaned")
-        .word_list("--prepare")
-        .word("echo no disk >&2; exit 3")
-        .run();
-    assert_eq!(broken.code, Some(1), "{broken:?}");
-    assert!(broken.stderr.contains("prepare") && broken.stderr.contains("no disk"), "{broken:?}");
-    assert_eq!(folder.read("cleaned"), b"gone\n");
-}
-
-#[test]
-fn impossible_conditions_are_refused() {
-    let folder = Folder::with_file("F", MIB);
-    for (words, said) in [
-        ("--rw=randread --filename=F --invalidate=0 --cache warm --aa", "both control the page cache"),
-        ("--rw=randread --filename=F --prepare true --aa", "only works with commands"),
-        ("--cache warm --aa -- true", "only works with jobs"),
-        ("--rw=randread --filename=F --cache hot --aa", "expected warm, cold or as-is"),
-        ("--rw=randread --filename=F --direct=1 --cache warm --aa", "no job uses the page cache"),
-        ("--ioengine=null --size=1m --cache as-is --aa", "no job uses the page cache"),
-    ] {
-        folder.iotoll(&format!("compare --no-save {words}")).run().refused(2, &[said]);
-    }
-}
-
-#[test]
 fn a_file_system_in_memory_has_no_cold_files() {
     /// TMPFS_MAGIC of linux/magic.h.
     const TMPFS: i64 = 0x0102_1994;

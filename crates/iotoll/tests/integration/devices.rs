@@ -11,6 +11,11 @@ fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Res
     Ok((folder, device))
 }
 
+/// One of data, or a skip of this test.
+fn attached(test: &str) -> Option<(Folder, LoopDevice)> {
+    device(&[], |_| Ok(())).map_err(|reason| skip(test, &reason)).ok()
+}
+
 fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
     let options =
         format!("run --background 200ms --no-save --quiet --format json --name=d --filename={device} {options}");
@@ -19,10 +24,7 @@ fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
 
 #[test]
 fn a_device_is_read_and_with_permission_written() {
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(made) => made,
-        Err(reason) => return skip("a_device_is_read_and_with_permission_written", &reason),
-    };
+    let Some((folder, device)) = attached("a_device_is_read_and_with_permission_written") else { return };
     let before = folder.read("image");
     let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100");
     read.done();
@@ -51,10 +53,7 @@ fn a_device_is_read_and_with_permission_written() {
 #[test]
 fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
     const NAME: &str = "more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error";
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(made) => made,
-        Err(reason) => return skip(NAME, &reason),
-    };
+    let Some((folder, device)) = attached(NAME) else { return };
     let options = "--rw=write --bs=64k --size=200%";
     let written = run(&folder, &device.path, &format!("{options} --allow-device-write"));
     written.done();
@@ -73,10 +72,7 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
 #[test]
 fn a_scheduler_is_set_for_the_job_and_put_back() {
     const NAME: &str = "a_scheduler_is_set_for_the_job_and_put_back";
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(made) => made,
-        Err(reason) => return skip(NAME, &reason),
-    };
+    let Some((folder, device)) = attached(NAME) else { return };
     let setting = format!("/sys/block/{}/queue/scheduler", device.name());
     let now = || std::fs::read_to_string(&setting).unwrap_or_default();
     let before = now();
@@ -153,10 +149,7 @@ fn a_device_with_partitions_is_never_written_to() {
 fn a_device_that_reports_errors_ends_the_run() {
     // The image is truncated while the device keeps its size: reads beyond its end fail like those of a broken disk.
     let test = "a_device_that_reports_errors_ends_the_run";
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(made) => made,
-        Err(reason) => return skip(test, &reason),
-    };
+    let Some((folder, device)) = attached(test) else { return };
     std::fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
     let ended = run(&folder, &device.path, "--rw=read --bs=64k --direct=1");
     if ended.json()["outcome"] == "completed" {
@@ -169,10 +162,7 @@ fn a_device_that_reports_errors_ends_the_run() {
 #[test]
 fn a_device_in_use_is_never_written_to() {
     use std::os::unix::fs::OpenOptionsExt;
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(made) => made,
-        Err(reason) => return skip("a_device_in_use_is_never_written_to", &reason),
-    };
+    let Some((folder, device)) = attached("a_device_in_use_is_never_written_to") else { return };
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let held = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();
     let write = "--rw=write --bs=4k --number_ios=1 --allow-device-write";
@@ -185,10 +175,7 @@ fn a_device_in_use_is_never_written_to() {
 /// A block is trimmed although a write of it is in the page cache, also by a job of the device's name.
 #[test]
 fn blocks_that_were_just_written_are_trimmed() {
-    let (folder, device) = match device(&[], |_| Ok(())) {
-        Ok(found) => found,
-        Err(why) => return skip("blocks_that_were_just_written_are_trimmed", &why),
-    };
+    let Some((folder, device)) = attached("blocks_that_were_just_written_are_trimmed") else { return };
     folder.write("job.fio", format!("[{}]\nrw=trimwrite\nbs=32k\nsize=128k\nloops=2\n", device.path));
     let finding = folder.measured("run --allow-device-write job.fio");
     let job = &finding["jobs"][0];

@@ -100,21 +100,6 @@ fn windows_hold_all_ios() {
     assert!(last.contains(&format!(" {counted},")), "{read}");
 }
 
-#[test]
-fn logs_that_cannot_be_written_are_refused_before_any_io() {
-    let folder = Folder::new();
-    for (options, named) in [
-        ("--write_bw_log=no/x", ["write_bw_log: no/x_bw.1.log", "make it first"]),
-        ("--filename=f_lat.1.log --write_lat_log=f", ["f_lat.1.log", "choose another name"]),
-        ("--write_iops_log --log_avg_msec=1s", ["log_avg_msec", "milliseconds"]),
-    ] {
-        folder.iotoll(&format!("run --name=a --rw=write --size=8k {options}")).run().refused(2, &named);
-    }
-    let compared = "compare --rw=read --size=8k --write_lat_log=l --candidate bs=8k";
-    folder.iotoll(compared).run().refused(2, &["write_lat_log", "only iotoll run writes logs"]);
-    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
-}
-
 /// What was logged until Ctrl-C is in the file.
 #[test]
 fn an_interrupted_run_writes_its_logs() {

@@ -1,6 +1,6 @@
 //! Results in fio's formats: what fio's readers find in them, and fio's flags that ask for them.
 
-use super::iotoll::{Folder, at_once, number, whole};
+use super::iotoll::{Folder, number, whole};
 use super::machine::{has, skip};
 use serde_json::Value;
 use std::process::Command;
@@ -145,18 +145,8 @@ fn cost_reads_it_as_it_reads_fio_s() {
 }
 
 #[test]
-fn flags_that_cannot_be_meant_are_refused() {
+fn a_format_of_fio_may_be_asked_for_beside_a_plan() {
     let folder = Folder::with_file("x", 4096);
-    at_once(
-        [
-            ("run --client=host --name=a", &["--client", "ssh"][..]),
-            ("run --status-interval 1 --name=a --filename=x", &["--status-interval", "at the end"]),
-            ("run --terse-version=2 --name=a --filename=x", &["--terse-version", "version 3"]),
-            ("run --output nowhere/x --name=a --filename=x", &["--output nowhere/x", "can be written"]),
-            ("compare --format terse --name=a --filename=x", &["--format terse", "only iotoll run"]),
-        ],
-        |(words, named)| folder.iotoll(words).run().refused(2, named),
-    );
     let plan = folder.iotoll("run --parse-only --parse-only --name=a --filename=x --output-format=json").run();
     assert_eq!(plan.json()["phases"][0]["jobs"][0]["name"], "a");
 }

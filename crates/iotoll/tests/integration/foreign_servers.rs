@@ -152,20 +152,9 @@ fn a_silent_server_fails_the_job_after_the_job_is_asked_to_end() {
 /// The user must respect a server's limits; this is checked before anything is sent.
 #[test]
 fn requests_beyond_a_server_s_limits_are_refused_with_the_limits() {
-    let foreign = Foreign::start(
-        "nbdkit",
-        &[
-            "-f",
-            "-U",
-            "SOCKET",
-            "--filter=blocksize-policy",
-            "memory",
-            "8m",
-            "blocksize-minimum=4k",
-            "blocksize-maximum=64k",
-            "blocksize-error-policy=error",
-        ],
-    );
+    let limits = "-f -U SOCKET --filter=blocksize-policy memory 8m blocksize-minimum=4k blocksize-maximum=64k \
+                  blocksize-error-policy=error";
+    let foreign = Foreign::start("nbdkit", &limits.split_whitespace().collect::<Vec<_>>());
     let job = |options: &str| {
         let words = format!("run --no-save --quiet --name=f --ioengine=nbd --uri={} {options}", foreign.uri());
         foreign.folder.iotoll(&words).run()

@@ -102,42 +102,6 @@ fn a_probe_that_goes_is_noted_and_the_recording_goes_on() {
 }
 
 #[test]
-fn bad_input_is_refused_in_one_line() {
-    let folder = Folder::with_file("data", 1 << 20);
-    fs::create_dir(folder.path("kept")).unwrap();
-    folder.write("kept/record.jsonl", "");
-    for (words, named) in [
-        ("", "no worker; give --target"),
-        ("data", "takes no job file; give --target data"),
-        ("--target data --cpu", "cannot be used with"),
-        ("--target missing", "give size="),
-        ("--target data --numjobs=2", "one worker"),
-        ("--target data --quantum 5us", "10us to 1s"),
-        ("--target data --duration 1ms", "10ms to 24h"),
-        ("--target data --duration 24h --quantum 10us", "use a longer --quantum"),
-        ("--target data --probe worker.naps", "sleeps, preemptions"),
-        ("--target data --probe x=worker.sleeps,x=worker.run_delay", "two probes have this name"),
-        ("--target data --count dirty", "is a gauge"),
-        ("--target data --probe pressure.io.some", "use --quantum 20ms"),
-        ("--target data --inject_every=1s", "without inject_ns"),
-        ("--target data --recorder-cpu 4000", "may not use it; it may use CPUs "),
-        ("--target data --out kept", "already contains a record"),
-        ("--cpu --bs=4k", "is an option of a job"),
-        ("--pid 4000000000", "there is no process"),
-        ("--pid 1 --worker-cpu 0", "taskset"),
-        ("--rw=trim -- true", "counted by read, write or rw"),
-        ("-- /no/such/program", "check the command after --"),
-    ] {
-        let quiet = if words.contains("--out") { "" } else { "--no-save " };
-        folder.iotoll(&format!("ftq {quiet}{words}")).run().refused(2, &[named]);
-    }
-    folder
-        .iotoll("run --name=a --filename=data --probe worker.sleeps --no-save")
-        .run()
-        .refused(2, &["only a recording"]);
-}
-
-#[test]
 fn only_a_recording_has_a_series() {
     let folder = Folder::with_file("data", 1 << 20);
     let run = "run --quiet --background 200ms --name=a --filename=data --out run";

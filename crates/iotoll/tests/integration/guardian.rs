@@ -97,14 +97,12 @@ impl Scene {
     }
 }
 
-fn comm(id: i32) -> String {
+pub fn comm(id: i32) -> String {
     fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim().to_owned()
 }
 
 pub fn guardian(running: &Running) -> Option<Pid> {
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
-    let mut ids = children.split_whitespace().filter_map(|id| id.parse().ok());
-    ids.find(|id| comm(*id) == "undo-guardian").and_then(Pid::from_raw)
+    running.children().into_iter().find(|id| comm(*id) == "undo-guardian").and_then(Pid::from_raw)
 }
 
 pub fn kill(process: Pid) {

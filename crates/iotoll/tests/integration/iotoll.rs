@@ -95,6 +95,13 @@ impl Folder {
         processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
     }
 
+    /// The lines of the record in `kept` that are of this kind.
+    pub fn lines(&self, kind: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path("kept/record.jsonl")).unwrap_or_default();
+        let begin = format!("{{\"{kind}\"");
+        text.lines().filter(|line| line.starts_with(&begin)).map(str::to_owned).collect()
+    }
+
     /// No process that was started here still runs.
     #[track_caller]
     pub fn assert_no_processes(&self) {
@@ -258,6 +265,12 @@ impl Running {
         let named =
             tasks.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
         named.count() >= count
+    }
+
+    /// Its children.
+    pub fn children(&self) -> Vec<i32> {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.id())).unwrap_or_default();
+        children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
     }
 
     #[track_caller]

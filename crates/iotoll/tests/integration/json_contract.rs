@@ -4,62 +4,23 @@ use super::iotoll::{Folder, number, warns, whole};
 use super::machine::skip_without_idle_time;
 use serde_json::Value;
 
-/// Key and type. A type with a question mark may be null: unknown.
-type Keys = &'static [(&'static str, &'static str)];
+/// Keys, each with its type. A type with a question mark may be null: unknown.
+type Keys = &'static str;
 
-const RUN: Keys = &[
-    ("schema", "text"),
-    ("host", "object"),
-    ("meters", "list"),
-    ("background", "object"),
-    ("phases", "list"),
-    ("jobs", "list"),
-    ("warnings", "list"),
-];
-const METER: Keys = &[("name", "text"), ("available", "truth")];
-const PHASE: Keys = &[
-    ("jobs", "list"),
-    ("ios", "whole?"),
-    ("cycles_per_io", "number?"),
-    ("cycles_per_io_low", "number?"),
-    ("cycles_per_io_high", "number?"),
-    ("cycles_per_io_gross", "number?"),
-    ("cycles_per_byte", "number?"),
-    ("context_switches_per_io", "number?"),
-    ("by_meter", "object"),
-    ("events_per_io", "object"),
-    ("probes", "list"),
-];
-const JOB: Keys = &[
-    ("name", "text"),
-    ("engine", "text"),
-    ("ios", "whole"),
-    ("bytes", "whole"),
-    ("errors", "whole"),
-    ("wall_seconds", "number"),
-    ("iops", "number"),
-    ("bytes_per_second", "number"),
-    ("read", "object"),
-    ("write", "object"),
-    ("thread_cycles_per_io", "number?"),
-    ("ios_per_crossing", "number?"),
-    ("latency_ns", "object"),
-    ("cycles_per_io", "number?"),
-];
-const LATENCY: Keys = &[
-    ("mean", "number?"),
-    ("p50", "number?"),
-    ("p90", "number?"),
-    ("p99", "number?"),
-    ("p999", "number?"),
-    ("p9999", "number?"),
-    ("max", "number?"),
-];
-const WARNING: Keys = &[("code", "text"), ("message", "text")];
+const RUN: Keys = "schema:text host:object meters:list background:object phases:list jobs:list warnings:list";
+const METER: Keys = "name:text available:truth";
+const PHASE: Keys = "jobs:list ios:whole? cycles_per_io:number? cycles_per_io_low:number? cycles_per_io_high:number? \
+    cycles_per_io_gross:number? cycles_per_byte:number? context_switches_per_io:number? by_meter:object \
+    events_per_io:object probes:list";
+const JOB: Keys = "name:text engine:text ios:whole bytes:whole errors:whole wall_seconds:number iops:number \
+    bytes_per_second:number read:object write:object thread_cycles_per_io:number? ios_per_crossing:number? \
+    latency_ns:object cycles_per_io:number?";
+const LATENCY: Keys = "mean:number? p50:number? p90:number? p99:number? p999:number? p9999:number? max:number?";
+const WARNING: Keys = "code:text message:text";
 
 #[track_caller]
 fn check(place: &str, value: &Value, keys: Keys) {
-    for (key, kind) in keys {
+    for (key, kind) in keys.split_whitespace().filter_map(|key| key.split_once(':')) {
         let Some(found) = value.get(key) else { panic!("{place}.{key} is missing") };
         let right = match kind.trim_end_matches('?') {
             "text" => found.is_string(),
@@ -90,7 +51,7 @@ fn keeps_the_contract(finding: &Value) {
         let told = meter["available"] == true || meter["reason"].as_str().is_some_and(|reason| !reason.is_empty());
         assert!(told, "unavailable without a reason: {meter}");
     }
-    check("background", &finding["background"], &[("busy_fraction", "number?")]);
+    check("background", &finding["background"], "busy_fraction:number?");
     check_all("phases", &finding["phases"], PHASE);
     for phase in finding["phases"].as_array().unwrap() {
         let by_meter = phase["by_meter"].as_object().unwrap();

@@ -168,6 +168,10 @@ fn ip(words: &str) -> Result<(), String> {
     super::machine::tool("ip", &words.split(' ').collect::<Vec<_>>()).map(|_| ())
 }
 
+fn tc(words: &str) -> Result<String, String> {
+    super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>())
+}
+
 /// A blast over a pair that runs, and has saved rounds in `kept`.
 #[track_caller]
 fn running(pair: &Pair, folder: &Folder) -> Running {
@@ -248,23 +252,9 @@ fn a_full_queue_of_this_host_refuses_packets() {
     let folder = Folder::new();
     let _receiver = pair.receiver();
     // 10 Mbit/s, and room for a few packets.
-    let slow = [
-        "-n",
-        &pair.submitters,
-        "qdisc",
-        "add",
-        "dev",
-        "near",
-        "root",
-        "tbf",
-        "rate",
-        "10mbit",
-        "burst",
-        "3000",
-        "limit",
-        "3000",
-    ];
-    if let Err(why) = super::machine::tool("tc", &slow) {
+    if let Err(why) =
+        tc(&format!("-n {} qdisc add dev near root tbf rate 10mbit burst 3000 limit 3000", pair.submitters))
+    {
         return skip("packets: full", &why);
     }
     let ended = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait();
@@ -377,47 +367,10 @@ fn a_silent_peer_ends_the_job() {
 }
 
 #[test]
-fn odd_exchanges_are_refused_in_one_line() {
-    let folder = Folder::new();
-    for (words, named) in [
-        ("--bs=1 --number_ios=3", ["rr_peer", "tcp://127.0.0.1:5007"]),
-        ("--rr_peer=127.0.0.1:7 --bs=1 --number_ios=3", ["rr_peer", "tcp://HOST:PORT"]),
-        ("--rr_peer=udp://127.0.0.1:9 --bs=64k --iodepth=4 --number_ios=3", ["128 KiB", "iodepth"]),
-        ("--rr_peer=udp://127.0.0.1:9 --bs=65508 --number_ios=3", ["65507", "bs"]),
-    ] {
-        folder.iotoll(&format!("run --no-save --name=rr --ioengine=rr {words}")).run().refused(2, &named);
-    }
-    folder.iotoll("serve --echo tcp://0.0.0.0:0").run().refused(2, &["--insecure-network", "tcp://0.0.0.0:0"]);
-    folder
-        .iotoll("serve --echo unix:/no/such/folder/x")
-        .run()
-        .refused(2, &["unix:/no/such/folder/x", "choose another"]);
-}
-
-#[test]
-fn bad_targets_are_refused_in_one_line() {
-    let folder = Folder::new();
-    for (words, named) in [
-        ("8.8.8.8:9", ["public address", "--target-is-mine"]),
-        ("no.such.host.invalid:9", ["cannot be resolved", "give a host name"]),
-        ("127.0.0.1:1", ["no receiver answers", "--serve"]),
-        ("--submitter-cpus 1000", ["CPU 1000", "taskset"]),
-        ("127.0.0.1:9 --receiver-cpu 0", ["--receiver-cpu", "--serve"]),
-        ("--rounds 1000 --duration 1", ["--rounds", "--duration"]),
-        ("127.0.0.1", ["HOST:PORT", "--help"]),
-        ("127.0.0.1:9 9", ["HOST:PORT", "one word"]),
-        ("127.0.0.1 9", ["HOST:PORT", "9"]),
-        ("--method sendfile", ["sendmmsg", "--help"]),
-        ("--submitters 0", ["1 to 1024", "--help"]),
-        ("--payload 65508", ["65508", "--help"]),
-        ("--probe no.such", ["no.such", "--help"]),
-    ] {
-        folder.iotoll(&format!("blast --no-save {words}")).run().refused(2, &named);
-    }
-    folder.iotoll("blast --serve 192.0.2.1:5001").run().refused(2, &["is not an address of this machine", "192.0.2.1"]);
+fn a_network_without_ipv6_has_no_receiver() {
     if may("packets: IPv6") {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
-        let ended = folder.iotoll("blast --no-save [::1]:5001").under(&none).run();
+        let ended = Folder::new().iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
     }
 }
@@ -447,7 +400,6 @@ mod long {
         let Some(pair) = Pair::new("overfull") else { return };
         let folder = Folder::new();
         let _receiver = pair.receiver();
-        let tc = |words: &str| super::super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>());
         let near = &pair.submitters;
         for method in ["sendto", "sendmmsg", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
             if let Err(why) =

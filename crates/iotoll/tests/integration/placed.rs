@@ -111,19 +111,6 @@ fn arms_run_on_the_requested_cpus() {
     assert_eq!(rounds_ran_on(&folder, "commands"), [vec![last]].into());
 }
 
-#[test]
-fn impossible_places_are_refused() {
-    let folder = Folder::new();
-    let refused = |words: &str, named: &[&str]| folder.iotoll(words).run().refused(2, named);
-    refused(&format!("run --place both {NULL}"), &["--place", "'both'", "same, apart"]);
-    refused(&format!("run --place 1023 {NULL}"), &["--place 1023", "CPU 1023"]);
-    refused(&format!("run --place same {NULL} --cpus_allowed=0"), &["--place same", "'a'", "cpus_allowed"]);
-    refused("cost --place apart -- true", &["--place apart", "taskset"]);
-    let compare = "compare --no-save --quiet --ioengine=null --size=1m";
-    refused(&format!("{compare} --place same --candidate cpus_allowed=0"), &["--place same", "cpus_allowed"]);
-    refused("compare --no-save --place apart --baseline-cmd true --candidate-cmd /usr/bin/true", &["--place apart"]);
-}
-
 /// `./check` runs them with `--long` only.
 mod long {
     use super::*;

@@ -30,46 +30,13 @@ fn a_plan_is_shown_to_people_and_to_scripts() {
 #[test]
 fn flags_and_a_job_file_give_the_same_plan() {
     let folder = Folder::new();
-    let options = [
-        "rw=randrw",
-        "rwmixread=70",
-        "ioengine=io_uring",
-        "bs=4k,8k,16k",
-        "size=1g",
-        "io_size=2g",
-        "offset=1m",
-        "filename=f\\:x:g",
-        "directory=d",
-        "numjobs=4",
-        "thread",
-        "group_reporting",
-        "stonewall",
-        "iodepth=32",
-        "iodepth_batch_submit=8",
-        "iodepth_batch_complete_min=4",
-        "iodepth_batch_complete_max=16",
-        "direct=1",
-        "runtime=10",
-        "time_based",
-        "ramp_time=2",
-        "number_ios=1000",
-        "fsync=32",
-        "fdatasync=16",
-        "end_fsync=1",
-        "norandommap",
-        "randrepeat=0",
-        "randseed=7",
-        "invalidate=0",
-        "fallocate=none",
-        "fixedbufs=1",
-        "registerfiles=1",
-        "rate_iops=1000",
-        "cpus_allowed=0-1",
-        "startdelay=1",
-        "thinktime=5",
-        "loops=2",
-        "percentile_list=50:99",
-    ];
+    let options = "rw=randrw rwmixread=70 ioengine=io_uring bs=4k,8k,16k size=1g io_size=2g offset=1m filename=f\\:x:g \
+                   directory=d numjobs=4 thread group_reporting stonewall iodepth=32 iodepth_batch_submit=8 \
+                   iodepth_batch_complete_min=4 iodepth_batch_complete_max=16 direct=1 runtime=10 time_based \
+                   ramp_time=2 number_ios=1000 fsync=32 fdatasync=16 end_fsync=1 norandommap randrepeat=0 randseed=7 \
+                   invalidate=0 fallocate=none fixedbufs=1 registerfiles=1 rate_iops=1000 cpus_allowed=0-1 startdelay=1 \
+                   thinktime=5 loops=2 percentile_list=50:99";
+    let options: Vec<&str> = options.split(' ').collect();
     folder.write("j.fio", format!("[job]\n{}\n", options.join("\n")));
     let flags: Vec<String> = options.iter().map(|option| format!("--{option}")).collect();
     assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name=job {}", flags.join(" "))));

@@ -62,16 +62,6 @@ fn direct_io_that_is_not_aligned_is_refused() {
     }
 }
 
-#[test]
-fn a_refusal_removes_files_that_were_laid_out_for_it() {
-    let folder = Folder::with_file("data", 1 << 20);
-    let before = folder.listing();
-    folder.write("job.fio", "[made]\nrw=read\nsize=1m\n[bad]\ndirectory=nowhere\nrw=read\nsize=1m\n");
-    folder.iotoll("run job.fio").run().refused(2, &["directory=nowhere"]);
-    fs::remove_file(folder.path("job.fio")).unwrap();
-    assert_eq!(folder.listing(), before);
-}
-
 /// The kernel cannot fail one access to a mapping.
 #[test]
 fn a_mapped_file_that_becomes_shorter_ends_the_run_in_one_line() {

@@ -138,16 +138,8 @@ fn direct_bypasses_the_page_cache() {
     let fresh = |served: &Served| {
         served.folder.write("other", noise());
         done("sync", &[&served.path("data")]);
-        done(
-            "dd",
-            &[
-                &format!("of={}", served.path("data")),
-                "oflag=nocache",
-                "conv=notrunc,fdatasync",
-                "count=0",
-                "status=none",
-            ],
-        );
+        let out = format!("of={}", served.path("data"));
+        done("dd", &[&out, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]);
         cached(&served.path("data"))
     };
     let served = Served::new("--backend file:data --direct --listen 127.0.0.1:0");

@@ -173,10 +173,7 @@ fn while_a_command_runs() {
     for signal in [Signal::INT, Signal::TERM] {
         let folder = Folder::new();
         let cost = "cost --background 200ms --format json --quiet --out kept --ios 5 -- sleep 50";
-        let ended = interrupted(&folder, folder.iotoll(cost).start(), signal, |running| {
-            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
-            children.is_ok_and(|children| !children.trim().is_empty())
-        });
+        let ended = interrupted(&folder, folder.iotoll(cost).start(), signal, |running| !running.children().is_empty());
         assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{}", ended.stdout);
         assert!(folder.exists("kept/record.jsonl"));
     }

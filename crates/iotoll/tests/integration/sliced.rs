@@ -51,12 +51,6 @@ fn ended(folder: &Folder, running: Running) -> Ended {
     ended
 }
 
-/// Complete rounds in a record.
-fn rounds(folder: &Folder) -> usize {
-    let text = fs::read_to_string(folder.path("kept/record.jsonl")).unwrap_or_default();
-    text.lines().filter(|line| line.starts_with("{\"round\"")).count()
-}
-
 /// The processes of a folder with this name.
 fn processes(folder: &Folder, name: &str) -> Vec<i32> {
     let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -131,20 +125,6 @@ fn io_uring_is_counted_by_its_rings() {
     }
 }
 
-#[test]
-fn options_of_slices_are_checked() {
-    let folder = Folder::new();
-    let cases: [(&str, &[&str]); 6] = [
-        ("compare --slices 1ms --aa -- true", &["--slices", "auto, off, or a time from 5ms to 10s"]),
-        ("compare --count rchar --aa -- true", &["--count", "expected auto, io_uring"]),
-        ("compare --count vmstat.nr_dirty --aa -- sleep 60", &["--count vmstat.nr_dirty", "gauge"]),
-        ("compare --count block:nosuch --aa -- sleep 60", &["--count block:nosuch", "there is no"]),
-        ("compare --end-signal STOP --aa -- true", &["--end-signal", "expected one of INT"]),
-        ("compare --slices off --rw=read --size=1m --aa", &["--slices", "only work with commands", "--slice"]),
-    ];
-    at_once(cases, |(words, named)| folder.iotoll(words).run().refused(2, named));
-}
-
 /// It works off what it missed, so its slices would show that, not what an I/O costs.
 #[test]
 fn a_generator_that_catches_up_is_refused() {
@@ -182,13 +162,13 @@ fn a_command_that_ends_within_a_round_gives_one_line() {
 fn a_command_that_dies_while_it_is_frozen_gives_one_line() {
     let folder = Folder::new();
     let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).start();
-    assert!(eventually(|| rounds(&folder) >= 1));
+    assert!(eventually(|| !folder.lines("round").is_empty()));
     let killed = |id: i32| kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).is_ok();
     assert!(eventually(|| processes(&folder, "dd").first().is_some_and(|id| killed(*id))));
     let ended = ended(&folder, running);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{ended:?}");
     assert!(ended.stderr.contains("arm '") && ended.stderr.contains("signal 9"), "{ended:?}");
-    assert!(rounds(&folder) >= 1);
+    assert!(!folder.lines("round").is_empty());
 }
 
 /// A process that leaves its control group cannot be frozen with it.
@@ -223,7 +203,7 @@ fn nothing_is_left_when_it_is_ended_in_the_middle() {
         folder.write("knob", "before");
         let setting = format!("--candidate-set=file:{}", folder.path("knob=after").display());
         let running = folder.iotoll(ENDLESS).word(setting).word_list(&format!("-- {DD}")).start();
-        assert!(eventually(|| rounds(&folder) >= 1 && folder.read("knob") == b"after"), "{signal:?}");
+        assert!(eventually(|| !folder.lines("round").is_empty() && folder.read("knob") == b"after"), "{signal:?}");
         running.signal(signal);
         let ended = ended(&folder, running);
         assert_eq!(ended.code, code, "{ended:?}");
@@ -318,7 +298,7 @@ mod long {
         // fio starts its jobs in sessions of their own.
         sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
         let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
-        assert!(eventually(|| rounds(&folder) >= 1));
+        assert!(eventually(|| !folder.lines("round").is_empty()));
         running.signal(Signal::KILL);
         running.wait();
         folder.assert_no_processes();

@@ -76,10 +76,7 @@ fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
         ] {
             let command = if verb.starts_with("cost") { folder.iotoll(verb).word("50") } else { folder.iotoll(verb) };
             let running = command.under(&["env", how]).start();
-            let begun = || {
-                let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
-                folder.exists("s") || children.is_ok_and(|children| !children.trim().is_empty())
-            };
+            let begun = || folder.exists("s") || !running.children().is_empty();
             assert!(eventually(begun), "{how}: {verb}");
             running.signal(Signal::INT);
             let ended = running.wait();

@@ -56,18 +56,10 @@ fn all_patterns(engine: &str, direct: u8) {
 }
 
 #[test]
-fn every_pattern_with_psync() {
-    at_once([0, 1], |direct| all_patterns("psync", direct));
-}
-
-#[test]
-fn every_pattern_with_libaio() {
-    at_once([0, 1], |direct| all_patterns("libaio", direct));
-}
-
-#[test]
-fn every_pattern_with_io_uring() {
-    at_once([0, 1], |direct| all_patterns("io_uring", direct));
+fn every_pattern_with_every_engine() {
+    at_once(ENGINES.into_iter().flat_map(|engine| [(engine, 0), (engine, 1)]), |(engine, direct)| {
+        all_patterns(engine, direct);
+    });
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The tables of a recording: periods and what moves with them, stalls, noise, probes, and what changed. And all numbers in raw
-//! units, one row each.
+//! The tables of a recording: periods and what moves with them, stalls, noise, probes, and what changed.
 
 use super::{remark, words};
 use crate::document::{Audience, Block, Body, Cell, Column, Fact, Table, Tone};
@@ -13,10 +12,6 @@ use model::ftq::finding::{Label, Periodic, ProbeFinding, Stall, ThreadFinding};
 const FEW: usize = 6;
 /// Probes shown for each period on a page.
 const LABELS: usize = 6;
-/// The columns of raw numbers. `of` is the number of a period or a stall, or the name of a probe; `seconds` a time since the
-/// beginning.
-const RAW: [&str; 5] = ["metric", "of", "seconds", "unit", "value"];
-
 /// The periods, the longest stall first, and on a page which probes move with each.
 pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
     let mut columns = ["period", "stall", "depth", "seen", "false alarm"].map(Column::number).to_vec();

@@ -253,4 +253,3 @@ fn scale(finding: &GuestFinding) -> Scale {
     }
     Scale { span: Span::new(low, high), margin: Some(finding.margin) }
 }
-

@@ -1,7 +1,7 @@
 //! The page of commands: each verb with its usage, arguments and options.
 
 use super::super::markdown::{Page, code, default_apart, prose};
-use crate::arguments::{JOB_OPTIONS, documented};
+use crate::arguments::{JOB_OPTIONS, documented, verbs};
 use clap::{Arg, Command};
 
 /// The page.
@@ -12,27 +12,16 @@ pub fn page() -> String {
     command.build();
     page.paragraph(&about(&command));
     page.verbatim(&command.render_usage().to_string());
-    let verbs = leaves(&command, "");
+    // Those that do something.
+    let verbs = verbs(&command, &[]).into_iter().filter(|(_, verb)| !verb.has_subcommands());
+    let verbs: Vec<(String, Command)> = verbs.map(|(path, verb)| (path.join(" "), verb)).collect();
     let row =
         |(name, verb): &(String, Command)| vec![format!("[`{name}`](#iotoll-{})", name.replace(' ', "-")), about(verb)];
-    page.table(&["Verb", "What it does"], &verbs.iter().map(row).collect::<Vec<_>>());
+    page.table(&["Verb", "What it does"], verbs.iter().map(row));
     for (name, verb) in verbs {
         show(&mut page, &name, verb);
     }
     page.finish()
-}
-
-/// The verbs that do something, each with its whole name: `run`, `guest run`.
-fn leaves(command: &Command, before: &str) -> Vec<(String, Command)> {
-    let below = |verb: &Command| {
-        let name = format!("{before}{}", verb.get_name());
-        match verb.has_subcommands() {
-            true => leaves(verb, &format!("{name} ")),
-            false => vec![(name, verb.clone())],
-        }
-    };
-    // clap adds `help` to a verb that has others.
-    command.get_subcommands().filter(|verb| verb.get_name() != "help").flat_map(below).collect()
 }
 
 fn about(command: &Command) -> String {
@@ -47,20 +36,17 @@ fn show(page: &mut Page, name: &str, mut verb: Command) {
     page.verbatim(&verb.render_usage().to_string());
     let arguments: Vec<&Arg> = verb.get_arguments().filter(|argument| !argument.is_hide_set()).collect();
     let (places, flags): (Vec<&Arg>, Vec<&Arg>) = arguments.iter().partition(|argument| argument.is_positional());
-    let places: Vec<_> = places.iter().map(|place| vec![self::name(place), prose(&help(place))]).collect();
-    page.table(&["Argument", "Meaning"], &places);
+    let places = places.iter().map(|place| vec![self::name(place), prose(&help(place))]);
+    page.table(&["Argument", "Meaning"], places);
     let (job, own): (Vec<&Arg>, Vec<&Arg>) =
         flags.iter().partition(|flag| flag.get_help_heading() == Some(JOB_OPTIONS));
-    let own: Vec<_> = own
-        .iter()
-        .map(|flag| {
-            let help = help(flag);
-            let (meaning, default) = default_apart(&help);
-            let default = if default.is_empty() { set(flag) } else { prose(default) };
-            vec![self::name(flag), prose(meaning), default]
-        })
-        .collect();
-    page.table(&["Option", "Meaning", "Default"], &own);
+    let own = own.iter().map(|flag| {
+        let help = help(flag);
+        let (meaning, default) = default_apart(&help);
+        let default = if default.is_empty() { set(flag) } else { prose(default) };
+        vec![self::name(flag), prose(meaning), default]
+    });
+    page.table(&["Option", "Meaning", "Default"], own);
     if !job.is_empty() {
         page.paragraph("It also takes the [job options](job-options.md).");
     }
@@ -72,16 +58,9 @@ fn name(argument: &Arg) -> String {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let short = argument.get_short().map(|short| format!("-{short}"));
     let takes = argument.is_positional() || argument.get_action().takes_values();
-    let names: Vec<_> = [short, long].into_iter().flatten().collect();
-    let value = takes.then_some(values).filter(|values| !values.is_empty());
-    code(
-        &[Some(names.join(", ")), value]
-            .into_iter()
-            .flatten()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(" "),
-    )
+    let names = [short, long].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let value = if takes { values } else { String::new() };
+    code(format!("{names} {value}").trim())
 }
 
 fn help(argument: &Arg) -> String {

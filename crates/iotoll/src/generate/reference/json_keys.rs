@@ -7,88 +7,44 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Name, title and introduction of a page.
-pub struct Heading {
-    /// In the name of the page and of the schema.
-    pub name: &'static str,
-    title: &'static str,
-    opening: &'static str,
-    rules: &'static str,
-}
+/// What null and costs mean.
+const REASONS: &str = ", and a `reason` or a warning explains it. Costs are net of the machine's background unless the key ends in `_gross`";
 
-impl Heading {
-    /// That of a kind of records.
-    pub fn of(kind: Kind) -> &'static Self {
-        match kind {
-            Kind::Cost => &Self::RUN,
-            Kind::Compare => &Self::COMPARE,
-            Kind::Guest => &Self::GUEST,
-            Kind::Ftq => &Self::FTQ,
-            Kind::Blast => &Self::BLAST,
+/// Name and introduction of the page of a kind of records; without one, that of `history`.
+fn introduced(kind: Option<Kind>) -> (&'static str, [String; 2]) {
+    let (name, verb, more, meaning) = match kind {
+        None => ("history", "history", "", REASONS),
+        Some(Kind::Cost) => ("run", "run", "", REASONS),
+        Some(Kind::Compare) => ("compare", "compare", "", REASONS),
+        Some(Kind::Guest) => (
+            "guest",
+            "guest run",
+            "",
+            ". Instructions are those that an emulated CPU executes, neither cycles nor time",
+        ),
+        Some(Kind::Ftq) => {
+            let more = " The series itself is in `series.parquet` ([guide](../guide/ftq.md)).";
+            ("ftq", "ftq", more, ". Amounts are in `unit`, bytes or steps")
         }
-    }
-
-    /// The JSON of `run` and `cost`.
-    const RUN: Self = Self {
-        name: "run",
-        title: "JSON of run and cost",
-        opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
-                  JSON Schema is [run.schema.json](run.schema.json).",
-        rules: RULES,
+        Some(Kind::Blast) => {
+            let meaning = ". Costs are net of the machine's background and per packet that the receiver counted";
+            ("blast", "blast", "", meaning)
+        }
     };
-
-    /// The JSON of `history`.
-    pub const HISTORY: Self = Self {
-        name: "history",
-        title: "JSON of history",
-        opening: "`iotoll history --format json`. The JSON Schema is [history.schema.json](history.schema.json).",
-        rules: RULES,
+    let others = match kind {
+        None => "",
+        Some(Kind::Cost) => ", `iotoll cost --format json`, and `iotoll report --format json` of their records",
+        Some(_) => ", and `iotoll report --format json` of its record",
     };
-
-    /// The JSON of `compare`.
-    const COMPARE: Self = Self {
-        name: "compare",
-        title: "JSON of compare",
-        opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [compare.schema.json](compare.schema.json).",
-        rules: RULES,
-    };
-
-    /// The JSON of `guest run`.
-    const GUEST: Self = Self {
-        name: "guest",
-        title: "JSON of guest",
-        opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [guest.schema.json](guest.schema.json).",
-        rules: "Keys are added, never renamed. `null` means unknown. Instructions are those that an emulated CPU executes, \
-                neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-    };
-
-    /// The JSON of `ftq`.
-    const FTQ: Self = Self {
-        name: "ftq",
-        title: "JSON of ftq",
-        opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [ftq.schema.json](ftq.schema.json). The series itself is in `series.parquet` \
-                  ([guide](../guide/ftq.md)).",
-        rules: "Keys are added, never renamed. `null` means unknown. Amounts are in `unit`, bytes or steps. Numbers are JSON \
-                numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-    };
-
-    /// The JSON of `blast`.
-    const BLAST: Self = Self {
-        name: "blast",
-        title: "JSON of blast",
-        opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
-                  [blast.schema.json](blast.schema.json).",
-        rules: "Keys are added, never renamed. `null` means unknown. Costs are net of the machine's background and per packet that \
-                the receiver counted. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
-    };
+    let opening = format!(
+        "`iotoll {verb} --format json`{others}. The JSON Schema is [{name}.schema.json]({name}.schema.json).{more}"
+    );
+    let rules = format!(
+        "Keys are added, never renamed. `null` means unknown{meaning}. Numbers are JSON numbers in the unit of the column; a fraction of \
+         0.031 is 3.1 %."
+    );
+    (name, [opening, rules])
 }
-
-const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
-                     the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
-                     column; a fraction of 0.031 is 3.1 %.";
 
 /// A value of an enumeration.
 pub struct Variant {
@@ -103,27 +59,29 @@ struct Found<'a> {
     places: Vec<String>,
 }
 
-pub fn page(heading: &Heading, schema: &Schema) -> String {
+/// The name of a page, also of its schema, and its text.
+pub fn page(kind: Option<Kind>, schema: &Schema) -> (&'static str, String) {
     let document = Document { root: schema.as_value() };
-    let mut page = Page::new(heading.title);
-    page.paragraph(heading.opening);
-    page.paragraph(heading.rules);
+    let (name, paragraphs) = introduced(kind);
+    let also = if kind == Some(Kind::Cost) { " and cost" } else { "" };
+    let mut page = Page::new(&format!("JSON of {name}{also}"));
+    paragraphs.iter().for_each(|text| page.paragraph(text));
     page.section("The whole document");
     document.show_keys(&mut page, "", document.root);
-    for (name, found) in document.types() {
-        page.section(name);
+    for (title, found) in document.types() {
+        page.section(title);
         let meaning = text(found.schema, "description");
         page.paragraph(&sentence(meaning));
         page.paragraph(&format!("In {}.", places(&found.places)));
         if keys(found.schema).is_some() {
-            document.show_keys(&mut page, name, found.schema);
+            document.show_keys(&mut page, title, found.schema);
         } else {
             let rows =
                 variants(found.schema).into_iter().map(|variant| vec![code(&variant.name), sentence(&variant.meaning)]);
-            page.table(&["Value", "Meaning"], &rows.collect::<Vec<_>>());
+            page.table(&["Value", "Meaning"], rows);
         }
     }
-    page.finish()
+    (name, page.finish())
 }
 
 /// The first few, and how many more.
@@ -150,18 +108,22 @@ pub fn variants(schema: &Value) -> Vec<Variant> {
         };
         Variant { name, meaning }
     };
-    let words = |variant: &Value| match variant.get("enum").and_then(Value::as_array) {
+    let words = |variant: &Value| match all(variant, "enum") {
         Some(words) => words.iter().map(|word| Variant { name: word.to_string(), meaning: String::new() }).collect(),
         None => vec![named(variant)],
     };
-    match schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array) {
-        Some(all) => all.iter().flat_map(words).collect(),
+    match all(schema, "oneOf").or_else(|| all(schema, "anyOf")) {
+        Some(values) => values.iter().flat_map(words).collect(),
         None => words(schema),
     }
 }
 
 fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn all<'a>(schema: &'a Value, key: &str) -> Option<&'a Vec<Value>> {
+    schema.get(key).and_then(Value::as_array)
 }
 
 fn keys(schema: &Value) -> Option<&Map<String, Value>> {
@@ -241,10 +203,9 @@ impl<'a> Document<'a> {
     }
 
     fn show_keys(&self, page: &mut Page, name: &str, schema: &Value) {
-        let required: Vec<&str> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let row = |(key, value): (&String, &Value)| {
-            let absent = if required.contains(&key.as_str()) { "" } else { "; absent when empty" };
+            let is_required = all(schema, "required").into_iter().flatten().any(|name| name == key);
+            let absent = if is_required { "" } else { "; absent when empty" };
             let mut meaning = text(value, "description");
             if meaning.is_empty() {
                 let named = reference(value).and_then(|name| self.defined(name));
@@ -253,8 +214,7 @@ impl<'a> Document<'a> {
             let unit = unit(name, key, &self.numeric(value)).unwrap_or_default().to_owned();
             vec![code(key), self.kind(value) + absent, unit, sentence(meaning)]
         };
-        let rows: Vec<_> = keys(schema).into_iter().flatten().map(row).collect();
-        page.table(&["Key", "Type", "Unit", "Meaning"], &rows);
+        page.table(&["Key", "Type", "Unit", "Meaning"], keys(schema).into_iter().flatten().map(row));
     }
 
     /// The type of a value in words, with links to those that have a section.
@@ -266,18 +226,16 @@ impl<'a> Document<'a> {
                 None => name.to_owned(),
             };
         }
-        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        if let Some(any) = all(schema, "anyOf") {
             return any.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(" or ");
         }
         let (kinds, null) = kinds(schema);
+        if let (Some(parts), false) = (all(schema, "prefixItems"), null) {
+            return format!("[{}]", parts.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "));
+        }
         let kinds = kinds.into_iter().map(|kind| match kind {
             "array" => match schema.get("items") {
-                Some(items) => match items.get("prefixItems").and_then(Value::as_array) {
-                    Some(pair) => {
-                        format!("list of [{}]", pair.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "))
-                    }
-                    None => format!("list of {}", self.kind(items)),
-                },
+                Some(items) => format!("list of {}", self.kind(items)),
                 None => "list".to_owned(),
             },
             "object" => match value_of_map(schema) {
@@ -300,7 +258,7 @@ impl<'a> Document<'a> {
             // The key of an estimate names its unit.
             return if number || name == "Estimate" { name.to_owned() } else { String::new() };
         }
-        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        if let Some(any) = all(schema, "anyOf") {
             return any.iter().map(|one| self.numeric(one)).find(|found| !found.is_empty()).unwrap_or_default();
         }
         match kinds(schema).0.first() {
@@ -325,8 +283,7 @@ fn within<'a>(place: &str, schema: &'a Value) -> Vec<(String, &'a Value)> {
     inner.extend(schema.get("items").map(|items| (format!("{place}[]"), items)));
     inner.extend(value_of_map(schema).map(|value| (format!("{place}.NAME"), value)));
     for variants in ["oneOf", "anyOf", "prefixItems"] {
-        let all = schema.get(variants).and_then(Value::as_array).into_iter().flatten();
-        inner.extend(all.map(|one| (place.to_owned(), one)));
+        inner.extend(all(schema, variants).into_iter().flatten().map(|one| (place.to_owned(), one)));
     }
     inner
 }
@@ -375,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_keys_at_every_depth() {
-        let page = page(&Heading::RUN, &schema::<RunFinding>());
+        let page = page(Some(Kind::Cost), &schema::<RunFinding>()).1;
         assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
         assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
         assert!(

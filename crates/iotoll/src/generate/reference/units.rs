@@ -1,160 +1,85 @@
 //! The unit of a JSON number, from its key and the type that contains it.
 
-/// Types with one unit for all keys.
-const TYPES: [(&str, &str); 22] = [
-    ("MoveFinding", "instructions per I/O"),
-    ("SymbolChange", "cycles per I/O"),
-    ("EventChange", "events per I/O"),
-    ("StackChange", "cycles per I/O"),
-    ("LatencyFinding", "ns"),
-    ("Injected", "ns"),
-    ("Rates", "I/Os or bytes per s"),
-    ("EventCorrelation", "correlation coefficient"),
-    ("SteadyState", "unit of the metric, or percent"),
-    ("uint8PerDirection", "percent"),
-    ("PathSend", "bytes"),
-    ("PathReceive", "bytes"),
-    ("PathSegment", "bytes"),
-    ("MetricFinding", "unit of the metric"),
-    ("AgainstStored", "unit of the metric"),
-    ("Published", "unit of the metric"),
-    ("ProbeFinding", "unit of the probe"),
-    ("ProbeComparison", "unit of the probe"),
-    ("BothArms", "unit of the probe"),
-    ("CrossoverFinding", "unit of the axis"),
-    ("Estimate", "unit of its key"),
-    ("Expected", "unit of its series"),
-];
+/// Types with one unit for all keys, by the unit.
+const TYPES: &str = "\
+instructions per I/O: MoveFinding
+cycles per I/O: SymbolChange StackChange
+events per I/O: EventChange
+ns: LatencyFinding Injected
+I/Os or bytes per s: Rates
+correlation coefficient: EventCorrelation
+unit of the metric, or percent: SteadyState
+percent: uint8PerDirection
+bytes: PathSend PathReceive PathSegment
+unit of the metric: MetricFinding AgainstStored Published
+unit of the probe: ProbeFinding ProbeComparison BothArms
+unit of the axis: CrossoverFinding
+unit of its key: Estimate
+unit of its series: Expected";
 
-/// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 63] = [
-    ("_ratio", "ratio"),
-    ("events_per_io", "events per I/O"),
-    ("nanos_per_count", "ns"),
-    ("sent_per_second", "packets per s"),
-    ("delivered_per_second", "packets per s"),
-    ("errors_per_second", "packets per s"),
-    ("cycles_per_packet", "cycles per packet"),
-    ("switches_per_packet", "switches per packet"),
-    ("probes_per_packet", "unit of the probe per packet"),
-    ("instructions_per_io", "instructions per I/O"),
-    ("calls_per_io", "calls per I/O"),
-    ("repetitions_per_io", "instructions per I/O"),
-    ("memory_mib", "MiB"),
-    ("unix_seconds", "s since 1970"),
-    ("seconds_needed", "s"),
-    ("gigabytes_per_second", "GB/s"),
-    ("bytes_per_second", "bytes per s"),
-    ("switches_per_second", "per s"),
-    ("migrations_per_second", "per s"),
-    ("iops_change", "fraction"),
-    ("cycles_change", "fraction"),
-    ("per_io_change", "fraction"),
-    ("_seconds", "s"),
-    ("seconds", "s"),
-    ("hertz", "Hz"),
-    ("_nanos", "ns"),
-    ("_ns", "ns"),
-    ("cycles_per_byte", "cycles per byte"),
-    ("cycles_per_io", "cycles per I/O"),
-    ("by_meter", "cycles per I/O"),
-    ("switches_per_io", "switches per I/O"),
-    ("per_crossing", "I/Os per system call"),
-    ("iops", "I/Os per s"),
-    ("spin_cycles", "TSC ticks"),
-    ("cycles", "cycles"),
-    ("percentiles", "percent, ns"),
-    ("percent", "percent"),
-    ("fraction", "fraction"),
-    ("share", "fraction"),
-    ("misfit", "fraction"),
-    ("mde80", "fraction"),
-    ("half_width", "fraction"),
-    ("margin", "fraction"),
-    ("precision", "fraction"),
-    ("change", "fraction"),
-    ("p_value", "0 to 1"),
-    ("bytes", "bytes"),
-    ("path_max_payload", "bytes"),
-    ("busy_cpus", "CPUs"),
-    ("cpus_allowed", "CPU numbers"),
-    ("cpus", "CPUs"),
-    ("ios", "I/Os"),
-    ("contention", "fraction"),
-    ("coherency", "fraction"),
-    ("alone", "I/Os per s"),
-    ("peak", "submitters"),
-    ("oversubscribed", "submitters"),
-    ("per_byte", "cycles per byte"),
-    ("per_io", "cycles per I/O"),
-    ("complete_m", "I/Os"),
-    ("in_flight", "I/Os"),
-    ("submit", "I/Os"),
-    ("process", "process ID"),
-];
+/// Parts of keys, by the unit. The first match determines the unit.
+const PARTS: &str = "\
+ratio: _ratio
+events per I/O: events_per_io
+ns: nanos_per_count _nanos _ns
+packets per s: sent_per_second delivered_per_second errors_per_second
+cycles per packet: cycles_per_packet
+switches per packet: switches_per_packet
+unit of the probe per packet: probes_per_packet
+instructions per I/O: instructions_per_io repetitions_per_io
+calls per I/O: calls_per_io
+MiB: memory_mib
+s since 1970: unix_seconds
+s: seconds_needed _seconds seconds
+GB/s: gigabytes_per_second
+bytes per s: bytes_per_second
+per s: switches_per_second migrations_per_second
+fraction: iops_change cycles_change per_io_change
+Hz: hertz
+cycles per byte: cycles_per_byte per_byte
+cycles per I/O: cycles_per_io by_meter
+switches per I/O: switches_per_io
+I/Os per system call: per_crossing
+I/Os per s: iops alone
+TSC ticks: spin_cycles
+cycles: cycles
+percent, ns: percentiles
+percent: percent
+fraction: fraction share misfit mde80 half_width margin precision change contention coherency
+0 to 1: p_value
+bytes: bytes path_max_payload
+CPUs: busy_cpus
+CPU numbers: cpus_allowed
+CPUs: cpus
+I/Os: ios complete_m in_flight submit
+submitters: peak oversubscribed
+cycles per I/O: per_io
+process ID: process";
 
-/// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 59] = [
-    ("DeviceZones", "reset_frequency", "fraction"),
-    ("DeviceZones", "reset_threshold", "fraction"),
-    ("RequestPlan", "skip", "bytes"),
-    ("Shape", "parameter", "its distribution's"),
-    ("Shape", "center", "fraction"),
-    ("Level", "value", "unit of its series"),
-    ("Point", "value", "unit of its series"),
-    ("LimitFinding", "found", "its `unit`"),
-    ("CarryingUnit", "number", "count"),
-    ("CarryingUnit", "of", "count"),
-    ("CarryingUnit", "part", "fraction"),
-    ("FamilyFinding", "comparisons", "count"),
-    ("FamilyFinding", "confidence", "0 to 1"),
-    ("MetricFinding", "confidence", "0 to 1"),
-    ("MetricFinding", "correlation", "0 to 1"),
-    ("PhaseFinding", "correlation", "0 to 0.9"),
-    ("PointFinding", "delivered", "packets"),
-    ("PointFinding", "lowest", "instructions per I/O"),
-    ("PointFinding", "highest", "instructions per I/O"),
-    ("FunctionFinding", "change", "instructions per I/O"),
-    ("ChangeFinding", "difference", "instructions per I/O"),
-    ("LatencyFinding", "bucket_error_fraction", "fraction"),
-    ("LatencyFinding", "percentiles", "percent, ns"),
-    ("MetricFinding", "change", "fraction"),
-    ("AccountFinding", "low", "cycles per I/O"),
-    ("AccountFinding", "high", "cycles per I/O"),
-    ("AccountChange", "baseline", "cycles per I/O"),
-    ("AccountChange", "candidate", "cycles per I/O"),
-    ("ExplainedFinding", "baseline", "cycles per I/O"),
-    ("ExplainedFinding", "candidate", "cycles per I/O"),
-    ("MetricFinding", "low", "fraction"),
-    ("MetricFinding", "high", "fraction"),
-    ("MetricFinding", "mde80", "fraction"),
-    ("MetricFinding", "p_value", "0 to 1"),
-    ("MetricFinding", "seconds_to_decide", "s"),
-    ("MetricFinding", "units", "count"),
-    ("Published", "change", "fraction"),
-    ("UnpairedChange", "low", "fraction"),
-    ("UnpairedChange", "high", "fraction"),
-    ("Interval", "low", "fraction"),
-    ("Interval", "high", "fraction"),
-    ("PlacementFinding", "cpus", "fraction"),
-    ("PeerPlacement", "cpus", "fraction"),
-    ("FtqFinding", "amount", "unit"),
-    ("FtqFinding", "amount_per_second", "unit per s"),
-    ("Level", "amount_per_second", "unit per s"),
-    ("Noise", "undisturbed_per_quantum", "unit"),
-    ("Cause", "count", "unit of the probe"),
-    ("Periodic", "depth", "fraction"),
-    ("Periodic", "phase", "fraction"),
-    ("Periodic", "false_alarm", "0 to 1"),
-    ("Label", "during", "unit of the probe"),
-    ("Label", "elsewhere", "unit of the probe"),
-    ("Label", "times_chance", "ratio"),
-    ("Label", "false_alarm", "0 to 1"),
-    ("BothArms", "change", "fraction"),
-    ("ProbeFinding", "lost_at_seconds", "s"),
-    ("PeriodChanges", "appeared", "s"),
-    ("PeriodChanges", "went", "s"),
-];
+/// Exceptions, as TYPE.KEY, by the unit.
+const KEYS: &str = "\
+fraction: DeviceZones.reset_frequency DeviceZones.reset_threshold Shape.center CarryingUnit.part
+fraction: LatencyFinding.bucket_error_fraction MetricFinding.change MetricFinding.low MetricFinding.high
+fraction: MetricFinding.mde80 Published.change UnpairedChange.low UnpairedChange.high Interval.low Interval.high
+fraction: PlacementFinding.cpus PeerPlacement.cpus Periodic.depth Periodic.phase BothArms.change
+bytes: RequestPlan.skip
+its distribution's: Shape.parameter
+unit of its series: Level.value Point.value
+its `unit`: LimitFinding.found
+count: CarryingUnit.number CarryingUnit.of FamilyFinding.comparisons MetricFinding.units
+0 to 1: FamilyFinding.confidence MetricFinding.confidence MetricFinding.correlation MetricFinding.p_value
+0 to 1: Periodic.false_alarm Label.false_alarm
+0 to 0.9: PhaseFinding.correlation
+packets: PointFinding.delivered
+instructions per I/O: PointFinding.lowest PointFinding.highest FunctionFinding.change ChangeFinding.difference
+percent, ns: LatencyFinding.percentiles
+cycles per I/O: AccountFinding.low AccountFinding.high AccountChange.baseline AccountChange.candidate
+cycles per I/O: ExplainedFinding.baseline ExplainedFinding.candidate
+s: MetricFinding.seconds_to_decide ProbeFinding.lost_at_seconds PeriodChanges.appeared PeriodChanges.went
+unit: FtqFinding.amount Noise.undisturbed_per_quantum
+unit per s: FtqFinding.amount_per_second Level.amount_per_second
+unit of the probe: Cause.count Label.during Label.elsewhere
+ratio: Label.times_chance";
 
 /// Identifiers and indices, which have no unit.
 const NUMBERS: [&str; 8] = [
@@ -178,14 +103,15 @@ pub fn unit(name: &str, key: &str, kind: &str) -> Option<&'static str> {
         _ if NUMBERS.contains(&key) => return Some(""),
         _ => {}
     }
-    if let Some((_, _, unit)) = KEYS.iter().find(|(of, named, _)| (*of, *named) == (name, key)) {
-        return Some(unit);
-    }
-    if let Some((_, unit)) = TYPES.iter().find(|(of, _)| *of == name) {
-        return Some(unit);
-    }
-    let part = PARTS.iter().find(|(part, _)| key.contains(part));
-    part.map(|(_, unit)| *unit).or_else(|| (kind == "integer").then_some("count"))
+    let exception = format!("{name}.{key}");
+    let found = named(KEYS, |known| known == exception).or_else(|| named(TYPES, |known| known == name));
+    found.or_else(|| named(PARTS, |part| key.contains(part))).or_else(|| (kind == "integer").then_some("count"))
+}
+
+/// The unit of the first line with a word that `is` it.
+fn named(table: &'static str, is: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let lines = table.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(_, words)| words.split(' ').any(&is)).map(|(unit, _)| unit).next()
 }
 
 #[cfg(test)]

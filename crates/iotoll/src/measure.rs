@@ -1,0 +1,326 @@
+//! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed.
+
+use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments};
+use crate::failure::{self, BadInput};
+use crate::input::Inputs;
+use crate::progress::ProgressLine;
+use crate::saving::{self, Saving};
+use crate::signals::{self, LeftBehind, guardian};
+use crate::stdout::Results;
+use lab::Interruption;
+use lab::guardian::Guardian;
+use lab::service::{Addresses, ServiceSettings};
+use lab::session::Settings;
+use lab::store::Saved;
+use lab::workload::target::Created;
+use model::experiment::Around;
+use model::kind::{self, Concluded, Recorded};
+use model::limit::Limit;
+use model::origin::CommandLine;
+use model::plan::service::{Names, Service, ServicePlan, resolve};
+use model::record::{Outcome, Record, Source};
+use model::stored::Stored;
+use report::Finding;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What differs between the verbs that measure.
+pub struct Measurement<'a, R: Recorded> {
+    /// Names the folder of the record if the user does not.
+    pub name: &'a str,
+    /// What limits are of, and what an earlier record must fit.
+    pub plan: &'a R::Plan,
+    /// Measures. What is made for it is undone by the second argument.
+    pub lab: Box<Lab<'a, R>>,
+    /// The plan, if it is to be shown instead of measured.
+    pub shown_plan: Option<&'a dyn Finding>,
+    /// What is read beside the workload, and where it runs.
+    pub settings: Settings,
+    /// Says where the result goes, and in which formats.
+    pub fio: Option<&'a FioFlags>,
+    /// The signal with this number ends the program at once, after removing what would be left behind. With `None` none does: settings
+    /// must be switched back and commands ended first, which takes seconds.
+    pub last_signal: Option<u32>,
+    /// Whether the record grows on disk, and stays whatever happens. Another one is saved when it is complete.
+    pub grows: bool,
+    /// Saves the record, and says where it is; `None` with `--no-save`.
+    pub save: &'a dyn Fn(&R, &Saving) -> anyhow::Result<Option<Saved>>,
+    /// Writes what else belongs into the folder of the record.
+    pub write_beside: &'a WriteBeside<R>,
+    /// Names that in the note that says where the record is.
+    pub files: &'a str,
+    /// Why there is nothing to show, although the measurement ended.
+    pub did_nothing: &'a dyn Fn(&R) -> Option<String>,
+    /// What a line about a measurement that failed says after the reason; `None` if the result says it.
+    pub after_failure: &'a dyn Fn(&R) -> Option<&'static str>,
+    /// The exit code, if it does not follow from the finding.
+    pub exit_code: &'a dyn Fn(&R, &Interruption) -> Option<ExitCode>,
+}
+
+type Lab<'a, R> = dyn Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<R> + 'a;
+type WriteBeside<R> = dyn Fn(&Path, &R, &<R as Recorded>::Finding) -> anyhow::Result<()>;
+
+impl<'a, R: Recorded> Measurement<'a, R> {
+    /// A measurement whose record grows on disk.
+    pub fn growing(
+        name: &'a str,
+        plan: &'a R::Plan,
+        lab: impl Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<R> + 'a,
+    ) -> Self {
+        Self {
+            name,
+            plan,
+            lab: Box::new(lab),
+            shown_plan: None,
+            settings: Settings::default(),
+            fio: None,
+            last_signal: Some(2),
+            grows: true,
+            save: &|_, saving| Ok(saving.grown()),
+            write_beside: &|_, _, _| Ok(()),
+            files: "",
+            did_nothing: &|_| None,
+            after_failure: &|_| None,
+            exit_code: &|_, _| None,
+        }
+    }
+}
+
+impl<'a> Measurement<'a, Record> {
+    /// The measurement of a cost, whose record is saved when it is complete.
+    pub fn whole(
+        name: &'a str,
+        plan: &'a Source,
+        measuring: &Measuring,
+        lab: impl Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<Record> + 'a,
+    ) -> Self {
+        Self {
+            settings: measuring.settings(),
+            grows: false,
+            save: &|record, saving| saving.save(record),
+            write_beside: &|folder, _, finding| saving::write_profile(folder, finding),
+            ..Self::growing(name, plan, lab)
+        }
+    }
+}
+
+/// What a measurement is asked for besides its plan.
+pub struct Asked<'a> {
+    pub words: &'a [String],
+    pub output: &'a Output,
+    pub earlier: &'a Earlier,
+    pub services: Services,
+    pub around: Around,
+    pub inputs: Inputs,
+}
+
+impl<'a> Asked<'a> {
+    /// Without anything around the measurement.
+    pub fn alone(words: &'a [String], output: &'a Output, earlier: &'a Earlier) -> Self {
+        let (services, around, inputs) = (Services::default(), Around::default(), Inputs::default());
+        Self { words, output, earlier, services, around, inputs }
+    }
+
+    /// With the services and shell commands of the command line.
+    ///
+    /// # Errors
+    /// When they refer to something that there is not.
+    pub fn of(
+        words: &'a [String],
+        output: &'a Output,
+        earlier: &'a Earlier,
+        session: &SessionArguments,
+    ) -> anyhow::Result<Self> {
+        let services = Services::of(&session.service)?;
+        let around = services.around(session.around())?;
+        Ok(Self { services, around, ..Self::alone(words, output, earlier) })
+    }
+}
+
+/// Measures, saves the record, studies it and prints the finding.
+///
+/// # Errors
+/// When something does not fit, or nothing was measured.
+pub fn measure<R>(verb: Measurement<R>, asked: Asked) -> anyhow::Result<ExitCode>
+where
+    R: Recorded<Finding: Finding>,
+{
+    let Asked { words, output, earlier, services, around, inputs } = asked;
+    let limits = limits::<R>(earlier, verb.plan)?;
+    if let Some(plan) = verb.shown_plan {
+        Results::prepare(verb.fio, output.shown.in_full())?.print(plan, None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stored = stored(earlier.stored.as_deref(), verb.plan)?;
+    let results = Results::prepare(verb.fio, output.shown)?;
+    let left = LeftBehind::default();
+    let begun = begun(words, inputs.command_line(words, limits), verb.last_signal, left.clone())?;
+    let (interruption, guardian) = (begun.interruption, begun.guardian);
+    let saving = Saving::prepare(output, verb.name)?;
+    let settings = Settings {
+        interruption: interruption.clone(),
+        command_line: begun.command_line,
+        around,
+        services: services.settings(&guardian),
+        guardian: guardian.clone(),
+        saver: saving.saver(),
+        ..verb.settings.clone()
+    };
+    let created = Arc::new(Created::guarded(guardian));
+    left.unless({
+        // If the measurement is ending anyway, no signal needs to undo it.
+        let (created, saving) = (Arc::downgrade(&created), (!verb.grows).then(|| saving.clone()));
+        move || undo(&created, || saving.iter().for_each(Saving::abandon))
+    });
+    let line = ProgressLine::new(output.quiet);
+    let outcome = (verb.lab)(settings, &created, &line);
+    // Before the signal handler is dropped: removing large files takes a while.
+    created.undo();
+    drop(created);
+    line.clear();
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    if let Some(why) = (verb.did_nothing)(&record) {
+        saving.abandon();
+        failure::complain(&why);
+        return Ok((verb.exit_code)(&record, &interruption).unwrap_or(ExitCode::SUCCESS));
+    }
+    // First of all, so that no study that fails can lose it.
+    let saved = (verb.save)(&record, &saving);
+    let finding = conclude(&verb, &record, stored.as_ref(), saved, &results, output)?;
+    Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(&finding)))
+}
+
+/// Studies a record, writes the report beside it, and prints the finding. It is printed even if saving failed: nothing else is left of
+/// the measurement.
+///
+/// # Errors
+/// When the finding or what belongs beside the record cannot be written.
+pub fn conclude<R>(
+    verb: &Measurement<R>,
+    record: &R,
+    stored: Option<&Stored<R>>,
+    saved: anyhow::Result<Option<Saved>>,
+    results: &Results,
+    output: &Output,
+) -> anyhow::Result<R::Finding>
+where
+    R: Recorded<Finding: Finding>,
+{
+    let finding = record.study(stored);
+    let folder = saved.as_ref().ok().and_then(Option::as_ref).map(|saved| saved.folder.clone());
+    let note = !output.quiet && !results.say_where();
+    let mut kept = saved.and_then(|saved| {
+        let Some(saved) = saved else { return Ok(()) };
+        if note && verb.grows {
+            saving::note_folder(&saved.folder, verb.files);
+        }
+        let page = saving::write_page(&saved.folder, &finding);
+        let written = page.and_then(|()| (verb.write_beside)(&saved.folder, record, &finding));
+        if !verb.grows {
+            saving::note_record(saved, written.is_ok(), note);
+        }
+        written
+    });
+    if let Outcome::Failed(why) = finding.outcome()
+        && let Some(more) = (verb.after_failure)(record)
+    {
+        failure::complain(&format!("{why}{more}"));
+        // A full disk has no room for the report either, and that line says what to do.
+        kept = Ok(());
+    }
+    saving::both(kept, results.print(&finding, folder.as_deref()))?;
+    Ok(finding)
+}
+
+/// The settings of a measurement that begins now: signals are heeded, and a guardian undoes what it makes.
+pub fn begun(
+    words: &[String],
+    command_line: CommandLine,
+    last_signal: Option<u32>,
+    left: LeftBehind,
+) -> anyhow::Result<Settings> {
+    let interruption = signals::interruption(last_signal, left)?;
+    Ok(Settings { interruption, guardian: guardian(words), command_line, ..Settings::default() })
+}
+
+/// Undoes what a measurement did to files, if it still runs, and then the rest.
+pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
+    if let Some(created) = created.upgrade() {
+        created.undo();
+    }
+    rest();
+}
+
+/// A new seed, when the user gave none.
+pub fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Short enough to type again.
+    u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
+}
+
+/// `--fail-on`: the limits of a measurement of `plan`. Read before the measurement, so that what does not fit is refused at once.
+pub fn limits<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<Vec<Limit>> {
+    let limits = kind::limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some());
+    Ok(limits.map_err(|why| BadInput(format!("--fail-on {why}")))?)
+}
+
+/// `--stored`: the record at `path`, if one was given and a measurement of `plan` can be compared with it.
+pub fn stored<R: Recorded>(path: Option<&Path>, plan: &R::Plan) -> anyhow::Result<Option<Stored<R>>> {
+    let Some(path) = path else { return Ok(None) };
+    let refused = |why: String| BadInput(format!("--stored {why}"));
+    let record: R = lab::store::load_earlier(path).map_err(|error| refused(error.to_string()))?;
+    record.fits(plan).map_err(|why| refused(format!("{}: {why}", path.display())))?;
+    Ok(Some(Stored::new(path.display().to_string(), record.trimmed())))
+}
+
+/// `--service`: servers, with their reserved addresses, and the texts that refer to them.
+#[derive(Default)]
+pub struct Services {
+    pub services: Vec<Service>,
+    pub addresses: Addresses,
+}
+
+impl Services {
+    /// Reserves their addresses, without starting anything.
+    fn of(plans: &[ServicePlan]) -> anyhow::Result<Self> {
+        let addresses = addresses(plans)?;
+        let services = resolve(plans, &[], &|name| addresses.of(name));
+        let services = services.map_err(|why| BadInput(format!("--service: {why}")))?;
+        Ok(Self { services, addresses })
+    }
+
+    /// Replaces references to services in the words of a command.
+    pub fn fill_in(&self, texts: &[String]) -> anyhow::Result<Vec<String>> {
+        Ok(self.names().fill_in_all(texts).map_err(BadInput)?)
+    }
+
+    /// Replaces references to services in a text.
+    pub fn fill_in_one(&self, text: &str) -> anyhow::Result<String> {
+        Ok(self.names().fill_in(text).map_err(BadInput)?)
+    }
+
+    /// The shell commands around a measurement, with references to services replaced.
+    fn around(&self, around: Around) -> anyhow::Result<Around> {
+        let shell = |command: Option<String>| self.names().fill_in_shell(command.as_ref()).map_err(BadInput);
+        let Around { setup, prepare, cleanup } = around;
+        Ok(Around { setup: shell(setup)?, prepare: shell(prepare)?, cleanup: shell(cleanup)? })
+    }
+
+    /// The settings that start them.
+    fn settings(self, guardian: &Guardian) -> ServiceSettings {
+        let Self { services, addresses } = self;
+        // Not the path: another program may replace the file before then.
+        ServiceSettings { services, addresses, guardian: guardian.clone(), program: "/proc/self/exe".into() }
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { services: &self.services, swept: &[], arm: None }
+    }
+}
+
+/// Reserves an address for each service.
+pub fn addresses(plans: &[ServicePlan]) -> anyhow::Result<Addresses> {
+    Ok(Addresses::choose(plans.iter().map(|plan| plan.name.as_str()))?)
+}
