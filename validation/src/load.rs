@@ -20,7 +20,6 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 pub use accounted::Truth;
-pub use ping_pong::read_trips;
 pub use pipe_pair::read_nanos;
 
 struct Load {

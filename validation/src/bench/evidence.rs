@@ -45,10 +45,10 @@ impl Evidence {
     /// The heading: date, machine, and command.
     pub fn heading(&self, name: &str, options: &Options) -> String {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let long = if name == "memory" { format!(" --long {}", options.long) } else { String::new() };
+        let set: String = options.set.iter().map(|(name, value)| format!(" --{name} {value}")).collect();
         format!(
             "### {name}\n\n{}, Linux {}, {}: `cargo run --release -p validation -- {name} --seconds {} --rounds {} \
-             --seed {}{long}`\n",
+             --seed {}{set}`\n",
             now.get(..10).unwrap_or(&now),
             kernel(),
             cpus(),

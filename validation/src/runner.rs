@@ -1,0 +1,595 @@
+//! Runs the experiments of `validation/experiments/NAME.toml`: commands under conditions, values from their JSON by path, tables and claims.
+//!
+//! Each part of an experiment has axes, whose products are the rows, and arms, which are shell lines. In each round, every arm of every row
+//! is measured once; what is the same for several rows is measured once for all. A formula makes a number of the values of one row in one
+//! round, a statistic makes a figure of those of all rounds, and a claim holds such numbers or figures against a bound.
+
+mod document;
+mod formula;
+mod readers;
+mod serving;
+mod statistic;
+
+use crate::bench::Bench;
+use crate::bench::evidence::{Evidence, number};
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+use std::cell::Cell as Flag;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+/// Substitutions: `{NAME}`.
+type Names = BTreeMap<String, String>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    pub shows: String,
+    /// Default length of one measurement.
+    pub seconds: f64,
+    /// Default number of rounds.
+    pub rounds: usize,
+    /// It measures no speed, so a debug build does as well.
+    #[serde(default)]
+    pub any_build: bool,
+    /// Texts for `{NAME}`; `--NAME VALUE` changes one.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+    /// Servers that run during all rounds: address and shell line, in which `{port}` is free. `{NAME}` is the address.
+    #[serde(default)]
+    serve: BTreeMap<String, [String; 2]>,
+    /// Shell lines before the first round, and after the last, in any case.
+    #[serde(default)]
+    setup: Vec<String>,
+    #[serde(default)]
+    cleanup: Vec<String>,
+    part: Vec<Part>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    #[serde(default)]
+    note: String,
+    /// Each a name and its places; the fields of a place are names, too.
+    #[serde(default)]
+    axes: Vec<Vec<Value>>,
+    /// Runs with the same text stay together in a round.
+    #[serde(default)]
+    together: String,
+    /// Rounds of this part for each of the option.
+    #[serde(default = "one")]
+    times: usize,
+    /// Paths of every arm.
+    #[serde(default)]
+    values: Names,
+    arm: BTreeMap<String, Arm>,
+    #[serde(default)]
+    tables: Vec<Vec<Column>>,
+    #[serde(default)]
+    claim: Vec<Claim>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arm {
+    run: String,
+    /// A shell line that runs meanwhile.
+    #[serde(default)]
+    beside: String,
+    /// A shell line that runs before.
+    #[serde(default)]
+    before: String,
+    #[serde(default)]
+    values: Names,
+    /// One of [`readers::TABLE`], and its words.
+    #[serde(default)]
+    read: Vec<String>,
+    /// It is measured in these many rounds only.
+    #[serde(default = "every")]
+    most_rounds: usize,
+    /// Attempts if a value is missing.
+    #[serde(default = "one")]
+    attempts: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn every() -> usize {
+    usize::MAX
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Column {
+    /// Head and text.
+    Text(String, String),
+    /// Head, statistic, formula, decimals.
+    Figure(String, String, String, usize),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claim {
+    says: String,
+    /// The formula.
+    of: String,
+    /// The statistic of each row; without one, each round of each row is judged.
+    #[serde(default)]
+    by: String,
+    at_most: Option<Value>,
+    at_least: Option<Value>,
+    /// Of 0, on both sides.
+    within: Option<Value>,
+    /// Part of all that must hold.
+    #[serde(default = "all")]
+    share: f64,
+    /// Rows with the same text are judged together.
+    #[serde(default)]
+    per: String,
+    /// Only the rows that have this name.
+    #[serde(default)]
+    only: String,
+    #[serde(default = "two")]
+    decimals: usize,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn two() -> usize {
+    2
+}
+
+/// One command under its conditions, with all values that rows want of it: by path, in each round.
+struct Cell {
+    run: String,
+    beside: String,
+    before: String,
+    read: Vec<String>,
+    most_rounds: usize,
+    attempts: usize,
+    together: String,
+    paths: Vec<String>,
+}
+
+/// Values of a command by path; none in a round in which it was not measured.
+type Found = Option<BTreeMap<String, f64>>;
+
+struct Row {
+    names: Names,
+    /// Of each arm its cell, and its values: name and path.
+    arms: BTreeMap<String, (usize, Names)>,
+}
+
+impl Experiment {
+    /// # Errors
+    /// When there is no such file, or it is wrong.
+    pub fn load(name: &str) -> anyhow::Result<Self> {
+        let path = folder().join(format!("{name}.toml"));
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        toml::from_str(&text).with_context(|| path.display().to_string())
+    }
+
+    /// The names of all files.
+    pub fn names() -> Vec<String> {
+        let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|file| file.path());
+        let names = files.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+        let mut names: Vec<String> = names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub fn run(&self, bench: &mut Bench) -> anyhow::Result<Evidence> {
+        let mut names = self.names_of(bench)?;
+        let cleanup = self.cleanup.iter().map(|line| fill(line, &names)).collect();
+        let _cleanup = Cleanup { bench: bench.shell(), lines: cleanup };
+        let _servers = serving::start(bench, &self.serve, &mut names)?;
+        for line in &self.setup {
+            bench.output(bench.shell().arg(fill(line, &names)))?;
+        }
+        let mut evidence = Evidence::default();
+        for part in &self.part {
+            part.run(bench, &names, &mut evidence)?;
+        }
+        Ok(evidence)
+    }
+
+    fn names_of(&self, bench: &Bench) -> anyhow::Result<Names> {
+        let mut names: Names = self.set.iter().map(|(name, value)| (name.clone(), text_of(value))).collect();
+        names.extend(bench.options.set.clone());
+        let cpus = sys::schedule::allowed_cpus()?;
+        ensure!(cpus.len() > 1, "this process may use only one CPU; allow it two (taskset, cpuset)");
+        names.extend((0..).zip(&cpus).map(|(place, cpu)| (format!("cpu{place}"), cpu.to_string())));
+        let own = [
+            ("dir", bench.path("").display().to_string()),
+            ("experiments", folder().display().to_string()),
+            ("out", bench.path("out").display().to_string()),
+            ("record", bench.path("record").display().to_string()),
+            ("cpus", cpus.len().to_string()),
+            ("seconds", bench.options.seconds.to_string()),
+            ("length", format!("{}ms", (bench.options.seconds * 1e3).round())),
+            ("rounds", bench.options.rounds.to_string()),
+            ("seed", bench.options.seed.to_string()),
+            ("pid", std::process::id().to_string()),
+        ];
+        names.extend(own.map(|(name, text)| (name.to_owned(), text)));
+        Ok(names)
+    }
+}
+
+fn folder() -> std::path::PathBuf {
+    crate::workspace().join("validation/experiments")
+}
+
+/// Runs the lines when it is dropped, whatever happened.
+struct Cleanup {
+    bench: std::process::Command,
+    lines: Vec<String>,
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        if !self.lines.is_empty() {
+            // What was not set up cannot be undone, and that is no error here.
+            let _ = self.bench.arg(self.lines.join("\n")).stderr(std::process::Stdio::null()).status();
+        }
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Replaces `{NAME}`, and `{FORMULA}` of names that are numbers. Other braces stay: they are somebody else's.
+fn fill(text: &str, names: &Names) -> String {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once('{') {
+        filled += before;
+        let found = behind.split_once('}').and_then(|(inner, after)| {
+            let number = |name: &str| -> anyhow::Result<f64> { Ok(names.get(name).context("no number")?.parse()?) };
+            let text = match names.get(inner) {
+                Some(text) => fill(text, names),
+                None => formula::evaluate(inner, &number).ok()?.to_string(),
+            };
+            Some((text, after))
+        });
+        match found {
+            Some((text, after)) => (filled, rest) = (filled + &text, after),
+            None => (filled, rest) = (filled + "{", behind),
+        }
+    }
+    filled + rest
+}
+
+impl Part {
+    fn run(&self, bench: &mut Bench, names: &Names, evidence: &mut Evidence) -> anyhow::Result<()> {
+        let (rows, cells) = self.plan(names)?;
+        let round = Flag::new(0);
+        let together: Vec<&str> = cells.iter().map(|cell| cell.together.as_str()).collect();
+        let block = |cell: &Cell| together.iter().position(|other| *other == cell.together).unwrap_or(0);
+        let rounds = self.times * bench.options.rounds;
+        let found = bench.measure_rounds(
+            rounds,
+            &cells,
+            block,
+            |cell| cell.run.clone(),
+            |bench, cell, number| {
+                round.set(number);
+                if number > cell.most_rounds { Ok(None) } else { cell.measure(bench).map(Some) }
+            },
+        )?;
+        if !self.note.is_empty() {
+            evidence.note(fill(&self.note, names));
+        }
+        for columns in &self.tables {
+            let heads: Vec<&str> = columns.iter().map(Column::head).collect();
+            let line = |row: &Row| columns.iter().map(|column| column.cell(row, &found)).collect::<anyhow::Result<_>>();
+            evidence.table(&heads, &rows.iter().map(line).collect::<anyhow::Result<Vec<_>>>()?);
+        }
+        self.claim.iter().try_for_each(|claim| claim.judge(&rows, &found, evidence))
+    }
+
+    /// The rows, and the commands that they need, each once.
+    fn plan(&self, names: &Names) -> anyhow::Result<(Vec<Row>, Vec<Cell>)> {
+        let mut products = vec![names.clone()];
+        for axis in &self.axes {
+            let (name, places) = axis.split_first().context("an axis has a name and places")?;
+            let name = text_of(name);
+            let with = |names: &Names, place: &Value| {
+                let mut names = names.clone();
+                match place {
+                    Value::Object(fields) => names.extend(fields.iter().map(|(field, value)| {
+                        (if field == "name" { name.clone() } else { field.clone() }, text_of(value))
+                    })),
+                    value => _ = names.insert(name.clone(), text_of(value)),
+                }
+                names
+            };
+            products = products
+                .iter()
+                .flat_map(|names| places.iter().map(|place| with(names, place)).collect::<Vec<_>>())
+                .collect();
+        }
+        let (mut rows, mut cells) = (Vec::new(), Vec::<Cell>::new());
+        for names in products {
+            let mut arms = BTreeMap::new();
+            for (name, arm) in &self.arm {
+                let [run, beside, before, together] =
+                    [&arm.run, &arm.beside, &arm.before, &self.together].map(|text| fill(text, &names));
+                let read: Vec<String> = arm.read.iter().map(|word| fill(word, &names)).collect();
+                let values = self.values.iter().chain(&arm.values);
+                let values: Names = values.map(|(value, path)| (value.clone(), fill(path, &names))).collect();
+                let same = |cell: &Cell| {
+                    (&cell.run, &cell.beside, &cell.before, &cell.read) == (&run, &beside, &before, &read)
+                };
+                let place = cells.iter().position(same).unwrap_or(cells.len());
+                if place == cells.len() {
+                    let (most_rounds, attempts, paths) = (arm.most_rounds, arm.attempts, Vec::new());
+                    cells.push(Cell { run, beside, before, read, most_rounds, attempts, together, paths });
+                }
+                let paths = &mut cells.get_mut(place).context("a cell")?.paths;
+                paths.extend(values.values().filter(|path| !paths.contains(path)).cloned().collect::<Vec<_>>());
+                arms.insert(name.clone(), (place, values));
+            }
+            rows.push(Row { names, arms });
+        }
+        Ok((rows, cells))
+    }
+}
+
+impl Cell {
+    fn measure(&self, bench: &Bench) -> anyhow::Result<BTreeMap<String, f64>> {
+        let mut attempts = 1..=self.attempts;
+        loop {
+            let found = self.once(bench)?;
+            attempts.next();
+            if attempts.is_empty() || found.values().all(|value| !value.is_nan()) {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn once(&self, bench: &Bench) -> anyhow::Result<BTreeMap<String, f64>> {
+        let (out, record) = (bench.path("out"), bench.path("record"));
+        let _ = (fs::remove_file(&out), fs::remove_dir_all(&record));
+        if !self.before.is_empty() {
+            bench.output(bench.shell().arg(&self.before))?;
+        }
+        let beside = (!self.beside.is_empty()).then(|| bench.beside_line(&self.beside)).transpose()?;
+        let begun = Instant::now();
+        let text = bench.output(bench.shell().arg(&self.run))?;
+        let mut found = BTreeMap::from([("wall_seconds".to_owned(), begun.elapsed().as_secs_f64())]);
+        drop(beside);
+        let (mut documents, of_file) =
+            (BTreeMap::new(), |path: &std::path::Path| document::parse(&fs::read_to_string(path)?));
+        for path in &self.paths {
+            let (source, path_there) =
+                path.split_once(':').filter(|(source, _)| ["out", "record"].contains(source)).unwrap_or(("", path));
+            if !documents.contains_key(source) {
+                let document = match source {
+                    "out" => of_file(&out),
+                    "record" => of_file(&record.join("record.jsonl")),
+                    _ => document::parse(&text),
+                };
+                documents.insert(source, document.with_context(|| format!("{}: its JSON", self.run))?);
+            }
+            let number = documents.get(source).map_or(f64::NAN, |document| document::number(document, path_there));
+            found.insert(path.clone(), number);
+        }
+        found.extend(readers::read(bench, &self.read)?);
+        Ok(found)
+    }
+}
+
+impl Row {
+    /// A formula in one round; `None` if a command was not measured in it.
+    fn value(&self, formula: &str, found: &[Vec<Found>], round: usize) -> anyhow::Result<Option<f64>> {
+        let missing = Flag::new(false);
+        let look_up = |name: &str| {
+            if let Some(number) = self.names.get(name).and_then(|text| text.parse().ok()) {
+                return Ok(number);
+            }
+            let of_arm = name.split_once('.').and_then(|(arm, value)| Some((self.arms.get(arm)?, value)));
+            let only = || self.arms.values().next().filter(|_| self.arms.len() == 1).map(|arm| (arm, name));
+            let ((cell, paths), value) = of_arm.or_else(only).with_context(|| format!("no value {name}"))?;
+            let Some(Some(values)) = found.get(*cell).and_then(|rounds| rounds.get(round)) else {
+                missing.set(true);
+                return Ok(f64::NAN);
+            };
+            let path = paths.get(value).map_or(value, String::as_str);
+            values.get(path).copied().with_context(|| format!("no value {name}"))
+        };
+        let value = formula::evaluate(&fill(formula, &self.names), &look_up)?;
+        Ok((!missing.get()).then_some(value))
+    }
+
+    /// A formula in all rounds.
+    fn values(&self, formula: &str, found: &[Vec<Found>]) -> anyhow::Result<Vec<f64>> {
+        let rounds = found.iter().map(Vec::len).max().unwrap_or(0);
+        (0..rounds).filter_map(|round| self.value(formula, found, round).transpose()).collect()
+    }
+}
+
+impl Column {
+    fn head(&self) -> &str {
+        match self {
+            Self::Text(head, _) | Self::Figure(head, ..) => head,
+        }
+    }
+
+    fn cell(&self, row: &Row, found: &[Vec<Found>]) -> anyhow::Result<String> {
+        match self {
+            Self::Text(_, text) => Ok(fill(text, &row.names)),
+            Self::Figure(head, name, formula, decimals) => {
+                let figure = statistic::of(name, &row.values(formula, found).with_context(|| head.clone())?)?;
+                Ok(statistic::shown(name, &figure, *decimals))
+            }
+        }
+    }
+}
+
+impl Claim {
+    fn judge(&self, rows: &[Row], found: &[Vec<Found>], evidence: &mut Evidence) -> anyhow::Result<()> {
+        let (limits, word) = match (&self.at_most, &self.at_least, &self.within) {
+            (Some(most), None, None) => (most, "at most"),
+            (None, Some(least), None) => (least, "at least"),
+            (None, None, Some(most)) => (most, "within ±"),
+            _ => bail!("claim '{}' needs one of at_most, at_least, within", self.says),
+        };
+        let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
+        for row in rows.iter().filter(|row| self.only.is_empty() || row.names.contains_key(&self.only)) {
+            let text = fill(&self.per, &row.names);
+            match groups.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, rows)) => rows.push(row),
+                None => groups.push((text, vec![row])),
+            }
+        }
+        ensure!(!groups.is_empty(), "claim '{}' is about no row", self.says);
+        for (_, rows) in groups {
+            let (mut held, mut all, mut worst) = (0_usize, 0_usize, (f64::NEG_INFINITY, String::new()));
+            for row in &rows {
+                let limit = fill(&text_of(limits), &row.names);
+                let limit =
+                    formula::evaluate(&limit, &|name| Ok(row.names.get(name).context("no number")?.parse()?))?;
+                let values = row.values(&self.of, found).with_context(|| self.says.clone())?;
+                let judged: Vec<(f64, String)> = if self.by.is_empty() {
+                    values.iter().map(|value| (*value, number(Some(*value), self.decimals))).collect()
+                } else {
+                    let figure = statistic::of(&self.by, &values)?;
+                    let kind = self.by.split('.').next().unwrap_or_default();
+                    let whole = statistic::of(kind, &values)?;
+                    let kind = if kind == "mean" { "interval" } else { kind };
+                    vec![(figure.value, statistic::shown(kind, &whole, self.decimals))]
+                };
+                for (value, shown) in judged {
+                    let excess = match word {
+                        "at most" => value - limit,
+                        "at least" => limit - value,
+                        _ => value.abs() - limit,
+                    };
+                    all += 1;
+                    held += usize::from(excess <= 0.0);
+                    if excess.is_nan() || excess > worst.0 {
+                        let excess = if excess.is_nan() { f64::INFINITY } else { excess };
+                        worst = (excess, format!("{shown}, {word} {}", number(Some(limit), self.decimals)));
+                    }
+                }
+            }
+            let needed = (self.share * all as f64 - 1e-9).ceil() as usize;
+            let says = rows.first().map_or_else(String::new, |row| fill(&self.says, &row.names));
+            let least = if self.share < 1.0 { format!(" (at least {needed} must)") } else { String::new() };
+            evidence.criterion(
+                all > 0 && held >= needed,
+                if all == 1 {
+                    format!("{says}: {}", worst.1)
+                } else {
+                    format!("{says}: {held} of {all}{least}; worst {}", worst.1)
+                },
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+shows = "a test"
+seconds = 1
+rounds = 2
+[set]
+floor = 3
+[[part]]
+axes = [["size", 1, 2], ["kind", { name = "one", bound = 5 }, { name = "two" }]]
+tables = [[["size", "{size}"], ["net", "mean", "load.x - null.x - floor", 1]]]
+[part.arm.load]
+run = "load {size} {2 * size} {kind} {print $1} {server.port}"
+values = { x = "/x" }
+[part.arm.null]
+run = "null"
+values = { x = "/{kind}" }
+most_rounds = 1
+[[part.claim]]
+says = "{size}"
+of = "load.x"
+at_most = "{bound} - 1"
+only = "bound"
+per = "{size}"
+[[part.claim]]
+says = "half"
+of = "load.x - null.x"
+by = "mean"
+at_least = 0
+share = 0.5
+"#;
+
+    fn found(cells: &[Cell]) -> Vec<Vec<Found>> {
+        let of = |cell: &Cell, value: f64| Some(cell.paths.iter().map(|path| (path.clone(), value)).collect());
+        let rounds = |cell: &Cell| match cell.run.starts_with("load 1") {
+            _ if cell.run == "null" => vec![of(cell, 1.0), None],
+            true => vec![of(cell, 4.0), of(cell, 4.0)],
+            false => vec![of(cell, 0.5), of(cell, 6.0)],
+        };
+        cells.iter().map(rounds).collect()
+    }
+
+    #[test]
+    fn equal_commands_are_measured_once_and_claims_are_judged() {
+        let experiment: Experiment = toml::from_str(FILE).unwrap();
+        let part = &experiment.part[0];
+        let names = Names::from([("floor".to_owned(), "3".to_owned())]);
+        let (rows, cells) = part.plan(&names).unwrap();
+        let runs: Vec<&str> = cells.iter().map(|cell| cell.run.as_str()).collect();
+        assert_eq!((rows.len(), cells.len()), (4, 5), "{runs:?}");
+        assert_eq!(runs[0], "load 1 2 one {print $1} {server.port}");
+        let found = found(&cells);
+        let line =
+            |row: &Row| part.tables[0].iter().map(|column| column.cell(row, &found).unwrap()).collect::<Vec<_>>();
+        assert_eq!((line(&rows[0]), line(&rows[2])), (vec!["1".into(), "0.0".into()], vec!["2".into(), "-3.5".into()]));
+        assert!(rows[0].values("load.y", &found).is_err() && rows[0].values("other.x", &found).is_err());
+        let mut evidence = Evidence::default();
+        part.claim.iter().for_each(|claim| claim.judge(&rows, &found, &mut evidence).unwrap());
+        let lines: Vec<String> = evidence.body().lines().map(str::to_owned).collect();
+        assert_eq!(lines[0], "- shown: 1: 2 of 2; worst 4.00, at most 4.00");
+        assert_eq!(lines[1], "- NOT SHOWN: 2: 1 of 2; worst 6.00, at most 4.00");
+        assert_eq!(lines[2], "- shown: half: 2 of 4 (at least 2 must); worst -0.50, at least 0.00");
+    }
+
+    #[test]
+    fn every_experiment_can_be_planned_and_its_formulas_evaluated() {
+        let names = Experiment::names();
+        assert!(!names.is_empty());
+        for name in names {
+            let experiment = Experiment::load(&name).unwrap_or_else(|error| panic!("{error:#}"));
+            let options = crate::bench::Options { seconds: 1.0, rounds: 1, seed: 1, ..Default::default() };
+            let bench = Bench::without_iotoll(&name, options).unwrap();
+            let mut names = experiment.names_of(&bench).unwrap();
+            names.extend(experiment.serve.keys().map(|server| (server.clone(), "127.0.0.1:1".to_owned())));
+            for part in &experiment.part {
+                let (rows, cells) = part.plan(&names).unwrap();
+                let of = |cell: &Cell| {
+                    let read = readers::values_of(&cell.read);
+                    let paths = cell.paths.iter().cloned().chain(read).chain(["wall_seconds".to_owned()]);
+                    vec![Some(paths.map(|path| (path, 1.0)).collect())]
+                };
+                let found: Vec<Vec<Found>> = cells.iter().map(of).collect();
+                for row in &rows {
+                    let cells = part.tables.iter().flatten().map(|column| column.cell(row, &found));
+                    cells.collect::<anyhow::Result<Vec<_>>>().unwrap_or_else(|error| panic!("{name}: {error:#}"));
+                }
+                for claim in &part.claim {
+                    let judged = claim.judge(&rows, &found, &mut Evidence::default());
+                    judged.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+                }
+            }
+        }
+    }
+}
