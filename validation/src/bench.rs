@@ -1,21 +1,14 @@
 //! The environment of a validation: a scratch directory, the program under test, rounds in random order, Ctrl-C.
 
 pub mod evidence;
-pub mod fio;
-pub mod iotoll;
-pub mod loop_disk;
-pub mod memory_disk;
-pub mod recording;
 pub mod rounds;
 pub mod seeded;
-pub mod veth_pair;
 
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process_group};
 use seeded::Seeded;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,7 +34,6 @@ pub struct Bench {
     name: String,
     scratch: tempfile::TempDir,
     iotoll: PathBuf,
-    this: PathBuf,
     interrupted: Arc<AtomicBool>,
     seeded: Seeded,
 }
@@ -60,14 +52,13 @@ impl Bench {
 
     /// A bench that measures nothing.
     pub fn without_iotoll(name: &str, options: Options) -> anyhow::Result<Self> {
-        let this = std::env::current_exe()?;
-        let iotoll = this.with_file_name("iotoll");
+        let iotoll = std::env::current_exe()?.with_file_name("iotoll");
         // In the current directory: a temporary directory may be in memory, not on ext4.
         let here = std::env::current_dir()?;
         let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);
         let scratch = scratch.with_context(|| format!("creating a scratch directory in {}", here.display()))?;
         let (interrupted, seeded) = (Arc::default(), Seeded::new(options.seed));
-        Ok(Self { options, name: name.to_owned(), scratch, iotoll, this, interrupted, seeded })
+        Ok(Self { options, name: name.to_owned(), scratch, iotoll, interrupted, seeded })
     }
 
     /// A path in the scratch directory.
@@ -98,22 +89,10 @@ impl Bench {
     }
 
     /// Starts a shell line that runs until the guard is dropped, or this process ends.
-    pub fn beside_line(&self, line: &str) -> anyhow::Result<Beside> {
+    pub fn beside(&self, line: &str) -> anyhow::Result<Beside> {
         let mut command = self.command("setpriv");
         command.args(["--pdeathsig", "KILL", "sh", "-c", line]).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Beside { child: command.process_group(0).spawn().context("cannot run setpriv; install util-linux")? })
-    }
-
-    /// The words of a command that runs one of this program's loads.
-    pub fn load(&self, words: &[&str]) -> Vec<String> {
-        let this = self.this.display().to_string();
-        [this.as_str(), "load"].iter().chain(words).map(|&word| word.to_owned()).collect()
-    }
-
-    /// Starts a load that runs until the guard is dropped.
-    pub fn beside(&self, words: &[&str]) -> anyhow::Result<Beside> {
-        let child = self.command(&self.this).arg("load").args(words).spawn();
-        Ok(Beside { child: child.with_context(|| format!("starting load {}", words.join(" ")))? })
     }
 
     /// Runs a program and returns its standard output if it succeeds.
@@ -137,63 +116,9 @@ impl Bench {
         Ok(())
     }
 
-    /// Creates a file of this size in the scratch directory and reads it into the page cache.
-    pub fn file(&self, name: &str, mebibytes: usize) -> anyhow::Result<PathBuf> {
-        self.file_at(self.path(name), mebibytes)
-    }
-
-    /// The same at any path.
-    pub fn file_at(&self, path: PathBuf, mebibytes: usize) -> anyhow::Result<PathBuf> {
-        let mut file = std::fs::File::create(&path)?;
-        // Not zeros, which a device might not store.
-        let pattern: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        for _ in 0..mebibytes {
-            self.check()?;
-            file.write_all(&pattern)?;
-        }
-        file.sync_all()?;
-        read_through(&path)?;
-        Ok(path)
-    }
-
     /// Measures every cell once per round. Cells of one block stay together; blocks, and the cells in each, are in a
     /// new random order in each round. The values of each cell are in the order of the rounds.
     pub fn in_rounds<C, T>(
-        &mut self,
-        cells: &[C],
-        block: impl Fn(&C) -> usize,
-        named: impl Fn(&C) -> String,
-        measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
-    ) -> anyhow::Result<Vec<Vec<T>>> {
-        self.in_this_many_rounds(self.options.rounds, cells, block, named, measure)
-    }
-
-    /// The same with another number of rounds than the option.
-    pub fn in_this_many_rounds<C, T>(
-        &mut self,
-        rounds: usize,
-        cells: &[C],
-        block: impl Fn(&C) -> usize,
-        named: impl Fn(&C) -> String,
-        mut measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
-    ) -> anyhow::Result<Vec<Vec<T>>> {
-        let mut found: Vec<Vec<T>> = cells.iter().map(|_| Vec::new()).collect();
-        for round in 1..=rounds {
-            let blocks: Vec<usize> = cells.iter().map(&block).collect();
-            for (done, place) in order(&blocks, &mut self.seeded).into_iter().enumerate() {
-                let (Some(cell), Some(values)) = (cells.get(place), found.get_mut(place)) else { continue };
-                let (count, what) = (cells.len(), named(cell));
-                eprintln!("{}: round {round} of {rounds}, {} of {count}: {what}", self.name, done + 1);
-                self.check()?;
-                values.push(measure(self, cell).with_context(|| what)?);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Measures every cell once per round. Cells of one block stay together; blocks, and the cells in each, are in a
-    /// new random order in each round. The values of each cell are in the order of the rounds.
-    pub fn measure_rounds<C, T>(
         &mut self,
         rounds: usize,
         cells: &[C],
@@ -219,13 +144,6 @@ impl Bench {
     pub fn progress(&self, what: &str) {
         eprintln!("{}: {what}", self.name);
     }
-}
-
-/// Reads a file into the page cache.
-pub fn read_through(path: &Path) -> anyhow::Result<()> {
-    let copied = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
-    copied.with_context(|| path.display().to_string())?;
-    Ok(())
 }
 
 /// A random order of indices in which those of one block stay together.

@@ -40,9 +40,11 @@ pub struct Experiment {
     /// Servers that run during all rounds: address and shell line, in which `{port}` is free. `{NAME}` is the address.
     #[serde(default)]
     serve: BTreeMap<String, [String; 2]>,
-    /// Shell lines before the first round, and after the last, in any case.
+    /// Shell lines before the servers start, when they listen, and in any case at the end.
     #[serde(default)]
     setup: Vec<String>,
+    #[serde(default)]
+    fill: Vec<String>,
     #[serde(default)]
     cleanup: Vec<String>,
     part: Vec<Part>,
@@ -118,7 +120,7 @@ struct Claim {
     says: String,
     /// The formula.
     of: String,
-    /// The statistic of each row; without one, each round of each row is judged.
+    /// The statistic of each row, as a bound may be: `["mean.high", "FORMULA"]`; without one, each round of each row is judged.
     #[serde(default)]
     by: String,
     at_most: Option<Value>,
@@ -131,7 +133,7 @@ struct Claim {
     /// Rows with the same text are judged together.
     #[serde(default)]
     per: String,
-    /// Only the rows that have this name.
+    /// Only the rows in which this name has a text.
     #[serde(default)]
     only: String,
     #[serde(default = "two")]
@@ -189,10 +191,12 @@ impl Experiment {
         let mut names = self.names_of(bench)?;
         let cleanup = self.cleanup.iter().map(|line| fill(line, &names)).collect();
         let _cleanup = Cleanup { bench: bench.shell(), lines: cleanup };
+        let lines = |lines: &[String], names: &Names| {
+            lines.iter().try_for_each(|line| bench.output(bench.shell().arg(fill(line, names))).map(|_| ()))
+        };
+        lines(&self.setup, &names)?;
         let _servers = serving::start(bench, &self.serve, &mut names)?;
-        for line in &self.setup {
-            bench.output(bench.shell().arg(fill(line, &names)))?;
-        }
+        lines(&self.fill, &names)?;
         let mut evidence = Evidence::default();
         for part in &self.part {
             part.run(bench, &names, &mut evidence)?;
@@ -274,7 +278,7 @@ impl Part {
         let together: Vec<&str> = cells.iter().map(|cell| cell.together.as_str()).collect();
         let block = |cell: &Cell| together.iter().position(|other| *other == cell.together).unwrap_or(0);
         let rounds = self.times * bench.options.rounds;
-        let found = bench.measure_rounds(
+        let found = bench.in_rounds(
             rounds,
             &cells,
             block,
@@ -361,7 +365,7 @@ impl Cell {
         if !self.before.is_empty() {
             bench.output(bench.shell().arg(&self.before))?;
         }
-        let beside = (!self.beside.is_empty()).then(|| bench.beside_line(&self.beside)).transpose()?;
+        let beside = (!self.beside.is_empty()).then(|| bench.beside(&self.beside)).transpose()?;
         let begun = Instant::now();
         let text = bench.output(bench.shell().arg(&self.run))?;
         let mut found = BTreeMap::from([("wall_seconds".to_owned(), begun.elapsed().as_secs_f64())]);
@@ -443,7 +447,10 @@ impl Claim {
             _ => bail!("claim '{}' needs one of at_most, at_least, within", self.says),
         };
         let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
-        for row in rows.iter().filter(|row| self.only.is_empty() || row.names.contains_key(&self.only)) {
+        for row in rows
+            .iter()
+            .filter(|row| self.only.is_empty() || row.names.get(&self.only).is_some_and(|text| !text.is_empty()))
+        {
             let text = fill(&self.per, &row.names);
             match groups.iter_mut().find(|(other, _)| *other == text) {
                 Some((_, rows)) => rows.push(row),
@@ -454,9 +461,16 @@ impl Claim {
         for (_, rows) in groups {
             let (mut held, mut all, mut worst) = (0_usize, 0_usize, (f64::NEG_INFINITY, String::new()));
             for row in &rows {
-                let limit = fill(&text_of(limits), &row.names);
-                let limit =
-                    formula::evaluate(&limit, &|name| Ok(row.names.get(name).context("no number")?.parse()?))?;
+                let limit = match limits {
+                    Value::Array(figure) => {
+                        let [by, of] = figure.as_slice() else { bail!("a bound is a statistic and a formula") };
+                        statistic::of(&text_of(by), &row.values(&text_of(of), found)?)?.value
+                    }
+                    limit => {
+                        let number = |name: &str| Ok(row.names.get(name).context("no number")?.parse()?);
+                        formula::evaluate(&fill(&text_of(limit), &row.names), &number)?
+                    }
+                };
                 let values = row.values(&self.of, found).with_context(|| self.says.clone())?;
                 let judged: Vec<(f64, String)> = if self.by.is_empty() {
                     values.iter().map(|value| (*value, number(Some(*value), self.decimals))).collect()

@@ -4,28 +4,11 @@
 //! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
 //! status 1.
 
-mod accounts;
-mod blast;
-mod compare;
 mod contention;
 mod coverage;
-mod events;
-mod foreign_fio;
-mod ftq_periods;
-mod ftq_resolution;
-mod generator_tax;
-mod guests;
 mod hostile;
 mod idle_clock;
-mod integrity;
-mod memory;
-mod natural;
-mod profiles;
-mod queues;
-mod remote;
-mod start;
 mod undo;
-mod veth;
 
 use crate::bench::evidence::Evidence;
 use crate::bench::{Bench, Options, is_release};
@@ -52,7 +35,7 @@ struct Validation<'a> {
 /// A validation that is a function: its name, what it shows, default length and rounds, whether any build does.
 type Function = (&'static str, &'static str, f64, usize, bool, fn(&mut Bench) -> anyhow::Result<Evidence>);
 
-const FUNCTIONS: [Function; 30] = [
+const FUNCTIONS: [Function; 5] = [
     (
         "coverage",
         "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -60,14 +43,6 @@ const FUNCTIONS: [Function; 30] = [
         100,
         true,
         coverage::validate,
-    ),
-    (
-        "natural",
-        "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
-        4.0,
-        1,
-        false,
-        natural::validate,
     ),
     (
         "idle-clock",
@@ -78,63 +53,6 @@ const FUNCTIONS: [Function; 30] = [
         idle_clock::validate,
     ),
     (
-        "accounts",
-        "CPU time of planted loads is in its account and in no other, and what keeping accounts costs; needs root, fio and losetup (4 min)",
-        4.0,
-        3,
-        true,
-        accounts::validate,
-    ),
-    (
-        "events",
-        "counts of events per I/O are what is known of a load; what a count costs, and what perf misses; needs root (4 min)",
-        3.0,
-        5,
-        true,
-        events::validate,
-    ),
-    (
-        "profiles",
-        "functions have their planted parts, stacks are whole, changes are found in their function; needs root, fio and nbdkit (6 min)",
-        5.0,
-        4,
-        false,
-        profiles::validate,
-    ),
-    (
-        "foreign-fio",
-        "`iotoll cost -- fio` and `iotoll run` find the same cost (28 min)",
-        2.0,
-        12,
-        false,
-        foreign_fio::validate,
-    ),
-    ("generator-tax", "iotoll's own overhead is smaller than fio's (10 min)", 1.0, 8, false, generator_tax::validate),
-    (
-        "blast",
-        "packets delivered per second, and cycles for each, beside a bare loop and iperf3; needs root (8 min)",
-        2.0,
-        8,
-        false,
-        blast::validate,
-    ),
-    (
-        "queues",
-        "transmit queues between many submitters and one UDP socket: packets per second, switches (9 min)",
-        2.0,
-        2,
-        false,
-        queues::validate,
-    ),
-    (
-        "veth",
-        "cost of a packet over a veth pair, by queueing discipline, XPS and NAPI in threads: explores; needs root and ethtool (5 min)",
-        2.0,
-        5,
-        false,
-        veth::validate,
-    ),
-    (
         "contention",
         "the fit recovers which part of a turn is inside a lock (3 min)",
         1.0,
@@ -142,113 +60,6 @@ const FUNCTIONS: [Function; 30] = [
         false,
         contention::validate,
     ),
-    (
-        "compare-aa",
-        "identical arms are called different no more often than the interval allows (11 min)",
-        15.0,
-        40,
-        false,
-        compare::same,
-    ),
-    (
-        "compare-aa-hog",
-        "the same while a CPU hog starts and stops (11 min)",
-        15.0,
-        40,
-        false,
-        compare::same_beside_a_hog,
-    ),
-    (
-        "compare-aa-fio",
-        "the same for unmodified fio, one execution per slice (11 min)",
-        15.0,
-        40,
-        false,
-        compare::same_fio,
-    ),
-    (
-        "compare-injected",
-        "the interval contains a known change of 2, 5 and 10 % (15 min)",
-        15.0,
-        20,
-        false,
-        compare::injected,
-    ),
-    (
-        "compare-toggle",
-        "the same for unmodified fio under a toggle with a known cost (12 min)",
-        20.0,
-        12,
-        false,
-        compare::toggled,
-    ),
-    (
-        "sliced-bias",
-        "unmodified programs cost the same in slices as in whole executions (25 min)",
-        15.0,
-        10,
-        false,
-        compare::sliced::bias,
-    ),
-    (
-        "sliced-aa",
-        "unmodified programs in slices: identical arms are called different no more often than expected (25 min)",
-        30.0,
-        14,
-        false,
-        compare::sliced::same,
-    ),
-    (
-        "sliced-known-cost",
-        "the interval contains a cost planted in an unmodified program by a preloaded library (25 min)",
-        30.0,
-        20,
-        false,
-        compare::sliced::known_cost,
-    ),
-    (
-        "compare-others",
-        "verdicts of fio run twice, a t-test, hyperfine, and iotoll on identical arms (17 min)",
-        10.0,
-        20,
-        false,
-        compare::others,
-    ),
-    (
-        "remote",
-        "cost of a remote I/O: iotoll's server and client, nbdkit, fio's client (10 min)",
-        2.0,
-        6,
-        false,
-        remote::validate,
-    ),
-    ("integrity", "ten million remote I/Os read back as written (3 min)", 1.0, 1, false, integrity::validate),
-    ("memory", "memory stays small however long a run is (11 min)", 10.0, 1, false, memory::validate),
-    (
-        "guests",
-        "the same guest executes the same instructions, restored and booted afresh, alone and beside a load (10 min)",
-        1.0,
-        10,
-        false,
-        guests::validate,
-    ),
-    (
-        "ftq-resolution",
-        "late readings, and what a recorder takes from a writer, by quantum and probes (7 min)",
-        2.0,
-        5,
-        false,
-        ftq_resolution::validate,
-    ),
-    (
-        "ftq-periods",
-        "planted stalls are found at their period, and none in shuffled series; each recording has its own length (60 min)",
-        30.0,
-        20,
-        false,
-        ftq_periods::validate,
-    ),
-    ("start", "the first I/O starts soon after the program (under a minute)", 0.2, 10, false, start::validate),
     (
         "undo",
         "a killed iotoll's settings are restored, and nothing is left behind (4 min)",

@@ -1,7 +1,8 @@
 //! Numbers in JSON, by path: `/phases/0/cycles_per_io`.
 //!
-//! A step is a key, a place, `*` for every element, or a filter: `[owner=workload]`, or `[name~iou-]` for a name that contains the
-//! text. The value is the sum of what is found; a first word says otherwise: `max`, `count`, or `hash` of the whole text.
+//! A step is a key, a place, `*` for every element, or a filter: `[owner=workload]`, `[name~iou-]` for a name that contains the
+//! text, or several: `[kind=task][owner=workload]`. The value is the sum of what is found; a first word says otherwise: `total` (0 if nothing is
+//! known), `max`, `count`, or `hash` of the whole text.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -23,6 +24,7 @@ pub fn number(document: &Value, path: &str) -> f64 {
             // As many bits as are exact in a number.
             if found.is_empty() { f64::NAN } else { (hasher.finish() >> 12) as f64 }
         }
+        "total" => numbers.filter(|number| !number.is_nan()).sum(),
         "max" => numbers.reduce(f64::max).unwrap_or(f64::NAN),
         _ => numbers.reduce(|one, other| one + other).unwrap_or(f64::NAN),
     }
@@ -36,26 +38,20 @@ fn steps<'a>(value: &'a Value, step: &str) -> Vec<&'a Value> {
             _ => Vec::new(),
         }
     };
-    let filter = step.strip_prefix('[').and_then(|step| step.strip_suffix(']'));
-    match filter.and_then(|filter| filter.split_at_checked(filter.find(['=', '~'])?)) {
-        Some((key, wanted)) => {
-            let (kind, wanted) = wanted.split_at(1);
-            let text = |value: &Value| match &value[key] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let fits = |value: &Value| if kind == "=" { text(value) == wanted } else { text(value).contains(wanted) };
-            all().into_iter().filter(|value| fits(value)).collect()
+    let filters = step.strip_prefix('[').and_then(|step| step.strip_suffix(']'));
+    let Some(filters) = filters.filter(|filters| filters.contains(['=', '~'])) else {
+        let place = step.parse().ok().and_then(|place: usize| value.get(place));
+        return if step == "*" { all() } else { place.or_else(|| value.get(step)).into_iter().collect() };
+    };
+    let fits = |value: &Value, filter: &str| {
+        let (key, wanted) = filter.split_at(filter.find(['=', '~']).unwrap_or(filter.len()));
+        let text = value[key].as_str().map_or_else(|| value[key].to_string(), str::to_owned);
+        match wanted.strip_prefix('=') {
+            Some(wanted) => text == wanted,
+            None => text.contains(wanted.trim_start_matches('~')),
         }
-        None if step == "*" => all(),
-        None => step
-            .parse()
-            .ok()
-            .and_then(|place: usize| value.get(place))
-            .or_else(|| value.get(step))
-            .into_iter()
-            .collect(),
-    }
+    };
+    all().into_iter().filter(|value| filters.split("][").all(|filter| fits(value, filter))).collect()
 }
 
 /// The JSON of a program's output, which may begin with notes (fio's does). Lines of a record are an array.
@@ -77,7 +73,7 @@ mod tests {
         let of = |path: &str| number(&document, path);
         assert_eq!((of("/a/0/x"), of("/a/*/x"), of("max /a/*/x"), of("count /a/*")), (1.0, 3.5, 2.5, 2.0));
         assert_eq!(
-            (of("/a/[name=two]/x"), of("/a/[name~o]/x"), of("/a/[on=true]/x"), of("/a/0/on")),
+            (of("/a/[name=two]/x"), of("/a/[name~o]/x"), of("/a/[name~o][on=true]/x"), of("/a/0/on")),
             (2.5, 3.5, 1.0, 1.0)
         );
         assert!(["/b", "/n", "/a/[name=x]/x", "/a/0/name"].iter().all(|path| of(path).is_nan()));

@@ -1,4 +1,5 @@
-//! Arithmetic in experiment files: `+ - * /`, parentheses, names of values, `abs`, `min`, `max`, and `inside(value, low, high)`.
+//! Arithmetic in experiment files: `+ - * /`, parentheses, names of values, `abs`, `round`, `hypot`, `min`, `max`, and
+//! `inside(value, low, high)`.
 //! A value that is not known is NaN, and so is every result made of it.
 
 use anyhow::{Context, bail, ensure};
@@ -84,6 +85,8 @@ impl<'a> Reader<'a> {
         match (name, values.as_slice()) {
             ("abs", [value]) => Ok(value.abs()),
             ("inside", [value, low, high]) => Ok(f64::from(low <= value && value <= high)),
+            ("round", [value]) => Ok(value.round()),
+            ("hypot", [one, other]) => Ok(one.hypot(*other)),
             ("min", values) => Ok(values.iter().copied().fold(f64::INFINITY, f64::min)),
             ("max", values) => Ok(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
             _ => bail!("no function {name} takes {} values", values.len()),

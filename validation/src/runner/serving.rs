@@ -17,7 +17,7 @@ pub fn start(bench: &Bench, servers: &BTreeMap<String, [String; 2]>, names: &mut
         let own = Names::from([("port".to_owned(), port.to_string())]);
         let here: Names = names.iter().chain(&own).map(|(name, text)| (name.clone(), text.clone())).collect();
         let address = fill(address, &here);
-        let server = bench.beside_line(&fill(line, &here)).with_context(|| name.clone())?;
+        let server = bench.beside(&fill(line, &here)).with_context(|| name.clone())?;
         let end = Instant::now() + Duration::from_secs(20);
         let listens = || {
             if address.starts_with('/') {

@@ -16,6 +16,11 @@ pub fn of(name: &str, values: &[f64]) -> anyhow::Result<Estimate> {
     let estimate = match kind {
         "mean" | "interval" => rounds::mean(values),
         "ratio" | "change" => rounds::ratio(values, &vec![1.0; values.len()]),
+        // Half of the interval of the mean, in percent of it.
+        "half" => {
+            let mean = rounds::mean(values);
+            Estimate::bare(mean.half_width().map_or(f64::NAN, |half| 100.0 * half / mean.value.abs()))
+        }
         "median" => Estimate::bare(if known { rounds::median(values) } else { f64::NAN }),
         "least" => Estimate::bare(fold(f64::min)),
         "most" => Estimate::bare(fold(f64::max)),

@@ -25,11 +25,13 @@ const OFF: f64 = 0.02;
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let cells: Vec<(f64, usize)> = PLANTED.iter().flat_map(|part| THREADS.map(|threads| (*part, threads))).collect();
     let seconds = bench.options.seconds;
+    let rounds = bench.options.rounds;
     let found = bench.in_rounds(
+        rounds,
         &cells,
         |_| 0,
         |(part, threads)| format!("{:.0} % inside, {threads} threads", part * 100.0),
-        |_, (part, threads)| Ok(turns(*part, *threads, seconds)),
+        |_, (part, threads), _| Ok(turns(*part, *threads, seconds)),
     )?;
     let mut evidence = Evidence::default();
     evidence.note(format!(

@@ -2,7 +2,7 @@
 //! restored.
 
 use crate::bench::evidence::{self, Evidence};
-use crate::bench::rounds;
+use crate::bench::rounds::percentile;
 use crate::bench::{Bench, Beside};
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -45,11 +45,13 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let sysctl = std::fs::read_to_string(SYSCTL).ok().filter(|before| std::fs::write(SYSCTL, before).is_ok());
     let seed = bench.options.seed;
     let mut number = seed;
+    let rounds = bench.options.rounds;
     let found = bench.in_rounds(
+        rounds,
         &WAYS,
         |_| 0,
         |way| way.name.to_owned(),
-        |bench, way| {
+        |bench, way, _| {
             number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let trial = trial(bench, *way, sysctl.as_deref(), Duration::from_millis(number >> 32 & 511));
             if let Some(before) = &sysctl {
@@ -65,7 +67,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let mut millis: Vec<f64> = trials.iter().filter_map(|trial| trial.millis).collect();
         let left: usize = trials.iter().map(|trial| trial.left).sum();
         let (back, all) = (millis.len(), trials.len());
-        let median = rounds::percentile(&mut millis, 50.0);
+        let median = percentile(&mut millis, 50.0);
         let slowest = millis.iter().copied().reduce(f64::max);
         let number = |value| evidence::number(value, 1);
         rows.push(vec![
