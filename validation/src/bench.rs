@@ -106,6 +106,7 @@ impl Bench {
             let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
             bail!("{program} {}: {}: {last}", words.join(" "), output.status);
         }
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

@@ -5,12 +5,15 @@ mod bare_exchange;
 mod bare_pread;
 mod bare_sendto;
 mod burner;
+mod hostile;
 mod ping_pong;
 mod pipe_pair;
 mod planted;
 mod remote_verify;
 mod sleeper;
+mod turns;
 mod udp_loopback;
+mod undo;
 
 use anyhow::Context;
 use std::process::ExitCode;
@@ -22,7 +25,10 @@ type Load = (&'static str, &'static [&'static str], fn(&[&str]) -> anyhow::Resul
 /// Also as many more words as there are.
 const MORE: &str = "WORD…";
 
-const LOADS: [Load; 19] = [
+const LOADS: [Load; 22] = [
+    ("turns", &["PERCENT", "SECONDS", "ROUNDS"], turns::run),
+    ("undo", &["WAY", "SEED"], undo::run),
+    ("hostile", &["AREA", "SEED"], hostile::run),
     ("burner", &["PERCENT"], burner::run),
     ("compute", &["MILLIS"], burner::compute),
     ("sleeper", &["IOS"], sleeper::run),

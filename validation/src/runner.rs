@@ -1,6 +1,6 @@
 //! Runs the experiments of `validation/experiments/NAME.toml`: commands under conditions, values from their JSON by path, tables and claims.
 //!
-//! Each part of an experiment has axes, whose products are the rows, and arms, which are shell lines. In each round, every arm of every row
+//! Each part of an experiment has axes, whose products are the rows, and arms, which are shell lines (`{round}` is the round's number). In each round, every arm of every row
 //! is measured once; what is the same for several rows is measured once for all. A formula makes a number of the values of one row in one
 //! round, a statistic makes a figure of those of all rounds, and a claim holds such numbers or figures against a bound.
 
@@ -274,7 +274,6 @@ fn fill(text: &str, names: &Names) -> String {
 impl Part {
     fn run(&self, bench: &mut Bench, names: &Names, evidence: &mut Evidence) -> anyhow::Result<()> {
         let (rows, cells) = self.plan(names)?;
-        let round = Flag::new(0);
         let together: Vec<&str> = cells.iter().map(|cell| cell.together.as_str()).collect();
         let block = |cell: &Cell| together.iter().position(|other| *other == cell.together).unwrap_or(0);
         let rounds = self.times * bench.options.rounds;
@@ -284,8 +283,7 @@ impl Part {
             block,
             |cell| cell.run.clone(),
             |bench, cell, number| {
-                round.set(number);
-                if number > cell.most_rounds { Ok(None) } else { cell.measure(bench).map(Some) }
+                if number > cell.most_rounds { Ok(None) } else { cell.measure(bench, number).map(Some) }
             },
         )?;
         if !self.note.is_empty() {
@@ -348,10 +346,10 @@ impl Part {
 }
 
 impl Cell {
-    fn measure(&self, bench: &Bench) -> anyhow::Result<BTreeMap<String, f64>> {
+    fn measure(&self, bench: &Bench, round: usize) -> anyhow::Result<BTreeMap<String, f64>> {
         let mut attempts = 1..=self.attempts;
         loop {
-            let found = self.once(bench)?;
+            let found = self.once(bench, round)?;
             attempts.next();
             if attempts.is_empty() || found.values().all(|value| !value.is_nan()) {
                 return Ok(found);
@@ -359,7 +357,7 @@ impl Cell {
         }
     }
 
-    fn once(&self, bench: &Bench) -> anyhow::Result<BTreeMap<String, f64>> {
+    fn once(&self, bench: &Bench, round: usize) -> anyhow::Result<BTreeMap<String, f64>> {
         let (out, record) = (bench.path("out"), bench.path("record"));
         let _ = (fs::remove_file(&out), fs::remove_dir_all(&record));
         if !self.before.is_empty() {
@@ -367,7 +365,7 @@ impl Cell {
         }
         let beside = (!self.beside.is_empty()).then(|| bench.beside(&self.beside)).transpose()?;
         let begun = Instant::now();
-        let text = bench.output(bench.shell().arg(&self.run))?;
+        let text = bench.output(bench.shell().arg(self.run.replace("{round}", &round.to_string())))?;
         let mut found = BTreeMap::from([("wall_seconds".to_owned(), begun.elapsed().as_secs_f64())]);
         drop(beside);
         let (mut documents, of_file) =

@@ -4,11 +4,8 @@
 //! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
 //! status 1.
 
-mod contention;
 mod coverage;
-mod hostile;
 mod idle_clock;
-mod undo;
 
 use crate::bench::evidence::Evidence;
 use crate::bench::{Bench, Options, is_release};
@@ -35,7 +32,7 @@ struct Validation<'a> {
 /// A validation that is a function: its name, what it shows, default length and rounds, whether any build does.
 type Function = (&'static str, &'static str, f64, usize, bool, fn(&mut Bench) -> anyhow::Result<Evidence>);
 
-const FUNCTIONS: [Function; 5] = [
+const FUNCTIONS: [Function; 2] = [
     (
         "coverage",
         "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
@@ -51,30 +48,6 @@ const FUNCTIONS: [Function; 5] = [
         12,
         false,
         idle_clock::validate,
-    ),
-    (
-        "contention",
-        "the fit recovers which part of a turn is inside a lock (3 min)",
-        1.0,
-        8,
-        false,
-        contention::validate,
-    ),
-    (
-        "undo",
-        "a killed iotoll's settings are restored, and nothing is left behind (4 min)",
-        1.0,
-        20,
-        true,
-        undo::validate,
-    ),
-    (
-        "hostile",
-        "random hostile inputs by area: server, reports, undo, exhausted resources, odd surroundings; --rounds of each (3 min)",
-        1.0,
-        40,
-        true,
-        hostile::validate,
     ),
 ];
 

@@ -1,8 +1,8 @@
 //! One client of `iotoll serve` does its worst, while another reads a block at a time on the same thread of the server.
 
 use super::Attempt;
+use crate::bench::Beside;
 use crate::bench::seeded::Seeded;
-use crate::bench::{Bench, Beside};
 use anyhow::{Context, bail, ensure};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write, pipe};
@@ -23,13 +23,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const REQUESTS: [(&str, u16, u16); 5] =
     [("write_zeroes without holes", 6, 2), ("write_zeroes", 6, 0), ("trim", 4, 0), ("flush", 3, 0), ("cache", 5, 0)];
 
-pub(super) fn attempt(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
+pub(super) fn attempt(seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     let folder = tempfile::tempdir_in("/dev/shm").context("a folder in memory")?;
     let (data, socket) = (folder.path().join("data"), folder.path().join("s"));
     File::create(&data)?.set_len(u64::from(SIZE))?;
     // Nobody reads its standard error, and the pipe is full.
     let (_unread, full) = full_pipe()?;
-    let mut serve = bench.iotoll();
+    let mut serve = std::process::Command::new("iotoll");
     serve
         .args(["serve", "--threads", "1", "--backend"])
         .arg(format!("file:{}", data.display()))

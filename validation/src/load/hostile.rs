@@ -1,26 +1,14 @@
-//! Hostile input by area: random inputs from the seed, and how many of them iotoll withstood. What an integration test tries with chosen
-//! inputs is not repeated: the table names the test.
+//! Hostile input by area: one random input from a seed, and whether iotoll withstands it.
 
 mod inputs;
 mod server;
 
-use crate::bench::Bench;
-use crate::bench::evidence::{self, Evidence};
+use super::argument;
 use crate::bench::seeded::Seeded;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-
-/// An area of hostile input.
-struct Area {
-    name: &'static str,
-    inputs: &'static str,
-    /// Integration tests with chosen inputs.
-    tests: &'static str,
-    /// Tries one random input.
-    attempt: fn(&Bench, &mut Seeded) -> anyhow::Result<Attempt>,
-}
 
 /// The result of one input.
 struct Attempt {
@@ -32,55 +20,18 @@ struct Attempt {
     wait_millis: Option<f64>,
 }
 
-const AREAS: [Area; 8] = [
-    Area {
-        name: "server",
-        inputs: "one client's largest request or a broken handshake, standard error unread",
-        tests: "serving, unread, transfers",
-        attempt: server::attempt,
-    },
-    Area {
-        name: "reports",
-        inputs: "markup or escape sequences in strings of a record, a record cut anywhere, --out a dangling link",
-        tests: "saving, report::hostile",
-        attempt: report,
-    },
-    Area {
-        name: "root and undo",
-        inputs: "a forged ledger, a TMPDIR with characters of the shell",
-        tests: "guardian, toggles; validation undo",
-        attempt: undo,
-    },
-    Area {
-        name: "exhaustion",
-        inputs: "limits of open files, locked memory, processes (not root), file size, a full disk",
-        tests: "limits, full_disks",
-        attempt: exhaustion,
-    },
-    Area {
-        name: "surroundings",
-        inputs: "up to three of: ignored signals, closed descriptors, umask, no variables, an odd locale, no terminal",
-        tests: "surroundings",
-        attempt: surroundings,
-    },
-    Area {
-        name: "programs",
-        inputs: "up to 20,000 bytes of a sampled program's unwind tables, symbols or names",
-        tests: "sampler::tests",
-        attempt: inputs::program,
-    },
-    Area {
-        name: "traces",
-        inputs: "lines that resemble fio's, some of which name a file of another",
-        tests: "replay, bounded files",
-        attempt: inputs::trace,
-    },
-    Area {
-        name: "edits",
-        inputs: "a setting is written, replaced or linked while iotoll changes it",
-        tests: "toggles",
-        attempt: inputs::edited,
-    },
+/// Tries one random input of an area.
+type Area = fn(&mut Seeded) -> anyhow::Result<Attempt>;
+
+const AREAS: [(&str, Area); 8] = [
+    ("server", server::attempt),
+    ("reports", report),
+    ("undo", undo),
+    ("exhaustion", exhaustion),
+    ("surroundings", surroundings),
+    ("programs", inputs::program),
+    ("traces", inputs::trace),
+    ("edits", inputs::edited),
 ];
 
 /// Every verb that ends by itself within seconds.
@@ -94,45 +45,16 @@ const VERBS: [&str; 7] = [
     "doctor",
 ];
 
-pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    let mut seeded = Seeded::new(bench.options.seed);
-    let mut evidence = Evidence::default();
-    let mut rows = Vec::new();
-    record(bench)?;
-    for area in &AREAS {
-        let (mut fallen, mut longest) = (Vec::new(), None::<f64>);
-        for number in 1..=bench.options.rounds {
-            bench.check()?;
-            let Attempt { input, fell, wait_millis } = (area.attempt)(bench, &mut seeded).context(area.name)?;
-            bench.progress(&format!("{}, {number}: {input}", area.name));
-            fallen.extend(fell.map(|why| format!("{}: {input}: {why}", area.name)));
-            longest = longest.into_iter().chain(wait_millis).reduce(f64::max);
-        }
-        let (all, fell) = (bench.options.rounds, fallen.len());
-        rows.push(vec![
-            area.name.to_owned(),
-            (all - fell).to_string(),
-            fell.to_string(),
-            evidence::number(longest, 1),
-            area.inputs.to_owned(),
-            area.tests.to_owned(),
-        ]);
-        evidence.criterion(fell == 0, format!("{}: withstood {} of {all} inputs", area.name, all - fell));
-        fallen.into_iter().for_each(|why| evidence.note(why));
+/// `AREA SEED`: tries one input, beside a record in the folder `base`.
+pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    let area = AREAS.iter().find(|area| arguments.first() == Some(&area.0)).context("no such area")?;
+    let mut seeded = Seeded::new(argument(arguments, 1)?);
+    let Attempt { input, fell, wait_millis } = area.1(&mut seeded)?;
+    match &fell {
+        Some(why) => eprintln!("NOT WITHSTOOD: {}: {input}: {why}", area.0),
+        None => eprintln!("{}: {input}", area.0),
     }
-    evidence.note(
-        "Withstood: exit status 0, or 1 or 2 with one line on standard error or in the result; no panic, no markup and no escape sequence in the output, no \
-         file of another touched. Wait: the longest of another client of the server, ms.",
-    );
-    evidence.table(&["area", "withstood", "fell", "wait", "inputs", "integration tests with chosen inputs"], &rows);
-    Ok(evidence)
-}
-
-/// The record that hostile records are made of.
-fn record(bench: &Bench) -> anyhow::Result<()> {
-    let words = "run --background 200ms --quiet --out base --ioengine=null --size=1m --name=j";
-    let output = bench.iotoll().args(words.split(' ')).output()?;
-    ensure!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    println!("{}", serde_json::json!({ "withstood": fell.is_none(), "wait_millis": wait_millis }));
     Ok(())
 }
 
@@ -156,8 +78,8 @@ fn one_of<T: Copy>(seeded: &mut Seeded, items: &[T]) -> Option<T> {
 }
 
 /// An empty folder of one input.
-fn fresh(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
-    let path = bench.path(name);
+fn fresh(name: &str) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(name)?;
     if path.exists() {
         std::fs::remove_dir_all(&path)?;
     }
@@ -165,7 +87,7 @@ fn fresh(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn report(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
+fn report(seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     const FORMATS: [&str; 6] = ["table", "json", "mail", "markdown", "csv", "html"];
     const MARKUP: [&str; 5] = [
         "<script>alert(1)</script>",
@@ -174,13 +96,13 @@ fn report(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         "</td>|`x`",
         "\u{202e}\n\n# x",
     ];
-    let base = std::fs::read(bench.path("base/record.jsonl"))?;
-    let folder = fresh(bench, "hostile")?;
+    let base = std::fs::read("base/record.jsonl")?;
+    let folder = fresh("hostile")?;
     let format = one_of(seeded, &FORMATS).context("formats")?;
-    let mut iotoll = bench.iotoll();
+    let mut iotoll = Command::new("iotoll");
     let input = match seeded.below(8) {
         0 => {
-            std::os::unix::fs::symlink(bench.path("nowhere"), folder.join("link"))?;
+            std::os::unix::fs::symlink("/nowhere", folder.join("link"))?;
             iotoll
                 .args(["run", "--quiet", "--background", "200ms", "--ioengine=null", "--size=1m", "--out"])
                 .arg(folder.join("link"));
@@ -228,13 +150,13 @@ fn mark(value: &mut Value, markup: &str, part: u64, seeded: &mut Seeded, count: 
     }
 }
 
-fn undo(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
+fn undo(seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     const SHELL: [&str; 6] =
         ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "\"; touch pwned; \"", "a b", "&touch pwned&"];
-    let folder = fresh(bench, "undo")?;
+    let folder = fresh("undo")?;
     let victim = folder.join("victim");
     std::fs::write(&victim, "mine\n")?;
-    let mut iotoll = bench.iotoll();
+    let mut iotoll = Command::new("iotoll");
     iotoll.current_dir(&folder);
     let input = if seeded.below(2) == 0 {
         forge(&folder.join("state/iotoll"), &victim, seeded)?;
@@ -287,9 +209,9 @@ fn forge(folder: &Path, victim: &Path, seeded: &mut Seeded) -> anyhow::Result<()
 }
 
 /// `under` starts iotoll with a verb.
-fn under(bench: &Bench, under: &[String], verb: &str, folder: &Path) -> anyhow::Result<Output> {
+fn under(under: &[String], verb: &str, folder: &Path) -> anyhow::Result<Output> {
     std::fs::write(folder.join("data"), vec![7; 1 << 20])?;
-    let program = bench.iotoll().get_program().to_owned();
+    let program = "iotoll";
     let mut command = Command::new(under.first().context("a starter")?);
     command.args(under.get(1..).unwrap_or_default()).arg(program).args(verb.split(' '));
     command.current_dir(folder).stdin(Stdio::null()).env("XDG_STATE_HOME", folder.join("state"));
@@ -300,9 +222,9 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-fn exhaustion(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
+fn exhaustion(seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     use std::os::unix::fs::PermissionsExt;
-    let folder = fresh(bench, "exhausted")?;
+    let folder = fresh("exhausted")?;
     let verb = one_of(seeded, &VERBS).context("verbs")?;
     let root = rustix::process::geteuid().is_root();
     let limit = |name: &str, value: u64| words(&format!("prlimit --{name}={value}:{value}"));
@@ -328,11 +250,11 @@ fn exhaustion(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         }
         _ => limit("fsize", seeded.below(1 << 16)),
     };
-    let output = under(bench, &starter, verb, &folder)?;
+    let output = under(&starter, verb, &folder)?;
     Ok(Attempt { input: format!("{} {verb}", starter.join(" ")), fell: fell(&output), wait_millis: None })
 }
 
-fn surroundings(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
+fn surroundings(seeded: &mut Seeded) -> anyhow::Result<Attempt> {
     const ODD: [&str; 10] = [
         "env --ignore-signal=HUP,INT,TERM,CHLD,PIPE",
         "env --block-signal",
@@ -345,7 +267,7 @@ fn surroundings(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         "in <&-",
         "in >&-",
     ];
-    let folder = fresh(bench, "surrounded")?;
+    let folder = fresh("surrounded")?;
     let verb = one_of(seeded, &VERBS).context("verbs")?;
     let mut starter = Vec::new();
     for _ in 0..=seeded.below(3) {
@@ -362,6 +284,6 @@ fn surroundings(bench: &Bench, seeded: &mut Seeded) -> anyhow::Result<Attempt> {
         one_of(seeded, &["0", "022", "777"]).filter(|mask| *mask != "777" || rustix::process::geteuid().is_root());
     starter.extend(words("sh -c"));
     starter.push(format!("umask {}; exec \"$0\" \"$@\"", umask.unwrap_or("077")));
-    let output = under(bench, &starter, verb, &folder)?;
+    let output = under(&starter, verb, &folder)?;
     Ok(Attempt { input: format!("{} {verb}", starter.join(" ")), fell: fell(&output), wait_millis: None })
 }
