@@ -66,14 +66,9 @@ impl Bench {
         self.scratch.path().join(name)
     }
 
-    /// A command that runs iotoll in the scratch directory.
-    pub fn iotoll(&self) -> Command {
-        self.command(&self.iotoll)
-    }
-
     /// A command that runs a program in the scratch directory, which finds `iotoll` and `validation` of this build first.
-    pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         let mut paths = OsString::from(self.iotoll.parent().unwrap_or(Path::new("")));
         paths.push(":");
         paths.push(std::env::var_os("PATH").unwrap_or_default());

@@ -10,6 +10,7 @@ mod ping_pong;
 mod pipe_pair;
 mod planted;
 mod remote_verify;
+mod simulated_clock;
 mod sleeper;
 mod turns;
 mod udp_loopback;
@@ -25,7 +26,8 @@ type Load = (&'static str, &'static [&'static str], fn(&[&str]) -> anyhow::Resul
 /// Also as many more words as there are.
 const MORE: &str = "WORD…";
 
-const LOADS: [Load; 22] = [
+const LOADS: [Load; 23] = [
+    ("simulated-clock", &["CPUS", "WAKE_UPS", "NANOS", "KNOWN", "SLICE", "SEED"], simulated_clock::run),
     ("turns", &["PERCENT", "SECONDS", "ROUNDS"], turns::run),
     ("undo", &["WAY", "SEED"], undo::run),
     ("hostile", &["AREA", "SEED"], hostile::run),

@@ -10,6 +10,13 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::with_error(mean, (squares / (count - 1.0) / count).sqrt(), count - 1.0)
 }
 
+/// Standard deviation.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len().saturating_sub(1).max(1) as f64)
+        .sqrt()
+}
+
 /// Median; the mean of the two middle values if their number is even; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

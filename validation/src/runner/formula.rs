@@ -1,4 +1,4 @@
-//! Arithmetic in experiment files: `+ - * /`, parentheses, names of values, `abs`, `round`, `hypot`, `min`, `max`, and
+//! Arithmetic in experiment files: `+ - * /`, parentheses, names of values, `abs`, `round`, `root`, `hypot`, `min`, `max`, and
 //! `inside(value, low, high)`.
 //! A value that is not known is NaN, and so is every result made of it.
 
@@ -86,6 +86,7 @@ impl<'a> Reader<'a> {
             ("abs", [value]) => Ok(value.abs()),
             ("inside", [value, low, high]) => Ok(f64::from(low <= value && value <= high)),
             ("round", [value]) => Ok(value.round()),
+            ("root", [value]) => Ok(value.sqrt()),
             ("hypot", [one, other]) => Ok(one.hypot(*other)),
             ("min", values) => Ok(values.iter().copied().fold(f64::INFINITY, f64::min)),
             ("max", values) => Ok(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),

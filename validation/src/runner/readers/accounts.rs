@@ -1,8 +1,8 @@
 //! What the exact accounts of one run charged to places.
 
-use super::record;
+use super::{record, stretch, windows};
 use crate::bench::Bench;
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use model::meter::Meter;
 use model::record::{Account, AccountKind, Accounts, Mode, Snapshot, Stretch, TaskOwner};
 use std::collections::BTreeMap;
@@ -12,10 +12,9 @@ use std::collections::BTreeMap;
 /// any other place; the sum of all accounts ÷ wall time × CPUs, and the part that a hypervisor took.
 pub(super) fn read(bench: &Bench, words: &[String]) -> anyhow::Result<Vec<f64>> {
     let record = record(bench)?;
-    let execution = record.phases.first().and_then(|phase| phase.executions.first()).context("no execution")?;
     let mut gross: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let (mut passed, mut wall, mut stolen, mut sum, mut busy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for (before, after, accounts) in windows(&execution.stretch) {
+    for (before, after, accounts) in kept(stretch(&record)?) {
         if let (Some(first), Some(last)) = (before.system, after.system) {
             stolen += last.steal_nanos.since(first.steal_nanos).as_f64();
         }
@@ -31,7 +30,7 @@ pub(super) fn read(bench: &Bench, words: &[String]) -> anyhow::Result<Vec<f64>> 
             }
         }
     }
-    let background: Vec<&Accounts> = record.background.iter().flat_map(windows).map(|(_, _, it)| it).collect();
+    let background: Vec<&Accounts> = record.background.iter().flat_map(kept).map(|(_, _, it)| it).collect();
     let passed_without: f64 = background.iter().map(|accounts| accounts.passed_nanos.as_f64()).sum();
     ensure!(passed > 0.0 && passed_without > 0.0, "no accounts were kept: {:?}", record.meters);
     let mut net: BTreeMap<&String, f64> = gross.iter().map(|(place, (nanos, _))| (place, *nanos)).collect();
@@ -54,10 +53,9 @@ pub(super) fn read(bench: &Bench, words: &[String]) -> anyhow::Result<Vec<f64>> 
     ])
 }
 
-fn windows(stretch: &Stretch) -> impl Iterator<Item = (&Snapshot, &Snapshot, &Accounts)> {
-    let pairs = stretch.snapshots.iter().zip(stretch.snapshots.iter().skip(1));
-    let kept = |before: &Snapshot| before.mode == Mode::Alone(Meter::Accounts);
-    pairs.filter_map(move |(before, after)| Some((before, after, after.accounts.as_deref().filter(|_| kept(before))?)))
+fn kept(stretch: &Stretch) -> impl Iterator<Item = (&Snapshot, &Snapshot, &Accounts)> {
+    let kept = windows(stretch).filter(|(before, _)| before.mode == Mode::Alone(Meter::Accounts));
+    kept.filter_map(|(before, after)| Some((before, after, after.accounts.as_deref()?)))
 }
 
 /// Where time can be charged that a load can have a part in.
