@@ -1,44 +1,39 @@
 //! The environment of a validation: a scratch directory, the program under test, rounds in random order, Ctrl-C.
 
 pub mod evidence;
-pub mod fio;
-pub mod iotoll;
-pub mod loop_disk;
-pub mod memory_disk;
-pub mod recording;
 pub mod rounds;
 pub mod seeded;
-pub mod veth_pair;
 
 use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
 use seeded::Seeded;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of a validation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Length of one measurement.
     pub seconds: f64,
     pub rounds: usize,
     /// Seed of the random order.
     pub seed: u64,
-    /// Length of the long run of `memory`.
-    pub long: f64,
+    /// Texts of an experiment file that were changed.
+    pub set: BTreeMap<String, String>,
 }
 
 /// What every validation uses. Dropping it removes the scratch directory.
 pub struct Bench {
     /// From the command line.
     pub options: Options,
-    name: &'static str,
+    name: String,
     scratch: tempfile::TempDir,
     iotoll: PathBuf,
-    this: PathBuf,
     interrupted: Arc<AtomicBool>,
     seeded: Seeded,
 }
@@ -46,18 +41,24 @@ pub struct Bench {
 impl Bench {
     /// # Errors
     /// When there is no iotoll binary to measure.
-    pub fn new(name: &'static str, options: Options) -> anyhow::Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
+    pub fn new(name: &str, options: Options) -> anyhow::Result<Self> {
+        let bench = Self::without_iotoll(name, options)?;
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, interrupted.clone())?;
+            signal_hook::flag::register(signal, bench.interrupted.clone())?;
         }
-        let this = std::env::current_exe()?;
-        let iotoll = iotoll_beside(&this, !["undo", "hostile", "events", "accounts"].contains(&name))?;
+        build(&bench.iotoll)?;
+        Ok(bench)
+    }
+
+    /// A bench that measures nothing.
+    pub fn without_iotoll(name: &str, options: Options) -> anyhow::Result<Self> {
+        let iotoll = std::env::current_exe()?.with_file_name("iotoll");
         // In the current directory: a temporary directory may be in memory, not on ext4.
         let here = std::env::current_dir()?;
         let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);
         let scratch = scratch.with_context(|| format!("creating a scratch directory in {}", here.display()))?;
-        Ok(Self { options, name, scratch, iotoll, this, interrupted, seeded: Seeded::new(options.seed) })
+        let (interrupted, seeded) = (Arc::default(), Seeded::new(options.seed));
+        Ok(Self { options, name: name.to_owned(), scratch, iotoll, interrupted, seeded })
     }
 
     /// A path in the scratch directory.
@@ -65,28 +66,28 @@ impl Bench {
         self.scratch.path().join(name)
     }
 
-    /// A command that runs iotoll in the scratch directory.
-    pub fn iotoll(&self) -> Command {
-        self.command(&self.iotoll)
-    }
-
-    /// A command that runs a program in the scratch directory.
-    pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command.current_dir(self.scratch.path()).stdin(Stdio::null());
+    /// A command that runs a program in the scratch directory, which finds `iotoll` and `validation` of this build first.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let mut paths = OsString::from(self.iotoll.parent().unwrap_or(Path::new("")));
+        paths.push(":");
+        paths.push(std::env::var_os("PATH").unwrap_or_default());
+        command.current_dir(self.scratch.path()).stdin(Stdio::null()).env("PATH", paths);
         command
     }
 
-    /// The words of a command that runs one of this program's loads.
-    pub fn load(&self, words: &[&str]) -> Vec<String> {
-        let this = self.this.display().to_string();
-        [this.as_str(), "load"].iter().chain(words).map(|&word| word.to_owned()).collect()
+    /// A command that runs the shell line that is added to it.
+    pub fn shell(&self) -> Command {
+        let mut shell = self.command("sh");
+        shell.arg("-c");
+        shell
     }
 
-    /// Starts a load that runs until the guard is dropped.
-    pub fn beside(&self, words: &[&str]) -> anyhow::Result<Beside> {
-        let child = self.command(&self.this).arg("load").args(words).spawn();
-        Ok(Beside { child: child.with_context(|| format!("starting load {}", words.join(" ")))? })
+    /// Starts a shell line that runs until the guard is dropped, or this process ends.
+    pub fn beside(&self, line: &str) -> anyhow::Result<Beside> {
+        let mut command = self.command("setpriv");
+        command.args(["--pdeathsig", "KILL", "sh", "-c", line]).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Beside { child: command.process_group(0).spawn().context("cannot run setpriv; install util-linux")? })
     }
 
     /// Runs a program and returns its standard output if it succeeds.
@@ -100,6 +101,7 @@ impl Bench {
             let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
             bail!("{program} {}: {}: {last}", words.join(" "), output.status);
         }
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -110,55 +112,25 @@ impl Bench {
         Ok(())
     }
 
-    /// Creates a file of this size in the scratch directory and reads it into the page cache.
-    pub fn file(&self, name: &str, mebibytes: usize) -> anyhow::Result<PathBuf> {
-        self.file_at(self.path(name), mebibytes)
-    }
-
-    /// The same at any path.
-    pub fn file_at(&self, path: PathBuf, mebibytes: usize) -> anyhow::Result<PathBuf> {
-        let mut file = std::fs::File::create(&path)?;
-        // Not zeros, which a device might not store.
-        let pattern: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        for _ in 0..mebibytes {
-            self.check()?;
-            file.write_all(&pattern)?;
-        }
-        file.sync_all()?;
-        read_through(&path)?;
-        Ok(path)
-    }
-
     /// Measures every cell once per round. Cells of one block stay together; blocks, and the cells in each, are in a
     /// new random order in each round. The values of each cell are in the order of the rounds.
     pub fn in_rounds<C, T>(
-        &mut self,
-        cells: &[C],
-        block: impl Fn(&C) -> usize,
-        named: impl Fn(&C) -> String,
-        measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
-    ) -> anyhow::Result<Vec<Vec<T>>> {
-        self.in_this_many_rounds(self.options.rounds, cells, block, named, measure)
-    }
-
-    /// The same with another number of rounds than the option.
-    pub fn in_this_many_rounds<C, T>(
         &mut self,
         rounds: usize,
         cells: &[C],
         block: impl Fn(&C) -> usize,
         named: impl Fn(&C) -> String,
-        mut measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
+        mut measure: impl FnMut(&Self, &C, usize) -> anyhow::Result<T>,
     ) -> anyhow::Result<Vec<Vec<T>>> {
         let mut found: Vec<Vec<T>> = cells.iter().map(|_| Vec::new()).collect();
+        let blocks: Vec<usize> = cells.iter().map(block).collect();
         for round in 1..=rounds {
-            let blocks: Vec<usize> = cells.iter().map(&block).collect();
             for (done, place) in order(&blocks, &mut self.seeded).into_iter().enumerate() {
                 let (Some(cell), Some(values)) = (cells.get(place), found.get_mut(place)) else { continue };
                 let (count, what) = (cells.len(), named(cell));
-                eprintln!("{}: round {round} of {rounds}, {} of {count}: {what}", self.name, done + 1);
+                self.progress(&format!("round {round} of {rounds}, {} of {count}: {what}", done + 1));
                 self.check()?;
-                values.push(measure(self, cell).with_context(|| what)?);
+                values.push(measure(self, cell, round).with_context(|| what)?);
             }
         }
         Ok(found)
@@ -168,13 +140,6 @@ impl Bench {
     pub fn progress(&self, what: &str) {
         eprintln!("{}: {what}", self.name);
     }
-}
-
-/// Reads a file into the page cache.
-pub fn read_through(path: &Path) -> anyhow::Result<()> {
-    let copied = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
-    copied.with_context(|| path.display().to_string())?;
-    Ok(())
 }
 
 /// A random order of indices in which those of one block stay together.
@@ -189,28 +154,24 @@ fn order(blocks: &[usize], seeded: &mut Seeded) -> Vec<usize> {
     members.concat()
 }
 
-/// The iotoll binary: built now if cargo runs this program, otherwise the one built last.
-fn iotoll_beside(this: &Path, of_speed: bool) -> anyhow::Result<PathBuf> {
-    let directory = this.parent().context("this program's path has no directory")?;
-    let optimised = directory.ends_with("release");
-    ensure!(
-        optimised || !of_speed,
-        "measuring speed requires a release build: `cargo run --release -p validation -- …`"
-    );
-    if let Ok(cargo) = std::env::var("CARGO") {
-        let status = Command::new(cargo)
-            .args(["build", "--quiet", "-p", "iotoll"])
-            .args(optimised.then_some("--release"))
-            .current_dir(crate::workspace())
-            .status();
-        ensure!(status.context("building iotoll")?.success(), "building iotoll failed: run cargo build --release");
-    }
-    let iotoll = directory.join("iotoll");
-    ensure!(iotoll.is_file(), "{} is missing: run cargo build --release", iotoll.display());
-    Ok(iotoll)
+/// Whether this is a release build: any other has no speed that is worth a figure.
+pub fn is_release() -> bool {
+    std::env::current_exe().is_ok_and(|this| this.parent().is_some_and(|folder| folder.ends_with("release")))
 }
 
-/// A process that is killed when this guard is dropped.
+/// The iotoll binary: built now if cargo runs this program, otherwise the one built last.
+fn build(iotoll: &Path) -> anyhow::Result<()> {
+    if let Ok(cargo) = std::env::var("CARGO") {
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "-p", "iotoll"]).args(is_release().then_some("--release"));
+        let status = build.current_dir(crate::workspace()).status().context("building iotoll")?;
+        ensure!(status.success(), "building iotoll failed: run cargo build --release");
+    }
+    ensure!(iotoll.is_file(), "{} is missing: run cargo build --release", iotoll.display());
+    Ok(())
+}
+
+/// A process that is killed with its group, if it leads one, when this guard is dropped.
 pub struct Beside {
     pub child: Child,
 }
@@ -218,6 +179,8 @@ pub struct Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         // It may have exited by itself; in any case nothing remains.
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

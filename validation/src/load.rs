@@ -5,78 +5,73 @@ mod bare_exchange;
 mod bare_pread;
 mod bare_sendto;
 mod burner;
-mod hog;
+mod hostile;
 mod ping_pong;
 mod pipe_pair;
 mod planted;
 mod remote_verify;
-mod restless_hog;
-mod short_processes;
+mod simulated_clock;
 mod sleeper;
+mod turns;
 mod udp_loopback;
+mod undo;
 
 use anyhow::Context;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-pub use accounted::Truth;
-pub use ping_pong::read_trips;
-pub use pipe_pair::read_nanos;
-
-struct Load {
-    name: &'static str,
-    arguments: &'static [&'static str],
-    run: fn(&[&str]) -> anyhow::Result<()>,
-}
+/// Its name, its arguments, and what it does.
+type Load = (&'static str, &'static [&'static str], fn(&[&str]) -> anyhow::Result<()>);
 
 /// Also as many more words as there are.
 const MORE: &str = "WORD…";
 
-const LOADS: [Load; 22] = [
-    Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
-    Load { name: "hog", arguments: &["CPU"], run: hog::run },
-    Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
-    Load { name: "short-processes", arguments: &["THREADS", "MILLIS", "PAUSE"], run: short_processes::run },
-    Load { name: "compute", arguments: &["MILLIS"], run: short_processes::compute },
-    Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
-    Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
-    Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },
-    Load { name: "bare-sendto", arguments: &["ADDRESS", "BYTES", "SECONDS"], run: bare_sendto::run },
-    Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
-    Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
-    Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },
-    Load { name: "planted", arguments: &["IOS"], run: planted::run },
-    Load { name: "contended", arguments: &["IOS"], run: planted::contend },
-    Load { name: "known-spin", arguments: &["SECONDS", "FILE"], run: accounted::spin },
-    Load { name: "known-system-calls", arguments: &["SECONDS", "FILE"], run: accounted::system_calls },
-    Load { name: "known-datagrams", arguments: &["DATAGRAMS", "FILE"], run: accounted::datagrams },
-    Load { name: "known-timers", arguments: &["SECONDS", "FILE", "MICROS"], run: accounted::timers },
-    Load { name: "known-ring-workers", arguments: &["SECONDS", "FILE", MORE], run: accounted::ring_workers },
-    Load { name: "known-kernel-workers", arguments: &["SECONDS", "FILE", "DEVICE"], run: accounted::kernel_workers },
-    Load { name: "pipe-pair", arguments: &["CPU", "TRIPS", "FILE"], run: pipe_pair::run },
-    Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
+const LOADS: [Load; 23] = [
+    ("simulated-clock", &["CPUS", "WAKE_UPS", "NANOS", "KNOWN", "SLICE", "SEED"], simulated_clock::run),
+    ("turns", &["PERCENT", "SECONDS", "ROUNDS"], turns::run),
+    ("undo", &["WAY", "SEED"], undo::run),
+    ("hostile", &["AREA", "SEED"], hostile::run),
+    ("burner", &["PERCENT"], burner::run),
+    ("compute", &["MILLIS"], burner::compute),
+    ("sleeper", &["IOS"], sleeper::run),
+    ("udp-loopback", &["DATAGRAMS"], udp_loopback::run),
+    ("bare-pread", &["FILE", "SECONDS", "BLOCK", "CACHE"], bare_pread::run),
+    ("bare-sendto", &["ADDRESS", "BYTES", "SECONDS"], bare_sendto::run),
+    ("bare-server", &["ADDRESS", "BLOCK", "DEPTH"], bare_exchange::serve),
+    ("bare-client", &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], bare_exchange::ask),
+    ("remote-verify", &["URI", "IOS", "DEPTH", "SEED"], remote_verify::run),
+    ("planted", &["IOS"], planted::run),
+    ("contended", &["IOS"], planted::contend),
+    ("known-spin", &["SECONDS", "FILE"], accounted::spin),
+    ("known-system-calls", &["SECONDS", "FILE"], accounted::system_calls),
+    ("known-datagrams", &["DATAGRAMS", "FILE"], accounted::datagrams),
+    ("known-timers", &["SECONDS", "FILE", "MICROS"], accounted::timers),
+    ("known-ring-workers", &["SECONDS", "FILE", MORE], accounted::ring_workers),
+    ("known-kernel-workers", &["SECONDS", "FILE", "DEVICE"], accounted::kernel_workers),
+    ("pipe-pair", &["CPU", "TRIPS", "FILE"], pipe_pair::run),
+    ("ping-pong", &["SECONDS", "FILE"], ping_pong::run),
 ];
 
 pub fn usage() -> String {
-    let lines = LOADS.iter().map(|load| format!("       validation load {} {}", load.name, load.arguments.join(" ")));
+    let lines = LOADS.iter().map(|load| format!("       validation load {} {}", load.0, load.1.join(" ")));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Runs the load named by the first argument.
 pub fn main(arguments: &[&str]) -> ExitCode {
     let named = arguments.split_first().and_then(|(name, rest)| {
-        let load = LOADS.iter().find(|load| load.name == *name)?;
-        let more = load.arguments.last() == Some(&MORE) && rest.len() > load.arguments.len();
-        (more || rest.len() == load.arguments.len()).then_some((load, rest))
+        let (_, arguments, run) = LOADS.iter().find(|load| load.0 == *name)?;
+        let more = arguments.last() == Some(&MORE) && rest.len() > arguments.len();
+        (more || rest.len() == arguments.len()).then_some((name, run, rest))
     });
-    let Some((load, rest)) = named else {
+    let Some((name, run, rest)) = named else {
         eprintln!("usage:\n{}", usage());
         return ExitCode::from(2);
     };
-    match (load.run)(rest) {
+    match run(rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("load {}: {error:#}", load.name);
+            eprintln!("load {name}: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -7,6 +7,7 @@
 
 mod bench;
 mod load;
+mod runner;
 mod validations;
 
 use std::path::{Path, PathBuf};

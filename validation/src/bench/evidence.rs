@@ -45,10 +45,10 @@ impl Evidence {
     /// The heading: date, machine, and command.
     pub fn heading(&self, name: &str, options: &Options) -> String {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let long = if name == "memory" { format!(" --long {}", options.long) } else { String::new() };
+        let set: String = options.set.iter().map(|(name, value)| format!(" --{name} {value}")).collect();
         format!(
             "### {name}\n\n{}, Linux {}, {}: `cargo run --release -p validation -- {name} --seconds {} --rounds {} \
-             --seed {}{long}`\n",
+             --seed {}{set}`\n",
             now.get(..10).unwrap_or(&now),
             kernel(),
             cpus(),
@@ -90,13 +90,6 @@ pub fn interval(estimate: &Estimate, decimals: usize) -> String {
     }
 }
 
-/// A fraction: `+0.4 ± 0.5 %`.
-pub fn percent(estimate: &Estimate) -> String {
-    let value = estimate.value * 100.0;
-    let half = estimate.half_width().map_or(String::new(), |half| format!(" ± {:.1}", half * 100.0));
-    format!("{value:+.1}{half} %")
-}
-
 /// A ratio as a change: `+0.4 [−0.1, +0.9] %`.
 pub fn change(ratio: &Estimate) -> String {
     let change = |value: f64| format!("{:+.1}", (value - 1.0) * 100.0);
@@ -111,15 +104,6 @@ pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// I/Os per second: `1.52 M`, `814 k`.
-pub fn rate(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{:.2} M", value / 1e6),
-        value if value >= 1e4 => format!("{:.0} k", value / 1e3),
-        value => format!("{value:.0}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +111,7 @@ mod tests {
     #[test]
     fn evidence_is_markdown_and_lists_unmet_criteria() {
         let mut evidence = Evidence::default();
-        evidence.table(&["load", "IOPS"], &[vec!["null".to_owned(), rate(1_523_000.0)]]);
+        evidence.table(&["load", "IOPS"], &[vec!["null".to_owned(), "1.52 M".to_owned()]]);
         evidence.note("One run.");
         evidence.criterion(true, "faster");
         assert!(evidence.met());
@@ -144,7 +128,6 @@ mod tests {
         let estimate = Estimate { value: 1.026, low: Some(1.0), high: Some(1.05) };
         assert_eq!(interval(&estimate, 2), "1.03 [1.00, 1.05]");
         assert_eq!(change(&estimate), "+2.6 [+0.0, +5.0] %");
-        assert_eq!(percent(&Estimate::bare(-0.004)), "-0.4 %");
-        assert_eq!((rate(814_400.0), rate(12.0), number(None, 1)), ("814 k".into(), "12".into(), "–".into()));
+        assert_eq!(number(None, 1), "–");
     }
 }

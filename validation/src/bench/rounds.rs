@@ -10,10 +10,11 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::with_error(mean, (squares / (count - 1.0) / count).sqrt(), count - 1.0)
 }
 
-/// In another unit.
-pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
-    let scale = |value: f64| value * factor;
-    Estimate { value: scale(estimate.value), low: estimate.low.map(scale), high: estimate.high.map(scale) }
+/// Standard deviation.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len().saturating_sub(1).max(1) as f64)
+        .sqrt()
 }
 
 /// Median; the mean of the two middle values if their number is even; NaN without values.
@@ -30,16 +31,6 @@ pub fn ratio(candidate: &[f64], baseline: &[f64]) -> Estimate {
     let logarithms: Vec<f64> = candidate.iter().zip(baseline).map(|(one, other)| (one / other).ln()).collect();
     let logarithm = mean(&logarithms);
     Estimate { value: logarithm.value.exp(), low: logarithm.low.map(f64::exp), high: logarithm.high.map(f64::exp) }
-}
-
-/// One minus the other, per round.
-pub fn differences(one: &[f64], other: &[f64]) -> Vec<f64> {
-    one.iter().zip(other).map(|(one, other)| one - other).collect()
-}
-
-/// Whether two intervals overlap; `None` if one of them is unknown.
-pub fn overlap(one: &Estimate, other: &Estimate) -> Option<bool> {
-    Some(one.low? <= other.high? && other.low? <= one.high?)
 }
 
 /// The percentile `percent`; sorts the values.
@@ -82,15 +73,6 @@ mod tests {
     fn drift_common_to_both_is_not_in_the_interval() {
         let found = ratio(&[14.0, 28.0, 7.0], &[10.0, 20.0, 5.0]);
         assert!((found.value - 1.4).abs() < 1e-12 && found.half_width().unwrap() < 1e-9);
-        assert_eq!(differences(&[3.0, 5.0], &[1.0, 2.0]), [2.0, 3.0]);
-    }
-
-    #[test]
-    fn intervals_overlap_or_do_not() {
-        let interval = |low, high| Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) };
-        assert_eq!(overlap(&interval(1.0, 3.0), &interval(2.0, 4.0)), Some(true));
-        assert_eq!(overlap(&interval(1.0, 2.0), &interval(3.0, 4.0)), Some(false));
-        assert_eq!(overlap(&Estimate::bare(1.0), &interval(0.0, 2.0)), None);
     }
 
     #[test]

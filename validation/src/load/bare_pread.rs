@@ -45,7 +45,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
         }
         reads += READS_PER_LOOK;
     }
-    println!("{}", reads as f64 / begin.elapsed().as_secs_f64());
+    println!("{{\"iops\": {}}}", reads as f64 / begin.elapsed().as_secs_f64());
     Ok(())
 }
 

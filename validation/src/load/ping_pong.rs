@@ -1,25 +1,18 @@
-//! Two threads on two CPUs exchange 64-byte messages over TCP, one in flight. Every round trip is written to a file
-//! with its end time, so that it can be assigned to a window of a meter.
+//! Two threads on two CPUs exchange 64-byte messages over TCP, one in flight. What the round trips took is
+//! written to a file.
 
 use super::argument;
+use crate::bench::rounds::percentile;
 use anyhow::Context;
-use std::io::{BufWriter, Read, Write};
+use serde_json::json;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use sys::clock::monotonic_nanos;
 
 const MESSAGE: usize = 64;
 /// More than any machine reaches, so that the list never grows during the measurement.
 const TRIPS_PER_SECOND: f64 = 300_000.0;
-
-/// One round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trip {
-    /// CLOCK_MONOTONIC at its end.
-    pub end_nanos: u64,
-    /// Its duration.
-    pub nanos: u64,
-}
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let seconds: f64 = argument(arguments, 0)?;
@@ -45,17 +38,14 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let trips = trips(&mut stream, seconds)?;
     drop(stream);
     echo.join().unwrap_or_else(|_| Err(std::io::Error::other("the echo thread panicked")))?;
-    let mut file = BufWriter::new(std::fs::File::create(&path).with_context(|| path.display().to_string())?);
-    for trip in &trips {
-        file.write_all(&trip.end_nanos.to_le_bytes())?;
-        file.write_all(&trip.nanos.to_le_bytes())?;
-    }
-    file.flush()?;
-    println!("{:.0} round trips a second", trips.len() as f64 / seconds);
-    Ok(())
+    let mut nanos: Vec<f64> = trips.iter().map(|nanos| *nanos as f64).collect();
+    let per_second = nanos.len() as f64 * 1e9 / nanos.iter().sum::<f64>();
+    let [p50, p99] = [50.0, 99.0].map(|percent| percentile(&mut nanos, percent));
+    let text = json!({ "per_second": per_second, "p50_nanos": p50, "p99_nanos": p99 }).to_string();
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-fn trips(stream: &mut TcpStream, seconds: f64) -> std::io::Result<Vec<Trip>> {
+fn trips(stream: &mut TcpStream, seconds: f64) -> std::io::Result<Vec<u64>> {
     let mut trips = Vec::with_capacity((seconds * TRIPS_PER_SECOND) as usize);
     let mut message = [0; MESSAGE];
     let begin = monotonic_nanos();
@@ -64,20 +54,10 @@ fn trips(stream: &mut TcpStream, seconds: f64) -> std::io::Result<Vec<Trip>> {
         stream.write_all(&message)?;
         stream.read_exact(&mut message)?;
         let end_nanos = monotonic_nanos();
-        trips.push(Trip { end_nanos, nanos: end_nanos - before });
+        trips.push(end_nanos - before);
         before = end_nanos;
     }
     Ok(trips)
-}
-
-/// Reads the round trips that a run wrote.
-pub fn read_trips(path: &Path) -> anyhow::Result<Vec<Trip>> {
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-    let (numbers, _) = bytes.as_chunks::<8>();
-    let (pairs, _) = numbers.as_chunks::<2>();
-    let trip =
-        |[end, nanos]: &[[u8; 8]; 2]| Trip { end_nanos: u64::from_le_bytes(*end), nanos: u64::from_le_bytes(*nanos) };
-    Ok(pairs.iter().map(trip).collect())
 }
 
 #[cfg(test)]
@@ -85,12 +65,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trips_written_are_read_back() {
+    fn round_trips_take_time() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("trips");
         run(&["0.01", path.to_str().unwrap()]).unwrap();
-        let trips = read_trips(&path).unwrap();
-        assert!(!trips.is_empty());
-        assert!(trips.windows(2).all(|pair| pair[1].end_nanos - pair[1].nanos == pair[0].end_nanos));
+        let found: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert!(found["p99_nanos"].as_f64() >= found["p50_nanos"].as_f64() && found["per_second"].as_f64() > Some(0.0));
     }
 }

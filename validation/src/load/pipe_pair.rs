@@ -4,7 +4,7 @@
 use super::argument;
 use anyhow::Context;
 use std::io::{Read, Write, pipe};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use sys::clock::process_nanos;
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
@@ -30,13 +30,8 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let nanos = own()? - begin;
     drop(to);
     echo.join().unwrap_or_else(|_| Err(std::io::Error::other("the echo thread panicked")))?;
-    std::fs::write(&path, nanos.to_string()).with_context(|| path.display().to_string())
-}
-
-/// The CPU time that a run wrote, in nanoseconds.
-pub fn read_nanos(path: &Path) -> anyhow::Result<f64> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    Ok(text.parse::<u64>()? as f64)
+    std::fs::write(&path, format!("{{\"nanos_per_switch\": {}}}", nanos as f64 / trips as f64 / 2.0))
+        .with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]
@@ -52,6 +47,7 @@ mod tests {
             // In a thread of its own, because it is pinned.
             scope.spawn(|| run(&[&cpu, "100", path.to_str().unwrap()]).unwrap());
         });
-        assert!(read_nanos(&path).unwrap() > 0.0);
+        let found: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert!(found["nanos_per_switch"].as_f64() > Some(0.0));
     }
 }

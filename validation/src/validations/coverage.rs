@@ -16,6 +16,7 @@ use model::stats::Estimate;
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
+use std::fmt::Display;
 
 /// What every part needs: how many experiments, and their seed.
 #[derive(Clone, Copy)]
@@ -31,7 +32,12 @@ impl Scope {
             let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (figure << 32) ^ number;
             holds(&mut Random(Pcg64Mcg::seed_from_u64(seed)))
         });
-        hits.count() as f64 / self.experiments as f64
+        self.part(hits.count() as u64)
+    }
+
+    /// A count as a fraction of the experiments.
+    fn part(self, count: u64) -> f64 {
+        count as f64 / self.experiments as f64
     }
 
     /// Two standard errors of a fraction near 95 %, which chance alone moves it by.
@@ -40,7 +46,7 @@ impl Scope {
     }
 }
 
-pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
+pub fn validate(bench: &Bench) -> Evidence {
     let scope = Scope { experiments: 10 * bench.options.rounds as u64, seed: bench.options.seed };
     let mut evidence = Evidence::default();
     evidence.note(format!(
@@ -54,7 +60,25 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     rounds::add(scope, &mut evidence);
     crossings::add(scope, &mut evidence);
     levels::add(scope, &mut evidence);
-    Ok(evidence)
+    evidence
+}
+
+/// A table of one figure for each row and column: `cell` gets the number of both, for its random numbers, and their values.
+fn grid<R, C: Display>(
+    evidence: &mut Evidence,
+    (corner, units): (&str, &str),
+    rows: &[(impl ToString, R)],
+    columns: &[C],
+    mut cell: impl FnMut(u64, &R, &C) -> String,
+) {
+    let heads = columns.iter().map(|column| format!("{column}{units}"));
+    let head: Vec<String> = std::iter::once(corner.to_owned()).chain(heads).collect();
+    let row = |(number, (name, row)): (u64, &(_, R))| {
+        let cells = (0..).zip(columns).map(|(column, value)| cell(number << 8 | column, row, value));
+        std::iter::once(ToString::to_string(name)).chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = (0..).zip(rows).map(row).collect();
+    evidence.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
 }
 
 fn contains(estimate: &Estimate, truth: f64) -> bool {

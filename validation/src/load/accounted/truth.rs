@@ -2,7 +2,7 @@
 
 use super::argument;
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,20 +20,20 @@ pub(super) struct Clocks {
 }
 
 /// What happened between two instants.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Truth {
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Truth {
     /// CPU time of the process and its threads since they began.
-    pub own_nanos: u64,
+    pub(super) own_nanos: u64,
     /// Time in softirqs of the whole machine, by samples at ticks.
-    pub softirq_nanos: u64,
+    pub(super) softirq_nanos: u64,
     /// Local timer interrupts of all CPUs.
-    pub local_timers: u64,
+    pub(super) local_timers: u64,
     /// Time that the CPUs were not idle, by the clock of the tickless kernel.
-    pub busy_nanos: u64,
+    pub(super) busy_nanos: u64,
     /// CPU time of workers.
-    pub workers_nanos: u64,
+    pub(super) workers_nanos: u64,
     /// Expirations of the timer.
-    pub expired: u64,
+    pub(super) expired: u64,
 }
 
 impl Clocks {
@@ -60,29 +60,8 @@ impl Truth {
     /// To the file that the second argument of a load names.
     pub(super) fn write(self, arguments: &[&str]) -> anyhow::Result<()> {
         let path: PathBuf = argument(arguments, 1)?;
-        let text = json!({
-            "own_nanos": self.own_nanos,
-            "softirq_nanos": self.softirq_nanos,
-            "local_timers": self.local_timers,
-            "busy_nanos": self.busy_nanos,
-            "workers_nanos": self.workers_nanos,
-            "expired": self.expired,
-        });
-        fs::write(&path, text.to_string()).with_context(|| path.display().to_string())
-    }
-
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let value: Value = serde_json::from_str(&text)?;
-        let number = |name: &str| value.get(name).and_then(Value::as_u64).with_context(|| name.to_owned());
-        Ok(Self {
-            own_nanos: number("own_nanos")?,
-            softirq_nanos: number("softirq_nanos")?,
-            local_timers: number("local_timers")?,
-            busy_nanos: number("busy_nanos")?,
-            workers_nanos: number("workers_nanos")?,
-            expired: number("expired")?,
-        })
+        let text = serde_json::to_string(&self)?;
+        fs::write(&path, text).with_context(|| path.display().to_string())
     }
 }
 

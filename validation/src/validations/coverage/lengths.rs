@@ -1,6 +1,6 @@
 //! Windows and rounds of unequal length, whose rates vary as much whatever their length.
 
-use super::{Random, Scope, contains, percent};
+use super::{Random, Scope, contains, grid, percent};
 use crate::bench::evidence::Evidence;
 use model::histogram::Histogram;
 use model::stats::estimate::CONFIDENCE;
@@ -29,24 +29,27 @@ type Figure = fn(&[f64], &mut Random) -> Estimate;
 const FIGURES: [(&str, Figure); 3] = [("a cost", cost), ("a change", change), ("a change of p50", median)];
 
 pub fn add(scope: Scope, evidence: &mut Evidence) {
-    let (mut rows, mut least) = (Vec::new(), 1.0_f64);
+    let mut least = 1.0_f64;
+    let mut rows = Vec::new();
     for (shape, (name, lengths)) in (0..).zip(SHAPES) {
         for (figure, (what, estimate)) in (0..).zip(FIGURES) {
-            let mut row = vec![format!("{name}: {what}")];
-            for (number, units) in (0..).zip(UNITS) {
-                let covered = scope.share(7 << 24 | shape << 16 | figure << 8 | number, |random| {
-                    contains(&estimate(&lengths(units, random), random), if figure == 0 { 1.0 } else { 0.0 })
-                });
-                least = least.min(covered);
-                row.push(percent(covered));
-            }
-            rows.push(row);
+            rows.push((format!("{name}: {what}"), (shape << 16 | figure << 8, lengths, estimate)));
         }
     }
-    let units = UNITS.map(|units| format!("{units} units"));
-    let mut header = vec!["units of unequal length"];
-    header.extend(units.iter().map(String::as_str));
-    evidence.table(&header, &rows);
+    grid(
+        evidence,
+        ("units of unequal length", " units"),
+        &rows,
+        &UNITS,
+        |number, (figure, lengths, estimate), units| {
+            let truth = if figure & 0xff00 == 0 { 1.0 } else { 0.0 };
+            let covered = scope.share(7 << 24 | figure | number & 0xff, |random| {
+                contains(&estimate(&lengths(*units, random), random), truth)
+            });
+            least = least.min(covered);
+            percent(covered)
+        },
+    );
     let wanted = 0.93 - scope.chance();
     evidence
         .criterion(least >= wanted, format!("units of unequal length are covered in {} % or more", percent(wanted)));

@@ -1,6 +1,6 @@
 //! Percentiles of latency, of arms with unequal shapes.
 
-use super::{Random, Scope, contains, percent};
+use super::{Random, Scope, contains, grid, percent};
 use crate::bench::evidence::Evidence;
 use model::histogram::Histogram;
 use model::stats::estimate::CONFIDENCE;
@@ -56,28 +56,24 @@ const PAIRS: [(&str, Shape, Shape); 6] = [
 ];
 
 pub fn add(scope: Scope, evidence: &mut Evidence) {
-    let mut rows = Vec::new();
     let mut worst = 1.0_f64;
+    let mut rows = Vec::new();
     for (pair, (name, baseline, candidate)) in (0..).zip(PAIRS) {
         for (place, at) in (0..).zip(PERCENTS) {
             let truth = (quantile(candidate, at / 100.0) - quantile(baseline, at / 100.0)).exp_m1();
-            let mut row = vec![name.to_owned(), format!("p{at}"), format!("{:+.1} %", 100.0 * truth)];
-            for (number, rounds) in (0..).zip(ROUNDS) {
-                // As many as p99.9 needs, and as few as are quick.
-                let ios = if at > 99.5 { 60_000_usize.div_ceil(rounds).max(2000) } else { 1000 };
-                let covered = scope.share(pair << 16 | place << 8 | number, |random| {
-                    contains(&experiment([baseline, candidate], at, rounds, ios, random), truth)
-                });
-                worst = worst.min(covered);
-                row.push(percent(covered));
-            }
-            rows.push(row);
+            let arms = (pair << 16 | place << 8, [baseline, candidate], at, truth);
+            rows.push((format!("{name}: p{at}, {:+.1} %", 100.0 * truth), arms));
         }
     }
-    let rounds: Vec<String> = ROUNDS.iter().map(|rounds| format!("{rounds} rounds")).collect();
-    let mut header = vec!["percentiles: baseline, candidate", "", "true change"];
-    header.extend(rounds.iter().map(String::as_str));
-    evidence.table(&header, &rows);
+    let heads = ("percentiles: baseline, candidate: which, true change", " rounds");
+    grid(evidence, heads, &rows, &ROUNDS, |number, (figure, arms, at, truth), rounds| {
+        // As many as p99.9 needs, and as few as are quick.
+        let ios = if *at > 99.5 { 60_000_usize.div_ceil(*rounds).max(2000) } else { 1000 };
+        let covered = scope
+            .share(figure | number & 0xff, |random| contains(&experiment(*arms, *at, *rounds, ios, random), *truth));
+        worst = worst.min(covered);
+        percent(covered)
+    });
     evidence.note(
         "1,000 I/Os of each arm in each round, for p99.9 as many as 60,000 in all need, at least 2,000. Above 97 %, the \
          interval is ±0.78 %, half a bucket of each histogram, and chance is less than that.",
