@@ -4,20 +4,21 @@ mod in_place;
 mod receive_coalescing;
 mod replies;
 
-use super::accounting::Account;
 use super::connect::{is_nothing, negotiate, reach};
 use super::{
-    Ask, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost, simple_header, together,
+    Account, Ask, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost, not_in_flight,
+    simple_header, together,
 };
-use crate::error::{Error, Result};
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::client::Export;
 use crate::socket::Socket;
 use crate::tuning::{Sending, Tuning};
-use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES};
+use crate::wire::{Request, SIMPLE_REPLY_BYTES};
+use crate::{Error, Result, payload_memory};
 use in_place::InPlace;
-use receive_coalescing::{Coalescing, Outcome};
+use receive_coalescing::Coalescing;
 use rustix::event::PollFlags;
+use rustix::io::ioctl_fionbio;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -86,29 +87,24 @@ impl Client {
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = {
-            let checksums = options.tuning.checksums;
-            negotiate(&socket, &uri.export, checksums, options.handshake_timeout, &mut memory)?
-        };
+        let Options { tuning, handshake_timeout, .. } = options;
+        let (export, begin, end) = negotiate(&socket, &uri.export, tuning.checksums, handshake_timeout, &mut memory)?;
         let length = slot_bytes.saturating_mul(slots as usize);
-        let zero_copy = slot_bytes > options.tuning.zero_copy as usize;
-        let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
+        let zero_copy = slot_bytes > tuning.zero_copy as usize;
+        let arena = payload_memory(length, zero_copy, tuning.copying);
         let arena = arena.map_err(|error| Error::system("allocating memory for payloads", error))?;
-        let arena = arena.copied(options.tuning.copying);
         if zero_copy {
             // Sending pages has no per-call flag against blocking.
-            socket.set_nonblocking().map_err(|error| Error::system("setting up", error))?;
+            ioctl_fionbio(&socket, true).map_err(|error| Error::system("setting up", error.into()))?;
         }
-        let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
-        let framing = options.tuning.framing;
+        let slots = vec![Slot::default(); slots as usize];
+        let framing = tuning.framing;
         let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
-        let batch = batch.in_pieces_of(options.tuning.most_sent()).in_segments_of(options.tuning.segment as usize);
-        let copied = options.tuning.copy_out as usize;
+        let batch = batch.in_pieces_of(tuning.most_sent()).in_segments_of(tuning.segment as usize);
+        let copied = tuning.copy_out as usize;
         // A payload with a checksum is copied: the copy and the sum then share the cache.
-        let guesses = slot_bytes > copied
-            && framing.most_received().is_none()
-            && !options.tuning.checksums
-            && options.wire == Wire::Real;
+        let guesses =
+            slot_bytes > copied && framing.most_received().is_none() && !tuning.checksums && options.wire == Wire::Real;
         let in_place = guesses.then(|| InPlace::new(arena.clone(), slots.len(), copied));
         Ok(Self {
             socket,
@@ -118,11 +114,11 @@ impl Client {
             slot_bytes,
             slots,
             in_flight: 0,
-            tuning: options.tuning,
+            tuning,
             batch,
             staged: VecDeque::new(),
             expected: 0,
-            coalescing: Coalescing::new(options.tuning.coalesce, options.tuning.busy_poll),
+            coalescing: Coalescing::new(tuning.coalesce, tuning.busy_poll),
             memory,
             begin,
             end,
@@ -349,8 +345,10 @@ impl Client {
     /// Waits for half of what is in flight if that pays. Returns how to receive afterwards.
     fn coalesce(&mut self) -> Result<Waiting> {
         let worth = self.worth_waiting_for();
-        let outcome = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
-        outcome.map(Outcome::receiving).map_err(|error| Error::system("waiting for replies", error))
+        let waited = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
+        let waited = waited.map_err(|error| Error::system("waiting for replies", error))?;
+        // After a timeout there may be no data at all.
+        Ok(if waited.is_some() { Waiting::Never } else { Waiting::UntilSome })
     }
 
     /// The number of further bytes worth waiting for.
@@ -370,10 +368,8 @@ impl Drop for Client {
             // A request is partly sent: the server would take whatever follows for the rest of it.
             return;
         }
-        let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();
-        debug_assert_eq!(bye.len(), REQUEST_BYTES);
         self.batch.clear();
-        self.batch.put(&bye);
+        self.batch.put(&Request::DISCONNECT.encode());
         let _ = self.batch.send(&self.socket);
     }
 }

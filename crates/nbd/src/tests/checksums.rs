@@ -1,7 +1,7 @@
 //! Checksums behind payloads: an end that receives a mismatch reports it.
 
 use super::*;
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::wire::REQUEST_BYTES;
 
 fn summed() -> Tuning {

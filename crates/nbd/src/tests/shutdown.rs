@@ -1,7 +1,7 @@
 //! What a server finishes before it exits, and after a client has disconnected.
 
 use super::*;
-use crate::filters::delay::{Delay, Layer};
+use crate::filters::{Delay, Layer};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 /// A server that spends this many ticks on each request.
