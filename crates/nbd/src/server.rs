@@ -8,7 +8,7 @@ mod connection;
 mod event_loop;
 mod export;
 mod inbox;
-pub(crate) mod log;
+mod log;
 mod receive_coalescing;
 #[cfg(not(fuzzing))]
 mod requests;
@@ -29,7 +29,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::set_socket_keepalive;
 use rustix::process::{Resource, getrlimit};
-use std::io::ErrorKind;
+use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
@@ -218,7 +218,7 @@ impl Server<'_> {
             }
             match listener.accept() {
                 Ok((socket, peer)) => self.put(socket, peer, turn.next()),
-                Err(error) if is_passing(&error) => {}
+                Err(error) if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted) => {}
                 Err(error) => {
                     // Out of file descriptors or memory: some become free when clients disconnect.
                     self.log.note(&format!("cannot accept a client: {error}"));
@@ -267,9 +267,4 @@ impl Server<'_> {
             ));
         }
     }
-}
-
-/// Whether a failed accept concerns only a client that has already disconnected.
-fn is_passing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

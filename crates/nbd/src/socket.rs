@@ -36,7 +36,8 @@ impl Display for Peer {
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    is_tcp: bool,
+    /// On other sockets epoll and poll do not respect the low-water mark: they wake at the first byte.
+    pub is_tcp: bool,
 }
 
 impl From<TcpStream> for Socket {
@@ -110,11 +111,6 @@ impl Socket {
     pub fn shut_down(&self, how: Shutdown) {
         // Fails only if the connection is already closed.
         let _ = shutdown(self, how);
-    }
-
-    /// Whether epoll and poll respect the low-water mark. On a Unix socket they wake at the first byte regardless.
-    pub fn has_low_water(&self) -> bool {
-        self.is_tcp
     }
 
     /// Sets or clears TCP_CORK, so that the data of several calls share segments.

@@ -218,7 +218,15 @@ impl Client {
     /// When the connection is lost.
     pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
         if self.wire == Wire::Null {
-            self.claim(&mut each);
+            // Claim that the staged requests are done.
+            self.batch.clear();
+            let now = ticks();
+            while let Some((slot, _)) = self.staged.pop_front() {
+                if let Some(state) = self.slots.get_mut(slot as usize) {
+                    state.handed_over = now;
+                }
+                self.finish(slot, None, &mut each);
+            }
         }
         let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
         let all = self.send(&mut each);
@@ -256,18 +264,6 @@ impl Client {
     fn reply_bytes(&self, ask: Ask, length: usize) -> usize {
         let checksum = if self.tuning.checksums { CHECKSUM_BYTES } else { 0 };
         SIMPLE_REPLY_BYTES + if ask == Ask::Read { length + checksum } else { 0 }
-    }
-
-    /// Claims that the staged requests are done.
-    fn claim(&mut self, each: &mut impl FnMut(Done)) {
-        self.batch.clear();
-        let now = ticks();
-        while let Some((slot, _)) = self.staged.pop_front() {
-            if let Some(state) = self.slots.get_mut(slot as usize) {
-                state.handed_over = now;
-            }
-            self.finish(slot, None, each);
-        }
     }
 
     /// Waits up to [`POLL_INTERVAL`] for these events and returns those that occurred; after a signal, all of them.
@@ -344,19 +340,14 @@ impl Client {
 
     /// Waits for half of what is in flight if that pays. Returns how to receive afterwards.
     fn coalesce(&mut self) -> Result<Waiting> {
-        let worth = self.worth_waiting_for();
+        let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
+        let half = (self.expected / 2).min(MAX_COALESCED).saturating_sub(there);
+        let framed = self.tuning.framing.most_received().is_some();
+        let worth = (self.in_flight >= MIN_IN_FLIGHT && half > 1 && !framed).then_some(half);
         let waited = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
         let waited = waited.map_err(|error| Error::system("waiting for replies", error))?;
         // After a timeout there may be no data at all.
         Ok(if waited.is_some() { Waiting::Never } else { Waiting::UntilSome })
-    }
-
-    /// The number of further bytes worth waiting for.
-    fn worth_waiting_for(&self) -> Option<usize> {
-        let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
-        let half = (self.expected / 2).min(MAX_COALESCED).saturating_sub(there);
-        let framed = self.tuning.framing.most_received().is_some();
-        (self.in_flight >= MIN_IN_FLIGHT && half > 1 && !framed).then_some(half)
     }
 }
 

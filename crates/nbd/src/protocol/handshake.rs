@@ -157,10 +157,6 @@ impl<'a> Fields<'a> {
         let length = usize::try_from(self.u32()?).ok()?;
         if length > MAX_STRING { None } else { self.bytes(length) }
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[cfg(test)]

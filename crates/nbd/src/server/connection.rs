@@ -36,7 +36,7 @@ pub(super) struct Connection {
     pub(super) ordered: Option<u64>,
     /// State of the handshake, and when it started.
     handshake: State,
-    since: Instant,
+    pub(super) since: Instant,
     /// The transmission phase, once it has started.
     pub(super) requests: Option<Box<Requests>>,
     /// Replies that have not been sent.
@@ -82,11 +82,6 @@ impl Connection {
             coalescing: Coalescing::default(),
             abandoned_since: None,
         }
-    }
-
-    /// When the handshake started; `None` after it.
-    pub(super) fn handshake_since(&self) -> Option<Instant> {
-        self.requests.is_none().then_some(self.since)
     }
 
     /// Whether replies wait for the client to receive.
@@ -245,20 +240,21 @@ impl Connection {
     }
 
     /// Returns the number of bytes used, and what the connection needs next.
-    fn use_up(&mut self, input: &[u8], exports: &Exports, tuning: Tuning) -> (usize, Next) {
+    fn use_up(&mut self, input: &[u8], all: &Exports, tuning: Tuning) -> (usize, Next) {
         if let Some(requests) = &mut self.requests {
             return requests.advance(input, &mut self.batch);
         }
-        let mut negotiation = Negotiation::resume(&exports.infos, self.handshake).with_checksums(tuning.checksums);
+        let (exports, offers_checksums) = (all.infos.as_slice(), tuning.checksums);
+        let mut negotiation = Negotiation { exports, state: self.handshake, offers_checksums };
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(input, &mut out);
-        self.handshake = negotiation.state();
+        self.handshake = negotiation.state;
         self.batch.put(&out);
         let next = match step {
             Step::Continue if taken > 0 && !out.is_empty() => Next::Send,
             Step::Continue => Next::Receive,
             Step::End(why) => Next::End(why),
-            Step::Agreed(agreed) => match exports.requests(&agreed, tuning) {
+            Step::Agreed(agreed) => match all.requests(&agreed, tuning) {
                 Some(requests) => {
                     // The handshake's last output is sent first.
                     let mut batch = requests.batch();
@@ -345,7 +341,7 @@ impl Connection {
     pub(super) fn coalesce(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         let Some(requests) = &self.requests else { return Ok(None) };
         let Coalescing { target, low_water, unmarked } = &mut self.coalescing;
-        let (marked, rest) = (self.socket.has_low_water(), requests.in_place().map(|(_, _, rest)| rest));
+        let (marked, rest) = (self.socket.is_tcp, requests.in_place().map(|(_, _, rest)| rest));
         if let Some(rest) = rest.filter(|_| may && marked) {
             // The rest of the payload is certain to arrive, and the client sees one message.
             low_water.about(&self.socket, rest.min(MAX_BYTES))?;

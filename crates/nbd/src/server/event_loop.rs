@@ -4,7 +4,7 @@
 
 use super::connection::Connection;
 use super::inbox::{Inbox, Message, Waker};
-use super::requests::{Next, Requests, TURN};
+use super::requests::{Next, TURN};
 use super::worker::{Order, Workers};
 use super::{Counters, Server};
 use crate::socket::{Peer, Socket, timespec};
@@ -106,7 +106,13 @@ impl<'a> EventLoop<'a> {
         while !self.closed {
             // A connecting client wakes this loop; until its handshake is finished, waits have a timeout.
             self.wait(&mut ready, handshakes);
-            self.end_coalescing_timeout();
+            if let Some((place, until)) = self.coalescing
+                && Instant::now() >= until
+            {
+                // Do not coalesce again before something arrives.
+                self.may_coalesce = false;
+                self.advance(place);
+            }
             // With several clients ready, requests accumulate without a wait.
             let (tuning, alone) = (&self.tuning, ready.len() == 1);
             self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
@@ -187,17 +193,6 @@ impl<'a> EventLoop<'a> {
                 self.server.log.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
                 std::thread::sleep(Duration::from_millis(100));
             }
-        }
-    }
-
-    /// Executes what has arrived when a coalescing wait reaches its deadline.
-    fn end_coalescing_timeout(&mut self) {
-        if let Some((place, until)) = self.coalescing
-            && Instant::now() >= until
-        {
-            // Do not coalesce again before something arrives.
-            self.may_coalesce = false;
-            self.advance(place);
         }
     }
 
@@ -337,7 +332,8 @@ impl<'a> EventLoop<'a> {
     /// The connections in the handshake: since when, and their places.
     fn in_handshake(&self) -> impl Iterator<Item = (Instant, usize)> {
         let places = self.slots.iter().enumerate();
-        places.filter_map(|(place, slot)| Some((slot.as_ref()?.handshake_since()?, place)))
+        let known = places.filter_map(|(place, slot)| Some((place, slot.as_ref()?)));
+        known.filter_map(|(place, known)| known.requests.is_none().then_some((known.since, place)))
     }
 
     /// Closes connections whose handshake exceeds the time limit. Returns whether any handshake is in progress.
@@ -390,7 +386,7 @@ impl<'a> EventLoop<'a> {
                 ended.extend(self.disconnect(place, None));
             } else if quiet
                 && !connection.is_sending()
-                && !connection.requests.as_deref().is_some_and(Requests::is_awaiting)
+                && !connection.requests.as_deref().is_some_and(|requests| requests.awaiting.is_some())
             {
                 ended.extend(self.disconnect(place, Some("the server shut down in the middle of a request")));
             }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Lines of one source that are shown in a period.
-pub(crate) const LINES: u32 = 20;
+const LINES: u32 = 20;
 /// The period, from the first line.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Sources that are counted separately.

@@ -198,7 +198,7 @@ pub struct Requests {
     sweeping: Option<Sweeping>,
     /// The cookie of a request that a worker has to finish, and the work until it is taken. Later requests of the
     /// connection wait behind it.
-    awaiting: Option<(u64, Option<Work>)>,
+    pub(super) awaiting: Option<(u64, Option<Work>)>,
     /// Whether the client still receives replies.
     replying: bool,
     /// When the first possibly slow request of this turn started.
@@ -355,11 +355,6 @@ impl Requests {
     /// The work for a worker, once for each request that needs any.
     pub fn take_work(&mut self) -> Option<Work> {
         self.awaiting.as_mut()?.1.take()
-    }
-
-    /// Whether a worker has to finish a request.
-    pub fn is_awaiting(&self) -> bool {
-        self.awaiting.is_some()
     }
 
     /// Replies to the request that the worker has finished.

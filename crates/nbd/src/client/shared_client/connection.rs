@@ -255,23 +255,21 @@ impl Receiver {
             if let Err(why) = self.parse() {
                 break why;
             }
-            self.deliver();
+            for (mailbox, done) in self.inner.mailboxes.iter().zip(&mut self.done) {
+                if done.is_empty() {
+                    continue;
+                }
+                let mut mail = lock(&mailbox.mail);
+                mail.done.append(done);
+                if std::mem::take(&mut mail.awaited) {
+                    mailbox.arrived.notify_one();
+                }
+            }
             if let Err(why) = self.receive() {
                 break why;
             }
         };
         self.inner.lose(why);
-    }
-
-    /// Delivers completed requests to their submitters.
-    fn deliver(&mut self) {
-        for (mailbox, done) in self.inner.mailboxes.iter().zip(&mut self.done).filter(|(_, done)| !done.is_empty()) {
-            let mut mail = lock(&mailbox.mail);
-            mail.done.append(done);
-            if std::mem::take(&mut mail.awaited) {
-                mailbox.arrived.notify_one();
-            }
-        }
     }
 
     fn receive(&mut self) -> Result<(), String> {

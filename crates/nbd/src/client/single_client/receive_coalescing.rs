@@ -78,7 +78,7 @@ impl Coalescing {
 
     /// Whether a readable socket has `bytes` bytes, or more than before after a sleep.
     fn there_or_slept(&self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<bool> {
-        if socket.has_low_water() {
+        if socket.is_tcp {
             return Ok(true);
         }
         let there = |calls: &mut u64| {

@@ -59,9 +59,9 @@ pub enum Step {
 /// One client's negotiation.
 #[derive(Debug)]
 pub struct Negotiation<'a> {
-    exports: &'a [ExportInfo],
-    state: State,
-    offers_checksums: bool,
+    pub exports: &'a [ExportInfo],
+    pub state: State,
+    pub offers_checksums: bool,
 }
 
 /// What the options have settled so far; the connection stores it between messages.
@@ -83,21 +83,6 @@ pub fn greeting() -> Vec<u8> {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Continues from `state`.
-    pub fn resume(exports: &'a [ExportInfo], state: State) -> Self {
-        Self { exports, state, offers_checksums: false }
-    }
-
-    /// Whether to offer checksums.
-    pub fn with_checksums(self, offered: bool) -> Self {
-        Self { offers_checksums: offered, ..self }
-    }
-
-    /// The state from which to resume.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
     /// Consumes complete messages from the front of `input` and appends replies to `out`. Returns the number of bytes
     /// consumed.
     pub fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
@@ -267,7 +252,7 @@ fn asked(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u16()?);
     let wanted = (0..count).map(|_| fields.u16()).collect::<Option<_>>()?;
-    fields.is_empty().then_some((name, wanted))
+    fields.0.is_empty().then_some((name, wanted))
 }
 
 /// Sends the requested information and what the server always sends.
@@ -293,7 +278,7 @@ fn queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (name, count) = (fields.string()?, fields.u32()?);
     // Each query takes at least four bytes, so the data limit the list even if the count is false.
     let queries = (0..count).map(|_| fields.string()).collect::<Option<_>>()?;
-    fields.is_empty().then_some((name, queries))
+    fields.0.is_empty().then_some((name, queries))
 }
 
 /// Size of the input buffer that fits every option that is not refused for its length.
