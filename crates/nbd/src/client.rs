@@ -19,6 +19,7 @@ pub use connect::{Address, BadUri, Uri};
 pub use single_client::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use sys::byte_store::ByteStore;
 
 /// Size of the receive buffer.
 const MEMORY_BYTES: usize = 256 << 10;
@@ -83,6 +84,39 @@ impl Ask {
             Self::Flush => Command::Flush,
         }
     }
+}
+
+/// A connection as one thread sees it, its own ([`Client`]) or one that others share ([`Submitter`](shared_client::Submitter)).
+pub trait Connection {
+    /// The memory of all slots. The slot of a read that is in flight or has failed may contain data of another request.
+    fn arena(&self) -> &ByteStore;
+    /// Offset of one of its slots in the arena.
+    fn begin(&self, slot: u32) -> usize;
+    /// Whether the server supports this operation.
+    fn takes(&self, ask: Ask) -> bool;
+    /// Stages a request for the next [`submit`](Self::submit).
+    ///
+    /// # Errors
+    /// When the slot is in use, does not exist, or is too small.
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()>;
+    /// Bytes of requests staged and not sent.
+    fn staged_bytes(&self) -> usize;
+    /// Sends the staged requests, now or soon. While the server accepts no data, a client waits and processes its replies.
+    /// Returns false if nothing was sent or received for [`POLL_INTERVAL`].
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    fn submit(&mut self, each: impl FnMut(Done)) -> Result<bool>;
+    /// Sends the staged requests and waits until at least one request is completed, unless none is in flight; passes
+    /// all completed ones to `each`. Returns false if nothing was sent or received for [`POLL_INTERVAL`].
+    ///
+    /// # Errors
+    /// When the connection is lost or the server breaks the protocol.
+    fn exchange(&mut self, each: impl FnMut(Done)) -> Result<bool>;
+    /// Requests staged and not completed.
+    fn in_flight(&self) -> u32;
+    /// System calls so far.
+    fn calls(&self) -> u64;
 }
 
 /// System calls and bytes moved without or with a copy.

@@ -2,8 +2,8 @@
 //! is a switch.
 //!
 //! [`protocol`] turns bytes into values without I/O; [`server`] executes requests on one of the [`backends`];
-//! [`client`] sends them, several threads through one [`transmit_queue`]; [`filters`] sit between; [`Tuning`] selects how both ends move bytes. The crate must not know
-//! that it is measured.
+//! [`client`] sends them, several threads through one [`transmit_queue`]; [`filters`] sit between; [`Tuning`] selects how
+//! both ends move bytes. The crate must not know that it is measured.
 
 pub mod backends;
 pub mod client;

@@ -1,7 +1,7 @@
 //! Server and client against each other and against a model, and the server against misbehaving clients.
 
 use crate::backends::Backend;
-use crate::client::{self, Address, Ask, Client, Uri};
+use crate::client::{self, Address, Ask, Client, Connection, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{option, option_bytes};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};

@@ -6,7 +6,7 @@
 mod connection;
 
 use super::connect::{negotiate, reach};
-use super::{Ask, Done, MEMORY_BYTES, POLL_INTERVAL, Syscalls, Uri};
+use super::{Ask, Connection, Done, MEMORY_BYTES, POLL_INTERVAL, Syscalls, Uri};
 use crate::handshake::client::Export;
 pub use crate::transmit_queue::Queueing;
 use crate::transmit_queue::{self, TransmitQueue};
@@ -109,11 +109,6 @@ impl SharedClient {
         Ok(())
     }
 
-    /// The server's description of the export.
-    pub fn export(&self) -> &Export {
-        &self.export
-    }
-
     /// System calls so far, of all threads.
     pub fn syscalls(&self) -> Syscalls {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -183,50 +178,6 @@ impl Submitter {
         &self.shared
     }
 
-    /// The memory of all slots of all threads. The slot of a read that is in flight or has failed may contain data of
-    /// another request.
-    pub fn arena(&self) -> &ByteStore {
-        &self.shared.inner.arena
-    }
-
-    /// Offset of one of its slots in the arena.
-    pub fn begin(&self, slot: u32) -> usize {
-        self.shared.inner.begin(self.first + slot)
-    }
-
-    /// Requests staged and not completed.
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
-    /// Bytes of requests staged and not submitted.
-    pub fn staged_bytes(&self) -> usize {
-        self.staged_bytes
-    }
-
-    /// System calls so far on the connection. The first submitter reports all of them, the others 0, so that sums count
-    /// each once.
-    pub fn calls(&self) -> u64 {
-        let syscalls = self.shared.syscalls();
-        if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
-    }
-
-    /// Stages a request for the next [`submit`](Self::submit).
-    ///
-    /// # Errors
-    /// When the slot is in use, does not exist, or is too small.
-    #[inline]
-    pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
-        let own = slot < self.shared.inner.depth;
-        if !own || !self.shared.inner.fill(self.first + slot, ask, offset, length) {
-            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
-        }
-        self.staged.push(self.first + slot);
-        self.staged_bytes += REQUEST_BYTES + if ask == Ask::Write { length as usize } else { 0 };
-        self.in_flight += 1;
-        Ok(())
-    }
-
     /// Submits the staged requests: this thread or another sends them, now or soon.
     pub fn submit(&mut self) {
         if !self.staged.is_empty() {
@@ -268,6 +219,55 @@ impl Submitter {
         self.in_flight -= self.done.len() as u32;
         self.done.drain(..).for_each(|done| each(Done { slot: done.slot - self.first, ..done }));
         Ok(true)
+    }
+}
+
+impl Connection for Submitter {
+    fn arena(&self) -> &ByteStore {
+        &self.shared.inner.arena
+    }
+
+    fn begin(&self, slot: u32) -> usize {
+        self.shared.inner.begin(self.first + slot)
+    }
+
+    fn takes(&self, ask: Ask) -> bool {
+        self.shared.export.takes(ask)
+    }
+
+    #[inline]
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
+        let own = slot < self.shared.inner.depth;
+        if !own || !self.shared.inner.fill(self.first + slot, ask, offset, length) {
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
+        }
+        self.staged.push(self.first + slot);
+        self.staged_bytes += REQUEST_BYTES + if ask == Ask::Write { length as usize } else { 0 };
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn staged_bytes(&self) -> usize {
+        self.staged_bytes
+    }
+
+    fn submit(&mut self, _: impl FnMut(Done)) -> Result<bool> {
+        self.submit();
+        Ok(true)
+    }
+
+    fn exchange(&mut self, each: impl FnMut(Done)) -> Result<bool> {
+        self.wait(each)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The first submitter reports all of them, the others 0, so that sums count each once.
+    fn calls(&self) -> u64 {
+        let syscalls = self.shared.syscalls();
+        if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
     }
 }
 

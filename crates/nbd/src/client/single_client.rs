@@ -6,8 +6,8 @@ mod replies;
 
 use super::connect::{is_nothing, negotiate, reach};
 use super::{
-    Account, Ask, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost, not_in_flight,
-    simple_header, together,
+    Account, Ask, Connection, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost,
+    not_in_flight, simple_header, together,
 };
 use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::client::Export;
@@ -136,27 +136,6 @@ impl Client {
         &self.export
     }
 
-    /// Whether the server supports this operation.
-    pub fn takes(&self, ask: Ask) -> bool {
-        self.export.takes(ask)
-    }
-
-    /// The memory of all slots; slot `n` starts at `n` times the slot size. The slot of a read that is in flight or has
-    /// failed may contain data of another request.
-    pub fn arena(&self) -> &ByteStore {
-        &self.arena
-    }
-
-    /// Bytes of requests staged and not sent.
-    pub fn staged_bytes(&self) -> usize {
-        self.batch.unsent()
-    }
-
-    /// Requests staged and not completed.
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
     /// Requests staged and not completed, of all clients that use the same counter ([`Options::in_flight`]).
     #[cfg(test)]
     pub(crate) fn counted_in_flight(&self) -> Option<u64> {
@@ -166,75 +145,6 @@ impl Client {
     /// System calls so far.
     pub fn syscalls(&self) -> Syscalls {
         self.syscalls
-    }
-
-    /// Stages a request for the next [`submit`](Self::submit).
-    ///
-    /// # Errors
-    /// When the slot is in use, does not exist, or is too small.
-    #[inline]
-    pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
-        let (index, slot_bytes) = (slot as usize, self.slot_bytes);
-        let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
-        let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
-        let (Some(state), true) = (state, fits) else {
-            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
-        };
-        state.generation = state.generation.wrapping_add(1);
-        (state.ask, state.length) = (Some(ask), length);
-        let cookie = together(slot, state.generation);
-        let command = ask.command();
-        let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
-        self.staged.push_back((slot, self.batch.put_so_far()));
-        if let Some(in_place) = &mut self.in_place {
-            in_place.ask(slot, cookie);
-        }
-        self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
-        if ask == Ask::Write {
-            let (begin, bytes) = (index * slot_bytes, length as usize);
-            match self.tuning.sending(length) {
-                Sending::PullUp => {
-                    self.batch.pull_up(begin, bytes);
-                    self.syscalls.pulled_up_bytes += u64::from(length);
-                }
-                // Slots are not changed before their request is completed.
-                Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
-                Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
-            }
-            if self.tuning.checksums {
-                self.batch.put(&Checksum::of(&self.arena, begin, bytes).bytes());
-            }
-        }
-        self.in_flight += 1;
-        self.account.begin();
-        self.expected += self.reply_bytes(ask, length as usize);
-        Ok(())
-    }
-
-    /// Sends the staged requests. While the server accepts no data, waits and processes its replies. Returns false if
-    /// nothing was sent or received for [`POLL_INTERVAL`].
-    ///
-    /// # Errors
-    /// When the connection is lost.
-    pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
-        if self.wire == Wire::Null {
-            // Claim that the staged requests are done.
-            self.batch.clear();
-            let now = ticks();
-            while let Some((slot, _)) = self.staged.pop_front() {
-                if let Some(state) = self.slots.get_mut(slot as usize) {
-                    state.handed_over = now;
-                }
-                self.finish(slot, None, &mut each);
-            }
-        }
-        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
-        let all = self.send(&mut each);
-        if corked {
-            // Fails only if the connection is closed.
-            let _ = self.socket.cork(false);
-        }
-        all
     }
 
     fn send(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
@@ -285,22 +195,6 @@ impl Client {
         }
     }
 
-    /// Sends the staged requests and waits until at least one request is completed, unless none is in flight; passes
-    /// all completed ones to `each`. Returns false if nothing was sent or received for [`POLL_INTERVAL`].
-    ///
-    /// # Errors
-    /// When the connection is lost or the server breaks the protocol.
-    pub fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
-        let before = self.in_flight;
-        if !self.submit(&mut each)? {
-            return Ok(false);
-        }
-        if self.in_flight < before {
-            return Ok(true);
-        }
-        self.wait(each)
-    }
-
     /// Waits until at least one request is completed, unless none is in flight; passes all completed ones to `each`.
     /// Returns false if nothing was received for [`POLL_INTERVAL`].
     ///
@@ -348,6 +242,103 @@ impl Client {
         let waited = waited.map_err(|error| Error::system("waiting for replies", error))?;
         // After a timeout there may be no data at all.
         Ok(if waited.is_some() { Waiting::Never } else { Waiting::UntilSome })
+    }
+}
+
+impl Connection for Client {
+    fn arena(&self) -> &ByteStore {
+        &self.arena
+    }
+
+    fn begin(&self, slot: u32) -> usize {
+        slot as usize * self.slot_bytes
+    }
+
+    fn takes(&self, ask: Ask) -> bool {
+        self.export.takes(ask)
+    }
+
+    #[inline]
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
+        let (index, slot_bytes) = (slot as usize, self.slot_bytes);
+        let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
+        let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
+        let (Some(state), true) = (state, fits) else {
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
+        };
+        state.generation = state.generation.wrapping_add(1);
+        (state.ask, state.length) = (Some(ask), length);
+        let cookie = together(slot, state.generation);
+        let command = ask.command();
+        let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
+        self.staged.push_back((slot, self.batch.put_so_far()));
+        if let Some(in_place) = &mut self.in_place {
+            in_place.ask(slot, cookie);
+        }
+        self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
+        if ask == Ask::Write {
+            let (begin, bytes) = (index * slot_bytes, length as usize);
+            match self.tuning.sending(length) {
+                Sending::PullUp => {
+                    self.batch.pull_up(begin, bytes);
+                    self.syscalls.pulled_up_bytes += u64::from(length);
+                }
+                // Slots are not changed before their request is completed.
+                Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
+                Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
+            }
+            if self.tuning.checksums {
+                self.batch.put(&Checksum::of(&self.arena, begin, bytes).bytes());
+            }
+        }
+        self.in_flight += 1;
+        self.account.begin();
+        self.expected += self.reply_bytes(ask, length as usize);
+        Ok(())
+    }
+
+    fn staged_bytes(&self) -> usize {
+        self.batch.unsent()
+    }
+
+    fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        if self.wire == Wire::Null {
+            // Claim that the staged requests are done.
+            self.batch.clear();
+            let now = ticks();
+            while let Some((slot, _)) = self.staged.pop_front() {
+                if let Some(state) = self.slots.get_mut(slot as usize) {
+                    state.handed_over = now;
+                }
+                self.finish(slot, None, &mut each);
+            }
+        }
+        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
+        let all = self.send(&mut each);
+        if corked {
+            // Fails only if the connection is closed.
+            let _ = self.socket.cork(false);
+        }
+        all
+    }
+
+    fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        let before = self.in_flight;
+        if !self.submit(&mut each)? {
+            return Ok(false);
+        }
+        if self.in_flight < before {
+            return Ok(true);
+        }
+        self.wait(each)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn calls(&self) -> u64 {
+        self.syscalls.sends + self.syscalls.receives
     }
 }
 

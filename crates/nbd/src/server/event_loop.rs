@@ -386,7 +386,7 @@ impl<'a> EventLoop<'a> {
                 ended.extend(self.disconnect(place, None));
             } else if quiet
                 && !connection.is_sending()
-                && !connection.requests.as_deref().is_some_and(|requests| requests.awaiting.is_some())
+                && connection.requests.as_ref().is_none_or(|requests| requests.awaiting.is_none())
             {
                 ended.extend(self.disconnect(place, Some("the server shut down in the middle of a request")));
             }

@@ -1,7 +1,7 @@
 //! Receives and parses replies, and passes completed requests to the caller. It sends nothing.
 
 use super::in_place::Payload;
-use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost, not_in_flight, simple_header};
+use super::{Ask, Client, Connection, Done, MEMORY_BYTES, apart, is_nothing, lost, not_in_flight, simple_header};
 use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
 use crate::tuning::Framing;
 use crate::wire::{SIMPLE_REPLY_BYTES, WireError};
@@ -67,7 +67,7 @@ impl Client {
                     return Place::Memory { most: CHECKSUM_BYTES };
                 }
                 let length = length.min(framing.most_received().unwrap_or(length));
-                Place::Arena { begin: self.begin_of(slot) + there, length }
+                Place::Arena { begin: self.begin(slot) + there, length }
             }
         }
     }
@@ -100,7 +100,7 @@ impl Client {
             from = count.min(length - there);
             self.syscalls.in_place_bytes += from as u64;
             if self.tuning.checksums {
-                self.sum.add_stored(&self.arena, self.begin_of(slot) + there, from);
+                self.sum.add_stored(&self.arena, self.begin(slot) + there, from);
             }
             self.arrived(slot, there + from, each);
         }
@@ -143,7 +143,7 @@ impl Client {
                 if self.tuning.checksums {
                     self.sum.add(part);
                 }
-                self.arena.write(self.begin_of(slot) + there, part);
+                self.arena.write(self.begin(slot) + there, part);
                 let count = part.len();
                 self.begin += count;
                 self.arrived(slot, there + count, each);
@@ -174,11 +174,6 @@ impl Client {
 
     fn length_of(&self, slot: u32) -> usize {
         self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize)
-    }
-
-    /// Offset of a slot in the arena.
-    fn begin_of(&self, slot: u32) -> usize {
-        slot as usize * self.slot_bytes
     }
 
     /// Records how many bytes of a read's payload have arrived.
