@@ -6,7 +6,7 @@
 use fuzz::split;
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use nbd::client::{Address, Ask, Client, Done, Options, Uri};
+use nbd::client::{Address, Ask, Client, Connection, Done, Options, Uri};
 use nbd::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
 use nbd::{Error, Framing, Tuning};
 use std::io::{Read, Write};

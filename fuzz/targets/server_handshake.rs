@@ -23,10 +23,10 @@ fn exports() -> [ExportInfo; 2] {
 fn play(exports: &[ExportInfo], said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
     let (mut replies, mut end, mut state) = (Vec::new(), Step::Continue, State::default());
     arrive(said, piece, |there| {
-        let mut negotiation = Negotiation::resume(exports, state).with_checksums(checksums);
+        let mut negotiation = Negotiation { exports, state, offers_checksums: checksums };
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(there, &mut out);
-        state = negotiation.state();
+        state = negotiation.state;
         assert!(out.len() < MOST_UNHEARD_IN_HANDSHAKE);
         // Pending output is sent.
         replies.append(&mut out);

@@ -3,13 +3,14 @@
 //!
 //! The server has already checked the ranges: `offset + length` is within [`Backend::size`].
 
-mod direct;
 mod file;
 
-pub(crate) use direct::Direct;
+pub(crate) use file::Direct;
 
+use crate::payload_memory;
 use crate::tuning::{Sending, Tuning};
 use crate::wire::{MAX_PAYLOAD, WireError};
+use file::FileBackend;
 use std::fs::File;
 use std::sync::Arc;
 use sys::byte_store::ByteStore;
@@ -37,7 +38,7 @@ pub enum Backend {
     /// Memory, lost when the server exits.
     Memory(Arc<ByteStore>),
     /// A file or a block device.
-    File(Arc<file::FileBackend>),
+    File(Arc<FileBackend>),
     /// Nothing: reads return zeros, writes are discarded. Shows the cost of everything else.
     Null {
         /// Claimed size in bytes.
@@ -48,32 +49,20 @@ pub enum Backend {
     },
 }
 
-/// What a range contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtentKind {
-    /// Allocated data.
-    Data,
-    /// Not allocated; reads as zeros.
-    Hole,
-}
-
-impl ExtentKind {
-    /// Flags of the context `base:allocation`: 1 hole, 2 zeros.
-    pub fn bits(self) -> u32 {
-        match self {
-            Self::Data => 0,
-            Self::Hole => 3,
-        }
-    }
-}
-
-/// A part of a range that is of one kind.
+/// A part of a range that is allocated, or is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Length in bytes, at least 1.
     pub length: u32,
-    /// What it contains.
-    pub kind: ExtentKind,
+    /// Whether it is not allocated and reads as zeros.
+    pub hole: bool,
+}
+
+impl Extent {
+    /// Flags of the context `base:allocation`: 1 hole, 2 zeros.
+    pub fn flags(self) -> u32 {
+        if self.hole { 3 } else { 0 }
+    }
 }
 
 /// How to make a range zero.
@@ -93,9 +82,7 @@ impl Backend {
     /// When there is not enough memory.
     pub fn memory(bytes: u64, tuning: &Tuning) -> std::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        let pages = tuning.zero_copy < MAX_PAYLOAD;
-        let store = if pages { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
-        Ok(Self::Memory(Arc::new(store?.copied(tuning.copying))))
+        Ok(Self::Memory(payload_memory(length, tuning.zero_copy < MAX_PAYLOAD, tuning.copying)?))
     }
 
     /// An open file through the page cache. The server reads data before it sends the header, so a storage failure
@@ -104,7 +91,7 @@ impl Backend {
     /// # Errors
     /// When its size cannot be determined.
     pub fn file(file: File) -> std::io::Result<Self> {
-        Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
+        Ok(Self::File(Arc::new(FileBackend::new(file)?)))
     }
 
     /// An open file whose mapped pages are sent directly from the page cache. Cheaper, but if the storage fails or the
@@ -113,7 +100,7 @@ impl Backend {
     /// # Errors
     /// When its size cannot be determined.
     pub fn page_cache(file: File) -> std::io::Result<Self> {
-        Ok(Self::File(Arc::new(file::FileBackend::new(file)?.mapped())))
+        Ok(Self::File(Arc::new(FileBackend::new(file)?.mapped())))
     }
 
     /// An open file with direct I/O, through a second file description. Ranges that are not whole blocks go through the
@@ -122,7 +109,7 @@ impl Backend {
     /// # Errors
     /// When its size cannot be determined, or InvalidInput when its file system does not support O_DIRECT.
     pub fn file_direct(file: File) -> std::io::Result<Self> {
-        Ok(Self::File(Arc::new(file::FileBackend::new(file)?.direct_io()?)))
+        Ok(Self::File(Arc::new(FileBackend::new(file)?.direct_io()?)))
     }
 
     /// Nothing, with a claimed size.
@@ -137,7 +124,7 @@ impl Backend {
     pub fn size(&self) -> u64 {
         match self {
             Self::Memory(store) => store.len() as u64,
-            Self::File(file) => file.size(),
+            Self::File(file) => file.size,
             Self::Null { size, .. } => *size,
         }
     }
@@ -145,7 +132,7 @@ impl Backend {
     /// Direct I/O, if in use: each request then waits for the device, and writes should come in whole blocks.
     #[inline]
     pub(crate) fn direct(&self) -> Option<&Direct> {
-        self.file_backend()?.direct()
+        self.file_backend()?.direct.as_ref()
     }
 
     /// Whether a request may wait for a device.
@@ -161,7 +148,7 @@ impl Backend {
     }
 
     #[inline]
-    fn file_backend(&self) -> Option<&file::FileBackend> {
+    fn file_backend(&self) -> Option<&FileBackend> {
         if let Self::File(file) = self { Some(file) } else { None }
     }
 
@@ -171,8 +158,8 @@ impl Backend {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
             // Direct I/O must not use the page cache.
-            (Self::File(file), Sending::ZeroCopy) if file.direct().is_some() => Sending::PullUp,
-            (Self::File(file), Sending::Gather) if file.mapping().is_none() => Sending::PullUp,
+            (Self::File(file), Sending::ZeroCopy) if file.direct.is_some() => Sending::PullUp,
+            (Self::File(file), Sending::Gather) if file.mapping.is_none() => Sending::PullUp,
             (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
             (_, wanted) => wanted,
         }
@@ -183,8 +170,8 @@ impl Backend {
         match self {
             Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
             Self::File(file) => {
-                let source = file.mapping().cloned().map_or(Source::Nothing, Source::File);
-                SendBatch::new(source).with_pages_of(Some(file.pages()))
+                let source = file.mapping.clone().map_or(Source::Nothing, Source::File);
+                SendBatch::new(source).with_pages_of(Some(file.file.clone()))
             }
             Self::Null { zeros, .. } => SendBatch::new(Some(zeros.clone())),
         }
@@ -254,8 +241,8 @@ impl Backend {
     pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
         match self {
             Self::File(file) => file.extents(offset, length, most),
-            Self::Memory(_) => vec![Extent { length, kind: ExtentKind::Data }],
-            Self::Null { .. } => vec![Extent { length, kind: ExtentKind::Hole }],
+            Self::Memory(_) => vec![Extent { length, hole: false }],
+            Self::Null { .. } => vec![Extent { length, hole: true }],
         }
     }
 }

@@ -5,22 +5,21 @@
 //! cookie on the wire is the slot number with a generation count, which distinguishes a reply to this request from a
 //! reply to an earlier one.
 
-mod accounting;
 mod connect;
 pub mod shared_client;
 mod single_client;
-mod uri;
 
-use crate::error::{Error, Result};
-pub use crate::filters::null::Wire;
+pub use crate::filters::Wire;
 use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::tuning::Tuning;
 use crate::wire::{CHUNK_MAGIC, Command, WireError, decode_simple_reply};
-pub use accounting::{Account, Accounting};
+use crate::{Error, Result};
+pub use connect::{Address, BadUri, Uri};
 pub use single_client::Client;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-pub use uri::{Address, BadUri, Uri};
+use sys::byte_store::ByteStore;
 
 /// Size of the receive buffer.
 const MEMORY_BYTES: usize = 256 << 10;
@@ -87,6 +86,39 @@ impl Ask {
     }
 }
 
+/// A connection as one thread sees it, its own ([`Client`]) or one that others share ([`Submitter`](shared_client::Submitter)).
+pub trait Connection {
+    /// The memory of all slots. The slot of a read that is in flight or has failed may contain data of another request.
+    fn arena(&self) -> &ByteStore;
+    /// Offset of one of its slots in the arena.
+    fn begin(&self, slot: u32) -> usize;
+    /// Whether the server supports this operation.
+    fn takes(&self, ask: Ask) -> bool;
+    /// Stages a request for the next [`submit`](Self::submit).
+    ///
+    /// # Errors
+    /// When the slot is in use, does not exist, or is too small.
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()>;
+    /// Bytes of requests staged and not sent.
+    fn staged_bytes(&self) -> usize;
+    /// Sends the staged requests, now or soon. While the server accepts no data, a client waits and processes its replies.
+    /// Returns false if nothing was sent or received for [`POLL_INTERVAL`].
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    fn submit(&mut self, each: impl FnMut(Done)) -> Result<bool>;
+    /// Sends the staged requests and waits until at least one request is completed, unless none is in flight; passes
+    /// all completed ones to `each`. Returns false if nothing was sent or received for [`POLL_INTERVAL`].
+    ///
+    /// # Errors
+    /// When the connection is lost or the server breaks the protocol.
+    fn exchange(&mut self, each: impl FnMut(Done)) -> Result<bool>;
+    /// Requests staged and not completed.
+    fn in_flight(&self) -> u32;
+    /// System calls so far.
+    fn calls(&self) -> u64;
+}
+
 /// System calls and bytes moved without or with a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscalls {
@@ -136,4 +168,78 @@ fn simple_header(bytes: &[u8]) -> Result<Option<(u64, Option<WireError>)>> {
         CHUNK_MAGIC => Error::Server("the server sends structured replies, which were not negotiated".to_owned()),
         _ => Error::Server(format!("the server sends something other than a reply (magic {magic:#x})")),
     })
+}
+
+fn not_in_flight(cookie: u64) -> String {
+    format!("the server replies to a request that is not in flight (cookie {cookie:#x})")
+}
+
+/// Where requests in flight are counted, incremented and decremented by each request. The counters reproduce what a file
+/// system does for each direct I/O of an inode (i_dio_count), and so the cost of a counter that all CPUs write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accounting {
+    /// Only in the connection itself.
+    #[default]
+    None,
+    /// In a counter per connection.
+    PerThread,
+    /// In one counter for all connections of the process.
+    Shared,
+}
+
+/// A counter in cache lines of its own; two lines, because processors prefetch them in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Apart(AtomicU64);
+
+static SHARED: Apart = Apart(AtomicU64::new(0));
+
+/// The counter that a connection uses.
+#[derive(Debug)]
+pub enum Account {
+    None,
+    Own(Box<Apart>),
+    /// That of the process.
+    Shared,
+}
+
+impl Account {
+    /// The counter of a new connection.
+    pub fn new(accounting: Accounting) -> Self {
+        match accounting {
+            Accounting::None => Self::None,
+            Accounting::PerThread => Self::Own(Box::default()),
+            Accounting::Shared => Self::Shared,
+        }
+    }
+
+    fn word(&self) -> Option<&AtomicU64> {
+        match self {
+            Self::None => None,
+            Self::Own(word) => Some(&word.0),
+            Self::Shared => Some(&SHARED.0),
+        }
+    }
+
+    /// Like inode_dio_begin.
+    #[inline]
+    pub fn begin(&self) {
+        if let Some(word) = self.word() {
+            word.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Like inode_dio_end. Release: a thread that reads zero also sees the effects of the requests.
+    #[inline]
+    pub fn end(&self) {
+        if let Some(word) = self.word() {
+            word.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Requests in flight in this counter; `None` if they are not counted.
+    #[cfg(test)]
+    fn in_flight(&self) -> Option<u64> {
+        self.word().map(|word| word.load(Ordering::Acquire))
+    }
 }

@@ -5,40 +5,39 @@
 //! here prints: log lines go to an [`Observer`].
 
 mod connection;
-mod counters;
 mod event_loop;
 mod export;
 mod inbox;
-pub(crate) mod log;
+mod log;
 mod receive_coalescing;
 #[cfg(not(fuzzing))]
 mod requests;
 #[cfg(fuzzing)]
 pub mod requests;
-mod shutdown;
-mod waker;
 mod worker;
 
-pub use counters::Counters;
 pub use export::{Access, Exports};
+pub use requests::Counters;
 
-use crate::error::{Error, Result};
 use crate::socket::{Peer, Socket};
 use crate::tuning::Tuning;
+use crate::{Error, Result};
 use event_loop::EventLoop;
-use inbox::Inbox;
+use inbox::{Inbox, Message, Waker};
 use log::Log;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt::set_socket_keepalive;
 use rustix::process::{Resource, getrlimit};
-use std::io::ErrorKind;
+use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use sys::socket::peer_process;
-use waker::Waker;
 use worker::Workers;
 
 /// Options of the server.
@@ -74,22 +73,12 @@ pub enum Listener {
 impl Listener {
     fn accept(&self) -> std::io::Result<(Socket, Peer)> {
         match self {
-            Self::Tcp(listener) => {
-                let (stream, address) = listener.accept()?;
-                Ok((Socket::from(stream), Peer::Tcp(address)))
-            }
+            Self::Tcp(listener) => listener.accept().map(|(stream, address)| (stream.into(), Peer::Tcp(address))),
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 let peer = Peer::Unix(peer_process(&stream));
-                Ok((Socket::from(stream), peer))
+                Ok((stream.into(), peer))
             }
-        }
-    }
-
-    fn set_nonblocking(&self) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(listener) => listener.set_nonblocking(true),
-            Self::Unix(listener) => listener.set_nonblocking(true),
         }
     }
 }
@@ -153,37 +142,22 @@ pub fn serve(
     handle: &ServerHandle,
     observer: &dyn Observer,
 ) -> Result<Counters> {
-    listener.set_nonblocking().map_err(|error| Error::system("listening", error))?;
+    ioctl_fionbio(listener, true).map_err(|error| Error::system("listening", error.into()))?;
     let options = Options { connections: options.connections.min(descriptors()), ..*options };
-    let clients = AtomicUsize::new(0);
-    let mut inboxes = Vec::new();
-    for _ in 0..options.threads.max(1) {
-        inboxes.push(Arc::new(Inbox::new().map_err(|error| Error::system("making an eventfd", error))?));
-    }
-    let crowd = Acceptor { inboxes: &inboxes, clients: &clients, most: options.connections.saturating_add(BACKLOG) };
-    let workers = Workers::default();
-    let log = Log::new(observer);
+    let server = Server { exports, options, clients: AtomicUsize::new(0), log: Log::new(observer) };
     std::thread::scope(|scope| {
-        // Until the event loops have ended.
-        let _running = workers.start(scope, exports.backend())?;
-        let mut threads = Vec::new();
-        for (number, inbox) in inboxes.iter().enumerate() {
-            let event_loop = EventLoop::new(inbox.clone(), exports, &workers, &options, &clients, &log);
-            let started = event_loop.and_then(|event_loop| {
-                let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
-                let thread = thread.spawn_scoped(scope, move || event_loop.run());
-                thread.map_err(|error| Error::system("starting a thread", error))
-            });
-            match started {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    inboxes.iter().for_each(|inbox| inbox.close());
-                    return Err(error);
-                }
-            }
-        }
-        let accepted = crowd.accept(listener, handle, &log);
-        inboxes.iter().for_each(|inbox| inbox.close());
+        let workers = Workers::start(scope, &exports.backend)?;
+        let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
+        let started = (0..options.threads.max(1)).try_for_each(|number| {
+            let event_loop = EventLoop::new(&server, workers.clone())?;
+            inboxes.push(event_loop.inbox.clone());
+            let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
+            let thread = thread.spawn_scoped(scope, move || event_loop.run());
+            threads.push(thread.map_err(|error| Error::system("starting a thread", error))?);
+            Ok(())
+        });
+        let accepted = started.and_then(|()| server.accept(listener, handle, &inboxes));
+        inboxes.iter().for_each(|inbox| inbox.put(Message::Close));
         let mut done = Counters::default();
         for thread in threads {
             match thread.join() {
@@ -191,7 +165,8 @@ pub fn serve(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        log.finish();
+        workers.end();
+        server.log.finish();
         accepted.map(|()| done)
     })
 }
@@ -210,18 +185,19 @@ fn descriptors() -> usize {
     usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
 }
 
-/// The number of clients, and the inboxes of the threads that serve them.
-struct Acceptor<'a> {
-    inboxes: &'a [Arc<Inbox>],
-    clients: &'a AtomicUsize,
-    /// Limit on accepted clients, including those that an event loop may still disconnect.
-    most: usize,
+/// What all threads of a server share.
+struct Server<'a> {
+    exports: &'a Exports,
+    options: Options,
+    /// Number of clients, including those that an event loop may still disconnect.
+    clients: AtomicUsize,
+    log: Log<'a>,
 }
 
-impl Acceptor<'_> {
+impl Server<'_> {
     /// Hands clients to the threads in turn until the stop flag is set.
-    fn accept(&self, listener: &Listener, handle: &ServerHandle, log: &Log<'_>) -> Result<()> {
-        let mut turn = self.inboxes.iter().cycle();
+    fn accept(&self, listener: &Listener, handle: &ServerHandle, inboxes: &[Arc<Inbox>]) -> Result<()> {
+        let mut turn = inboxes.iter().cycle();
         loop {
             let mut fds = [PollFd::new(&handle.waker, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
             match poll(&mut fds, None) {
@@ -238,61 +214,57 @@ impl Acceptor<'_> {
                 return Ok(());
             }
             if asked {
-                self.report(log.observer());
+                self.report(inboxes);
             }
             match listener.accept() {
-                Ok((socket, peer)) => self.put(socket, peer, turn.next(), log),
-                Err(error) if is_passing(&error) => {}
+                Ok((socket, peer)) => self.put(socket, peer, turn.next()),
+                Err(error) if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted) => {}
                 Err(error) => {
                     // Out of file descriptors or memory: some become free when clients disconnect.
-                    log.note(&format!("cannot accept a client: {error}"));
+                    self.log.note(&format!("cannot accept a client: {error}"));
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
         }
     }
 
-    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>, log: &Log<'_>) {
-        let prepared =
-            socket.set_nodelay().and_then(|()| socket.set_nonblocking()).and_then(|()| socket.set_keepalive());
-        if let Err(error) = prepared {
-            return log.note_of(peer, &format!(" refused: {error}"));
+    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>) {
+        let set_up = socket.set_nodelay().and_then(|()| Ok(ioctl_fionbio(&socket, true)?));
+        // Keepalive detects a client whose machine is down after some hours (Linux: tcp_keepalive_time).
+        if let Err(error) = set_up.and_then(|()| Ok(set_socket_keepalive(&socket, true)?)) {
+            return self.log.note_of(peer, &format!(" refused: {error}"));
         }
         // The event loops enforce the limit, but may be busy for long.
-        if self.clients.load(Ordering::Relaxed) >= self.most {
-            return log.note_of(
+        if self.clients.load(Ordering::Relaxed) >= self.options.connections.saturating_add(BACKLOG) {
+            return self.log.note_of(
                 peer,
                 " refused: too many clients, and all threads are too busy to disconnect one that is still in the handshake",
             );
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);
-            inbox.put(socket, peer);
+            inbox.put(Message::Client(socket, peer));
         }
     }
 
     /// Reports the counters of all threads so far.
-    fn report(&self, observer: &dyn Observer) {
-        let (mut sum, mut silent) = (Counters::default(), 0);
-        let answers: Vec<_> = self.inboxes.iter().map(|inbox| inbox.ask()).collect();
+    fn report(&self, inboxes: &[Arc<Inbox>]) {
+        let (ask, answers) = channel();
+        inboxes.iter().for_each(|inbox| inbox.put(Message::Asked(ask.clone())));
+        let (mut sum, mut silent) = (Counters::default(), inboxes.len());
         let end = Instant::now() + ANSWERED_WITHIN;
-        for answer in answers {
-            match answer.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(counters) => sum.add(&counters),
-                Err(_) => silent += 1,
-            }
+        while silent > 0
+            && let Ok(counters) = answers.recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
+            sum.add(&counters);
+            silent -= 1;
         }
-        observer.so_far(&sum);
+        self.log.observer.so_far(&sum);
         if silent > 0 {
-            let threads = self.inboxes.len();
-            observer.note(&format!(
+            let threads = inboxes.len();
+            self.log.observer.note(&format!(
                 "{silent} of {threads} threads did not answer within a second (busy with one request); the counters above do not include them"
             ));
         }
     }
-}
-
-/// Whether a failed accept concerns only a client that has already disconnected.
-fn is_passing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

@@ -1,8 +1,8 @@
 //! A connected TCP or Unix socket, and the socket options that client and server need. No protocol knowledge.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{ioctl_fionbio, ioctl_fionread};
-use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_cork, set_tcp_nodelay};
+use rustix::io::ioctl_fionread;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_cork, set_tcp_nodelay};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::io::{self, Write};
@@ -36,7 +36,8 @@ impl Display for Peer {
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    is_tcp: bool,
+    /// On other sockets epoll and poll do not respect the low-water mark: they wake at the first byte.
+    pub is_tcp: bool,
 }
 
 impl From<TcpStream> for Socket {
@@ -71,14 +72,6 @@ impl Socket {
         if self.is_tcp { Ok(set_tcp_nodelay(self, true)?) } else { Ok(()) }
     }
 
-    /// Makes the socket nonblocking.
-    ///
-    /// # Errors
-    /// As fcntl(2).
-    pub fn set_nonblocking(&self) -> io::Result<()> {
-        Ok(ioctl_fionbio(self, true)?)
-    }
-
     /// Sets the timeout of receiving and sending.
     ///
     /// # Errors
@@ -93,11 +86,8 @@ impl Socket {
     pub fn has_unacknowledged(&self) -> bool {
         // The FIN counts as a byte. A socket that cannot be queried has nothing to lose, and neither has one whose peer
         // has disconnected.
-        self.is_tcp && undelivered(self).is_ok_and(|bytes| bytes > 1) && !self.has_failed()
-    }
-
-    fn has_failed(&self) -> bool {
-        self.wait_for(PollFlags::empty(), Duration::ZERO).is_ok_and(|events| events.contains(PollFlags::ERR))
+        let failed = || self.wait_for(PollFlags::empty(), Duration::ZERO).is_ok_and(|it| it.contains(PollFlags::ERR));
+        self.is_tcp && undelivered(self).is_ok_and(|bytes| bytes > 1) && !failed()
     }
 
     /// Waits up to `limit` for these events. Returns those that occurred.
@@ -117,29 +107,10 @@ impl Socket {
         ioctl_fionread(self).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Shuts down both directions: received data can still be read, followed by end of file.
-    pub fn shutdown_both(&self) {
-        // Fails only if the other end has already closed the connection.
-        let _ = shutdown(self, Shutdown::Both);
-    }
-
-    /// Shuts down sending: the other end reads end of file after the data already sent.
-    pub fn shutdown_write(&self) {
+    /// Shuts down one direction or both: what was sent or received before can still be read, followed by end of file.
+    pub fn shut_down(&self, how: Shutdown) {
         // Fails only if the connection is already closed.
-        let _ = shutdown(self, Shutdown::Write);
-    }
-
-    /// Whether epoll and poll respect the low-water mark. On a Unix socket they wake at the first byte regardless.
-    pub fn has_low_water(&self) -> bool {
-        self.is_tcp
-    }
-
-    /// Turns on keepalive, which detects a client whose machine is down after some hours (Linux: tcp_keepalive_time).
-    ///
-    /// # Errors
-    /// As setsockopt(2).
-    pub fn set_keepalive(&self) -> io::Result<()> {
-        if self.is_tcp { Ok(set_socket_keepalive(self, true)?) } else { Ok(()) }
+        let _ = shutdown(self, how);
     }
 
     /// Sets or clears TCP_CORK, so that the data of several calls share segments.

@@ -1,14 +1,17 @@
 //! Server and client against each other and against a model, and the server against misbehaving clients.
 
 use crate::backends::Backend;
-use crate::client::{self, Address, Ask, Client, Uri};
+use crate::client::{self, Address, Ask, Client, Connection, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{option, option_bytes};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
 use crate::tuning::Tuning;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag, simple_reply};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -31,7 +34,7 @@ pub(crate) fn note_skipped(test: &str, why: &str) {
     let line = format!("SKIP {test}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG") {
-        let log = std::fs::File::options().create(true).append(true).open(path);
+        let log = File::options().create(true).append(true).open(path);
         log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
     }
 }
@@ -85,6 +88,10 @@ impl Served {
         Self::new(Backend::memory(SIZE, &options.tuning).unwrap(), Access::ReadWrite, options, unix)
     }
 
+    fn tuned(tuning: Tuning, unix: bool) -> Self {
+        Self::with(Options { tuning, ..Options::default() }, unix)
+    }
+
     fn memory() -> Self {
         Self::with(Options::default(), true)
     }
@@ -117,6 +124,23 @@ impl Drop for Served {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// A file in memory, and a server of it.
+fn in_memory(bytes: u64) -> (File, Served) {
+    let file = File::from(memfd_create("file", MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(bytes).unwrap();
+    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
+    (file, Served::new(backend, Access::ReadWrite, Options::default(), true))
+}
+
+/// Waits until something is so.
+fn until(mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "this never happens");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -162,7 +186,8 @@ fn agreeing_on(listener: &UnixListener, checksums: bool) -> UnixStream {
     let mut hello = vec![0; 4 + 16 + 8 + if checksums { 16 } else { 0 }];
     stream.read_exact(&mut hello).unwrap();
     let mut out = Vec::new();
-    Negotiation::resume(&exports, Default::default()).with_checksums(checksums).advance(&hello, &mut out);
+    let state = Default::default();
+    Negotiation { exports: &exports, state, offers_checksums: checksums }.advance(&hello, &mut out);
     stream.write_all(&out).unwrap();
     stream
 }
@@ -283,43 +308,11 @@ fn slow_handshakes_time_out_and_stall_no_other_client() {
     assert_eq!(error(&mut stuck[0]), 0);
 }
 
-#[test]
-fn slow_requests_of_one_client_leave_the_others_their_turn() {
-    const BIG: u64 = 64 << 20;
-    const QUEUED: usize = 100;
-    let file = rustix::fs::memfd_create("slow", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-    rustix::fs::ftruncate(&file, BIG).unwrap();
-    let backend = Backend::file(file.into()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
-    let (mut slow, mut other) = (agreed(&served), agreed(&served));
-    // Milliseconds each: a file in memory can allocate zeros only by writing them.
-    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BIG as u32);
-    slow.write_all(&zero.repeat(QUEUED)).unwrap();
-    // Long before all of them are executed.
-    flush(&mut other, 1);
-    served.handle.report();
-    let done = |note: &String| note.strip_suffix(" requests so far").and_then(|number| number.parse::<usize>().ok());
-    let begun = Instant::now();
-    let done = loop {
-        let report = served.notes.lock().unwrap().iter().find_map(done);
-        if let Some(report) = report {
-            break report;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "no report");
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert!(done < QUEUED / 2, "{done}");
-    drop(slow);
-    served.ended();
-}
-
 /// A file in memory can punch holes, but can allocate zeros only by writing them.
 #[test]
 fn fast_zeros_are_fast_or_refused_without_writing() {
-    let file = std::fs::File::from(rustix::fs::memfd_create("fast", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
-    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 0).unwrap();
-    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let (file, served) = in_memory(8192);
+    file.write_all_at(&[1; 8192], 0).unwrap();
     let mut client = agreed(&served);
     let mut zero = |flags, offset| {
         client.write_all(&ask(Command::WriteZeroes, flags, offset, 4096)).unwrap();
@@ -327,7 +320,7 @@ fn fast_zeros_are_fast_or_refused_without_writing() {
     };
     let content = |offset| {
         let mut byte = [9];
-        std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, offset).unwrap();
+        file.read_exact_at(&mut byte, offset).unwrap();
         byte[0]
     };
     assert_eq!(zero(command_flag::FAST_ZERO | command_flag::NO_HOLE, 0), WireError::ENOTSUP.number());
@@ -401,11 +394,10 @@ fn the_client_gives_up_a_handshake_that_never_ends() {
 
 #[test]
 fn invalid_replies_are_an_error_of_the_client() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    assert!(Client::connect(&uri, 1, 1, client::Options::default()).unwrap_err().to_string().contains("connecting to"));
-    let listener = UnixListener::bind(&path).unwrap();
+    let nowhere = "nbd+unix:///?socket=/nowhere/s".parse().unwrap();
+    let refused = Client::connect(&nowhere, 1, 1, client::Options::default()).unwrap_err().to_string();
+    assert!(refused.contains("connecting to"), "{refused}");
+    let (_folder, listener, uri) = by_hand();
     for (lie, expected) in [
         (vec![0; 16], "magic 0x0"),
         // A cookie that the client did not use.

@@ -1,6 +1,6 @@
 //! How both ends of a connection move bytes. Each technique is a switch, so that its cost can be measured.
 
-use crate::filters::delay::Delay;
+use crate::filters::Delay;
 use std::time::Duration;
 use sys::shared_copy::Copying;
 

@@ -4,7 +4,7 @@
 use super::argument;
 use crate::bench::seeded::Seeded;
 use anyhow::{Context, bail, ensure};
-use nbd::client::{Ask, Client, Done, Options, Uri};
+use nbd::client::{Ask, Client, Connection, Done, Options, Uri};
 use std::time::{Duration, Instant};
 
 /// Size of a verified block.

@@ -1,6 +1,5 @@
 //! A remote export, by iotoll's own NBD client: one connection per job, or one for several jobs.
 
-mod connection;
 mod joined;
 mod split;
 
@@ -11,11 +10,10 @@ use crate::error::{Error, Result};
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Share, Span};
-use connection::Connection;
 use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,
 };
-use nbd::client::{Accounting, Ask, Client, Done, Options, POLL_INTERVAL, Uri, Wire};
+use nbd::client::{Accounting, Ask, Client, Connection, Done, Options, POLL_INTERVAL, Uri, Wire};
 use nbd::{Copying, Delay, Framing, Layer, Tuning};
 use split::Split;
 use std::io;
@@ -42,8 +40,6 @@ struct Remote<C> {
     silent_since: Option<Instant>,
     control: Arc<Control>,
     uri: String,
-    /// Bytes of a slot.
-    slot: usize,
     /// The content of a slot, for a job that looks at it.
     copy: Vec<u8>,
 }
@@ -83,21 +79,20 @@ fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: O
 }
 
 fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> Result<OpenEngine> {
-    let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight as usize);
+    let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight);
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
     for place in 0..slots {
         fill_once(plan, &mut noise, slot, |memory| target::fill_with_noise(memory, &mut seed))?;
-        client.arena().write(client.begin(place, slot), &noise);
+        client.arena().write(client.begin(place), &noise);
     }
     let mut engine = Remote {
         client,
-        done: Vec::with_capacity(slots),
+        done: Vec::with_capacity(slots as usize),
         batches: plan.path.coalesce.0 > 0 && plan.path.framing != PathFraming::PageAtATime,
         silent_since: None,
         control: Arc::default(),
         uri: uri(plan).to_owned(),
-        slot,
         copy: noise,
     };
     Ok(Box::new(move |worker| {
@@ -312,7 +307,7 @@ impl<C: Connection> Queue for Remote<C> {
 
     /// Other connections may use the bytes of the arena, so they are copied.
     fn with_memory(&mut self, slot: u32, length: u32, work: &mut dyn FnMut(&mut [u8])) {
-        let begin = self.client.begin(slot as usize, self.slot);
+        let begin = self.client.begin(slot);
         let Some(copy) = self.copy.get_mut(..length as usize) else { return };
         self.client.arena().read(begin, copy);
         work(copy);

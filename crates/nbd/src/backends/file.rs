@@ -1,14 +1,17 @@
 //! A file or a block device as a storage: translates reads, writes, flushes, zeroing, and extents into system calls.
+//! Direct I/O (O_DIRECT) requires whole blocks and page-aligned memory.
 
-use super::direct::Direct;
-use super::{Extent, ExtentKind, Outcome, Piece, RELEASED_AT_ONCE, Zeroing, piece};
+use super::{Extent, Outcome, Piece, RELEASED_AT_ONCE, Zeroing, piece};
+use crate::lock;
 use crate::wire::WireError;
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::sync::{Arc, OnceLock};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::sync::{Arc, Mutex, OnceLock};
+use sys::buffer::AlignedBuffer;
 use sys::mapped_file::MappedFile;
 use sys::send_batch::SendBatch;
 
@@ -22,15 +25,15 @@ const PREFETCHED_AT_ONCE: u32 = 1 << 20;
 /// An open file.
 #[derive(Debug)]
 pub struct FileBackend {
-    file: Arc<File>,
-    size: u64,
+    pub(super) file: Arc<File>,
+    pub(super) size: u64,
     /// Whether it is a block device, which may write zeros itself, block by block, and may discard data before it
     /// reports that zeroing is not supported.
     device: bool,
     /// Direct I/O, if requested.
-    direct: Option<Direct>,
+    pub(super) direct: Option<Direct>,
     /// The mapping from which pages are sent, if requested.
-    mapping: Option<Arc<MappedFile>>,
+    pub(super) mapping: Option<Arc<MappedFile>>,
     /// The error of the first failed flush: the kernel reports a failed write-back once and then treats the data as
     /// written.
     lost: OnceLock<WireError>,
@@ -76,26 +79,8 @@ impl FileBackend {
         Ok(Self { direct, mapping: None, ..self })
     }
 
-    pub(super) fn direct(&self) -> Option<&Direct> {
-        self.direct.as_ref()
-    }
-
-    #[inline]
-    pub(super) fn mapping(&self) -> Option<&Arc<MappedFile>> {
-        self.mapping.as_ref()
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// The file whose pages can be sent.
-    pub(super) fn pages(&self) -> Arc<File> {
-        self.file.clone()
-    }
-
     pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
-        if let Some(direct) = self.direct().filter(|direct| direct.takes(offset, length.into())) {
+        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes(offset, length.into())) {
             let mark = batch.mark();
             if direct.read(offset, length as usize, batch).is_ok() {
                 return Ok(());
@@ -111,8 +96,8 @@ impl FileBackend {
     }
 
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
-        if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data)) {
-            match direct.write(offset, data) {
+        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes_bytes(offset, data)) {
+            match direct.file.write_all_at(data, offset) {
                 Ok(()) => return Ok(()),
                 // Not possible with direct I/O after all.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
@@ -127,13 +112,10 @@ impl FileBackend {
     pub(super) fn flush(&self) -> Outcome {
         #[cfg(test)]
         self.pass_gate();
-        match self.lost.get() {
-            Some(error) => Err(*error),
-            None => {
-                let synced = self.file.sync_data();
-                synced.map_err(|error| *self.lost.get_or_init(|| WireError::from_system(&error)))
-            }
+        if let Some(error) = self.lost.get() {
+            return Err(*error);
         }
+        self.file.sync_data().map_err(|error| *self.lost.get_or_init(|| WireError::from_system(&error)))
     }
 
     pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Piece {
@@ -162,13 +144,10 @@ impl FileBackend {
     }
 
     fn write_zeros(&self, offset: u64, length: u32) -> Outcome {
-        let (mut at, end) = (offset, offset + u64::from(length));
-        while at < end {
-            let part = ZEROS.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-            self.write(at, ZEROS.get(..part).unwrap_or(&ZEROS))?;
-            at += part as u64;
-        }
-        Ok(())
+        (0..length).step_by(ZEROS.len()).try_for_each(|done| {
+            let part = ZEROS.len().min((length - done) as usize);
+            self.write(offset + u64::from(done), ZEROS.get(..part).unwrap_or(&ZEROS))
+        })
     }
 
     pub(super) fn trim(&self, offset: u64, length: u32) -> u32 {
@@ -198,27 +177,95 @@ impl FileBackend {
         let (mut at, end) = (offset, offset + u64::from(length));
         let mut extents = Vec::new();
         while at < end && extents.len() < most {
-            let (kind, next) = self.extent(at);
+            let (hole, next) = self.extent(at);
             // The file may change meanwhile; always make progress.
             let next = next.clamp(at + 1, end);
             // At most `length`, so it fits.
-            extents.push(Extent { length: (next - at) as u32, kind });
+            extents.push(Extent { length: (next - at) as u32, hole });
             at = next;
         }
         extents
     }
 
-    /// The kind of data at `offset`, and where it ends. Counts as data if the file system does not report it.
-    fn extent(&self, offset: u64) -> (ExtentKind, u64) {
+    /// Whether there is a hole at `offset`, and where it or the data end. Counts as data if the file system does not report
+    /// it.
+    fn extent(&self, offset: u64) -> (bool, u64) {
         match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
-            Ok(data) if data > offset => (ExtentKind::Hole, data),
-            Ok(_) => {
-                let hole = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset));
-                (ExtentKind::Data, hole.unwrap_or(self.size))
-            }
+            Ok(data) if data > offset => (true, data),
+            Ok(_) => (false, rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset)).unwrap_or(self.size)),
             // ENXIO: no data up to the end.
-            Err(rustix::io::Errno::NXIO) => (ExtentKind::Hole, self.size),
-            Err(_) => (ExtentKind::Data, self.size),
+            Err(error) => (error == rustix::io::Errno::NXIO, self.size),
+        }
+    }
+}
+
+/// Bytes read or written per call: a multiple of every block size.
+const DIRECT_AT_ONCE: usize = 128 << 10;
+/// Smallest unit of direct I/O, even if the device allows smaller ones: the page cache contains whole pages, and direct
+/// and cached I/O to one page at the same time are coherent only if the file system ensures it (open(2) advises against
+/// mixing them).
+const PAGE: u64 = 4096;
+/// Unused buffers kept for reuse.
+const KEPT: usize = 64;
+
+/// A file opened for direct I/O.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    file: File,
+    /// Block size: offsets and lengths are multiples of it; at least a page.
+    block: u64,
+    buffers: Mutex<Vec<AlignedBuffer>>,
+}
+
+impl Direct {
+    /// Opens a file a second time, with O_DIRECT.
+    fn to(file: &File, writable: bool) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true).write(writable).custom_flags(OFlags::DIRECT.bits().cast_signed());
+        // The same file even if its name now refers to another.
+        let direct = options.open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let block = match sys::device::direct_alignment(&direct)? {
+            Some(block) if block > DIRECT_AT_ONCE as u64 => return Err(io::ErrorKind::InvalidInput.into()),
+            Some(block) => block.max(PAGE),
+            None => PAGE,
+        };
+        Ok(Self { file: direct, block, buffers: Mutex::default() })
+    }
+
+    /// Whether a range is aligned for direct I/O.
+    fn takes(&self, offset: u64, length: u64) -> bool {
+        offset.is_multiple_of(self.block) && length.is_multiple_of(self.block)
+    }
+
+    /// Whether the range and the memory of these bytes are aligned for direct I/O.
+    fn takes_bytes(&self, offset: u64, data: &[u8]) -> bool {
+        self.takes(offset, data.len() as u64) && (data.as_ptr().addr() as u64).is_multiple_of(PAGE)
+    }
+
+    /// Appends an aligned range to `batch`; on failure, a part may have been appended.
+    fn read(&self, offset: u64, length: usize, batch: &mut SendBatch) -> io::Result<()> {
+        let mut buffer = self.borrow()?;
+        let outcome = (0..length).step_by(DIRECT_AT_ONCE).try_for_each(|done| {
+            let (piece, _) = buffer.split_at_mut((length - done).min(DIRECT_AT_ONCE));
+            self.file.read_exact_at(piece, offset + done as u64)?;
+            batch.put(piece);
+            Ok(())
+        });
+        self.give_back(buffer);
+        outcome
+    }
+
+    /// Borrows a page-aligned buffer of [`DIRECT_AT_ONCE`] bytes.
+    pub(crate) fn borrow(&self) -> io::Result<AlignedBuffer> {
+        let kept = lock(&self.buffers).pop();
+        kept.map_or_else(|| AlignedBuffer::zeroed(DIRECT_AT_ONCE), Ok)
+    }
+
+    /// Returns a buffer.
+    pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
+        let mut buffers = lock(&self.buffers);
+        if buffers.len() < KEPT {
+            buffers.push(buffer);
         }
     }
 }
@@ -254,5 +301,22 @@ mod tests {
         assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(4096));
         device.file.read_exact_at(&mut content, 0).unwrap();
         assert_eq!((content[4095], content[4096]), (0, 1));
+    }
+
+    #[test]
+    fn only_aligned_whole_blocks_use_direct_io() {
+        let direct = Direct { file: tempfile::tempfile().unwrap(), block: PAGE, buffers: Mutex::default() };
+        let memory = direct.borrow().unwrap();
+        for (offset, range, taken) in [
+            (0, 0..4096, true),
+            (4096, 4096..12_288, true),
+            (512, 0..4096, false),
+            (0, 0..4095, false),
+            (0, 512..4608, false),
+        ] {
+            assert_eq!(direct.takes_bytes(offset, &memory[range.clone()]), taken, "{offset} {range:?}");
+        }
+        (0..2 * KEPT).for_each(|_| direct.give_back(AlignedBuffer::zeroed(DIRECT_AT_ONCE).unwrap()));
+        assert_eq!(lock(&direct.buffers).len(), KEPT);
     }
 }

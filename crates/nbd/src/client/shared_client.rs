@@ -3,28 +3,24 @@
 //!
 //! [`transmit_queue`] defines how the queue is filled and who drains it.
 
-mod receiver;
-mod sender;
-mod table;
+mod connection;
 
 use super::connect::{negotiate, reach};
-use super::{Ask, Done, MEMORY_BYTES, POLL_INTERVAL, Uri};
-use crate::error::{Error, Result};
+use super::{Ask, Connection, Done, MEMORY_BYTES, POLL_INTERVAL, Syscalls, Uri};
 use crate::handshake::client::Export;
-use crate::socket::Socket;
 pub use crate::transmit_queue::Queueing;
-use crate::transmit_queue::{self, Then, TransmitQueue};
+use crate::transmit_queue::{self, TransmitQueue};
 use crate::tuning::{Framing, Tuning};
 use crate::wire::REQUEST_BYTES;
-use receiver::Receiver;
-use rustix::net::{Shutdown, shutdown};
-use sender::Sender;
+use crate::{Error, Result, lock, payload_memory};
+use connection::{Inner, Mailbox, Receiver, Sender, Slot};
+use rustix::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::byte_store::ByteStore;
-use table::Table;
+use sys::send_batch::SendBatch;
 
 /// Options of a shared connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,61 +39,14 @@ pub struct SharedOptions {
     pub handshake_timeout: Duration,
 }
 
-/// System calls of a shared connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SharedSyscalls {
-    /// Sending system calls.
-    pub sends: u64,
-    /// Receiving system calls.
-    pub receives: u64,
-}
-
 /// A connection that several threads share. It closes when the last of its [`Submitter`]s is dropped.
 #[derive(Debug)]
 pub struct SharedClient {
     inner: Arc<Inner>,
     export: Export,
-    depth: u32,
     /// Which submitter numbers are in use.
     taken: Mutex<Vec<bool>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    socket: Socket,
-    table: Table,
-    queue: TransmitQueue,
-    sender: Mutex<Sender>,
-    mailboxes: Vec<Mailbox>,
-    /// Slots per submitter.
-    depth: u32,
-    /// Why the connection was lost, if it was.
-    lost: Mutex<Option<String>>,
-    ended: AtomicBool,
-    silence: Duration,
-    sends: AtomicU64,
-    receives: AtomicU64,
-}
-
-/// Completed requests of one submitter.
-#[derive(Debug, Default)]
-struct Mailbox {
-    mail: Mutex<Mail>,
-    arrived: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Mail {
-    done: Vec<Done>,
-    /// Whether the submitter is waiting for the condition variable.
-    awaited: bool,
-    lost: bool,
-}
-
-/// No code panics while it changes the data under the lock, so a poisoned lock still protects valid data.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedClient {
@@ -124,14 +73,16 @@ impl SharedClient {
         let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
         let (export, begin, end) = negotiate(&socket, &uri.export, false, options.handshake_timeout, &mut memory)?;
-        let arena = ByteStore::zeroed(slot_bytes.saturating_mul(slots));
+        let arena = payload_memory(slot_bytes.saturating_mul(slots), false, options.tuning.copying);
         let arena = arena.map_err(|error| Error::system("allocating memory for payloads", error))?;
-        let table = Table::new(Arc::new(arena.copied(options.tuning.copying)), slots, slot_bytes);
+        let batch = SendBatch::new(Some(arena.clone()));
         let inner = Arc::new(Inner {
             socket,
-            sender: Mutex::new(Sender::new(&table, options.tuning)),
-            table,
+            arena,
+            slot_bytes,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
             queue: TransmitQueue::new(options.queueing, slots),
+            sender: Mutex::new(Sender { batch, tuning: options.tuning, scratch: Vec::new() }),
             mailboxes: (0..submitters).map(|_| Mailbox::default()).collect(),
             depth,
             lost: Mutex::default(),
@@ -140,12 +91,13 @@ impl SharedClient {
             sends: AtomicU64::new(0),
             receives: AtomicU64::new(0),
         });
-        let mut shared =
-            Self { inner, export, depth, taken: Mutex::new(vec![false; submitters as usize]), threads: Vec::new() };
-        let receiver = Receiver::new(shared.inner.clone(), memory, begin..end, options.tuning.copy_out as usize);
+        let taken = Mutex::new(vec![false; submitters as usize]);
+        let mut shared = Self { inner: inner.clone(), export, taken, threads: Vec::new() };
+        let done = (0..submitters).map(|_| Vec::new()).collect();
+        let copied = options.tuning.copy_out as usize;
+        let receiver = Receiver { inner: inner.clone(), memory, there: begin..end, arriving: None, copied, done };
         shared.spawn("iotoll-receive", move || receiver.run())?;
         if options.queueing == Queueing::RingTask {
-            let inner = shared.inner.clone();
             shared.spawn("iotoll-transmit", move || inner.transmit(&options.task_cpus))?;
         }
         Ok(Arc::new(shared))
@@ -157,15 +109,10 @@ impl SharedClient {
         Ok(())
     }
 
-    /// The server's description of the export.
-    pub fn export(&self) -> &Export {
-        &self.export
-    }
-
     /// System calls so far, of all threads.
-    pub fn syscalls(&self) -> SharedSyscalls {
+    pub fn syscalls(&self) -> Syscalls {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        SharedSyscalls { sends: of(&self.inner.sends), receives: of(&self.inner.receives) }
+        Syscalls { sends: of(&self.inner.sends), receives: of(&self.inner.receives), ..Syscalls::default() }
     }
 
     /// Why the connection was lost, if it was.
@@ -178,7 +125,7 @@ impl SharedClient {
         let mut taken = lock(&self.taken);
         let number = taken.iter().position(|taken| !taken)?;
         *taken.get_mut(number)? = true;
-        let first = number as u32 * self.depth;
+        let first = number as u32 * self.inner.depth;
         let (shared, staged, done) = (self.clone(), Vec::new(), Vec::new());
         Some(Submitter { shared, number, first, staged, staged_bytes: 0, done, in_flight: 0 })
     }
@@ -187,9 +134,8 @@ impl SharedClient {
 impl Drop for SharedClient {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
-        lock(&self.inner.sender).disconnect(&self.inner);
-        // Fails only if the connection is already closed.
-        let _ = shutdown(&self.inner.socket, Shutdown::Both);
+        lock(&self.inner.sender).disconnect(&self.inner.socket);
+        self.inner.socket.shut_down(Shutdown::Both);
         self.inner.queue.wake_task();
         for thread in self.threads.drain(..) {
             // The runtime has already reported a panic there.
@@ -214,57 +160,6 @@ fn refuse(tuning: &Tuning) -> Result<()> {
     }
 }
 
-impl Inner {
-    /// Queues or sends the requests in these slots.
-    fn submit(&self, slots: &[u32]) {
-        match self.queue.put(slots) {
-            Then::Nothing => {}
-            Then::Send => lock(&self.sender).send(slots, self),
-            Then::Drain => self.drain(),
-        }
-    }
-
-    /// Sends everything in the queue.
-    fn drain(&self) {
-        let mut sender = lock(&self.sender);
-        let mut scratch = std::mem::take(&mut sender.scratch);
-        self.queue.drain(&mut scratch, |slots| sender.send(slots, self));
-        sender.scratch = scratch;
-    }
-
-    /// The main function of the thread that drains the queue.
-    fn transmit(&self, cpus: &[u32]) {
-        if !cpus.is_empty()
-            && let Err(error) = sys::schedule::pin_to(cpus)
-        {
-            return self.lose(format!("cannot pin the transmit thread to CPU {cpus:?}: {error}"));
-        }
-        self.queue.run_task(|| self.ended.load(Ordering::Acquire), || self.drain());
-    }
-
-    /// Marks the connection as lost and wakes every submitter.
-    fn lose(&self, why: String) {
-        lock(&self.lost).get_or_insert(why);
-        // Wakes a thread that waits for the socket to become writable.
-        let _ = shutdown(&self.socket, Shutdown::Both);
-        for mailbox in &self.mailboxes {
-            let mut mail = lock(&mailbox.mail);
-            (mail.lost, mail.awaited) = (true, false);
-            mailbox.arrived.notify_one();
-        }
-    }
-
-    /// Delivers completed requests to a submitter.
-    fn deliver(&self, number: usize, done: &mut Vec<Done>) {
-        let Some(mailbox) = self.mailboxes.get(number).filter(|_| !done.is_empty()) else { return };
-        let mut mail = lock(&mailbox.mail);
-        mail.done.append(done);
-        if std::mem::take(&mut mail.awaited) {
-            mailbox.arrived.notify_one();
-        }
-    }
-}
-
 /// One thread's handle of a shared connection.
 #[derive(Debug)]
 pub struct Submitter {
@@ -281,50 +176,6 @@ pub struct Submitter {
 impl Submitter {
     pub fn shared(&self) -> &Arc<SharedClient> {
         &self.shared
-    }
-
-    /// The memory of all slots of all threads. The slot of a read that is in flight or has failed may contain data of
-    /// another request.
-    pub fn arena(&self) -> &ByteStore {
-        self.shared.inner.table.arena()
-    }
-
-    /// Offset of one of its slots in the arena.
-    pub fn begin(&self, slot: u32) -> usize {
-        self.shared.inner.table.begin(self.first + slot)
-    }
-
-    /// Requests staged and not completed.
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
-    /// Bytes of requests staged and not submitted.
-    pub fn staged_bytes(&self) -> usize {
-        self.staged_bytes
-    }
-
-    /// System calls so far on the connection. The first submitter reports all of them, the others 0, so that sums count
-    /// each once.
-    pub fn calls(&self) -> u64 {
-        let syscalls = self.shared.syscalls();
-        if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
-    }
-
-    /// Stages a request for the next [`submit`](Self::submit).
-    ///
-    /// # Errors
-    /// When the slot is in use, does not exist, or is too small.
-    #[inline]
-    pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
-        let own = slot < self.shared.depth;
-        if !own || !self.shared.inner.table.fill(self.first + slot, ask, offset, length) {
-            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
-        }
-        self.staged.push(self.first + slot);
-        self.staged_bytes += REQUEST_BYTES + if ask == Ask::Write { length as usize } else { 0 };
-        self.in_flight += 1;
-        Ok(())
     }
 
     /// Submits the staged requests: this thread or another sends them, now or soon.
@@ -368,6 +219,55 @@ impl Submitter {
         self.in_flight -= self.done.len() as u32;
         self.done.drain(..).for_each(|done| each(Done { slot: done.slot - self.first, ..done }));
         Ok(true)
+    }
+}
+
+impl Connection for Submitter {
+    fn arena(&self) -> &ByteStore {
+        &self.shared.inner.arena
+    }
+
+    fn begin(&self, slot: u32) -> usize {
+        self.shared.inner.begin(self.first + slot)
+    }
+
+    fn takes(&self, ask: Ask) -> bool {
+        self.shared.export.takes(ask)
+    }
+
+    #[inline]
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
+        let own = slot < self.shared.inner.depth;
+        if !own || !self.shared.inner.fill(self.first + slot, ask, offset, length) {
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
+        }
+        self.staged.push(self.first + slot);
+        self.staged_bytes += REQUEST_BYTES + if ask == Ask::Write { length as usize } else { 0 };
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn staged_bytes(&self) -> usize {
+        self.staged_bytes
+    }
+
+    fn submit(&mut self, _: impl FnMut(Done)) -> Result<bool> {
+        self.submit();
+        Ok(true)
+    }
+
+    fn exchange(&mut self, each: impl FnMut(Done)) -> Result<bool> {
+        self.wait(each)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The first submitter reports all of them, the others 0, so that sums count each once.
+    fn calls(&self) -> u64 {
+        let syscalls = self.shared.syscalls();
+        if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
     }
 }
 

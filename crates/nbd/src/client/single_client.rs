@@ -4,20 +4,21 @@ mod in_place;
 mod receive_coalescing;
 mod replies;
 
-use super::accounting::Account;
 use super::connect::{is_nothing, negotiate, reach};
 use super::{
-    Ask, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost, simple_header, together,
+    Account, Ask, Connection, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost,
+    not_in_flight, simple_header, together,
 };
-use crate::error::{Error, Result};
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::client::Export;
 use crate::socket::Socket;
 use crate::tuning::{Sending, Tuning};
-use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES};
+use crate::wire::{Request, SIMPLE_REPLY_BYTES};
+use crate::{Error, Result, payload_memory};
 use in_place::InPlace;
-use receive_coalescing::{Coalescing, Outcome};
+use receive_coalescing::Coalescing;
 use rustix::event::PollFlags;
+use rustix::io::ioctl_fionbio;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -86,29 +87,24 @@ impl Client {
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = {
-            let checksums = options.tuning.checksums;
-            negotiate(&socket, &uri.export, checksums, options.handshake_timeout, &mut memory)?
-        };
+        let Options { tuning, handshake_timeout, .. } = options;
+        let (export, begin, end) = negotiate(&socket, &uri.export, tuning.checksums, handshake_timeout, &mut memory)?;
         let length = slot_bytes.saturating_mul(slots as usize);
-        let zero_copy = slot_bytes > options.tuning.zero_copy as usize;
-        let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
+        let zero_copy = slot_bytes > tuning.zero_copy as usize;
+        let arena = payload_memory(length, zero_copy, tuning.copying);
         let arena = arena.map_err(|error| Error::system("allocating memory for payloads", error))?;
-        let arena = arena.copied(options.tuning.copying);
         if zero_copy {
             // Sending pages has no per-call flag against blocking.
-            socket.set_nonblocking().map_err(|error| Error::system("setting up", error))?;
+            ioctl_fionbio(&socket, true).map_err(|error| Error::system("setting up", error.into()))?;
         }
-        let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
-        let framing = options.tuning.framing;
+        let slots = vec![Slot::default(); slots as usize];
+        let framing = tuning.framing;
         let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
-        let batch = batch.in_pieces_of(options.tuning.most_sent()).in_segments_of(options.tuning.segment as usize);
-        let copied = options.tuning.copy_out as usize;
+        let batch = batch.in_pieces_of(tuning.most_sent()).in_segments_of(tuning.segment as usize);
+        let copied = tuning.copy_out as usize;
         // A payload with a checksum is copied: the copy and the sum then share the cache.
-        let guesses = slot_bytes > copied
-            && framing.most_received().is_none()
-            && !options.tuning.checksums
-            && options.wire == Wire::Real;
+        let guesses =
+            slot_bytes > copied && framing.most_received().is_none() && !tuning.checksums && options.wire == Wire::Real;
         let in_place = guesses.then(|| InPlace::new(arena.clone(), slots.len(), copied));
         Ok(Self {
             socket,
@@ -118,11 +114,11 @@ impl Client {
             slot_bytes,
             slots,
             in_flight: 0,
-            tuning: options.tuning,
+            tuning,
             batch,
             staged: VecDeque::new(),
             expected: 0,
-            coalescing: Coalescing::new(options.tuning.coalesce, options.tuning.busy_poll),
+            coalescing: Coalescing::new(tuning.coalesce, tuning.busy_poll),
             memory,
             begin,
             end,
@@ -140,27 +136,6 @@ impl Client {
         &self.export
     }
 
-    /// Whether the server supports this operation.
-    pub fn takes(&self, ask: Ask) -> bool {
-        self.export.takes(ask)
-    }
-
-    /// The memory of all slots; slot `n` starts at `n` times the slot size. The slot of a read that is in flight or has
-    /// failed may contain data of another request.
-    pub fn arena(&self) -> &ByteStore {
-        &self.arena
-    }
-
-    /// Bytes of requests staged and not sent.
-    pub fn staged_bytes(&self) -> usize {
-        self.batch.unsent()
-    }
-
-    /// Requests staged and not completed.
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
     /// Requests staged and not completed, of all clients that use the same counter ([`Options::in_flight`]).
     #[cfg(test)]
     pub(crate) fn counted_in_flight(&self) -> Option<u64> {
@@ -170,67 +145,6 @@ impl Client {
     /// System calls so far.
     pub fn syscalls(&self) -> Syscalls {
         self.syscalls
-    }
-
-    /// Stages a request for the next [`submit`](Self::submit).
-    ///
-    /// # Errors
-    /// When the slot is in use, does not exist, or is too small.
-    #[inline]
-    pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
-        let (index, slot_bytes) = (slot as usize, self.slot_bytes);
-        let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
-        let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
-        let (Some(state), true) = (state, fits) else {
-            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
-        };
-        state.generation = state.generation.wrapping_add(1);
-        (state.ask, state.length) = (Some(ask), length);
-        let cookie = together(slot, state.generation);
-        let command = ask.command();
-        let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
-        self.staged.push_back((slot, self.batch.put_so_far()));
-        if let Some(in_place) = &mut self.in_place {
-            in_place.ask(slot, cookie);
-        }
-        self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
-        if ask == Ask::Write {
-            let (begin, bytes) = (index * slot_bytes, length as usize);
-            match self.tuning.sending(length) {
-                Sending::PullUp => {
-                    self.batch.pull_up(begin, bytes);
-                    self.syscalls.pulled_up_bytes += u64::from(length);
-                }
-                // Slots are not changed before their request is completed.
-                Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
-                Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
-            }
-            if self.tuning.checksums {
-                self.batch.put(&Checksum::of(&self.arena, begin, bytes).bytes());
-            }
-        }
-        self.in_flight += 1;
-        self.account.begin();
-        self.expected += self.reply_bytes(ask, length as usize);
-        Ok(())
-    }
-
-    /// Sends the staged requests. While the server accepts no data, waits and processes its replies. Returns false if
-    /// nothing was sent or received for [`POLL_INTERVAL`].
-    ///
-    /// # Errors
-    /// When the connection is lost.
-    pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
-        if self.wire == Wire::Null {
-            self.claim(&mut each);
-        }
-        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
-        let all = self.send(&mut each);
-        if corked {
-            // Fails only if the connection is closed.
-            let _ = self.socket.cork(false);
-        }
-        all
     }
 
     fn send(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
@@ -262,18 +176,6 @@ impl Client {
         SIMPLE_REPLY_BYTES + if ask == Ask::Read { length + checksum } else { 0 }
     }
 
-    /// Claims that the staged requests are done.
-    fn claim(&mut self, each: &mut impl FnMut(Done)) {
-        self.batch.clear();
-        let now = ticks();
-        while let Some((slot, _)) = self.staged.pop_front() {
-            if let Some(state) = self.slots.get_mut(slot as usize) {
-                state.handed_over = now;
-            }
-            self.finish(slot, None, each);
-        }
-    }
-
     /// Waits up to [`POLL_INTERVAL`] for these events and returns those that occurred; after a signal, all of them.
     fn glance(&self, wanted: PollFlags) -> PollFlags {
         self.socket.wait_for(wanted, POLL_INTERVAL).unwrap_or(wanted)
@@ -291,22 +193,6 @@ impl Client {
                 slot.handed_over = now;
             }
         }
-    }
-
-    /// Sends the staged requests and waits until at least one request is completed, unless none is in flight; passes
-    /// all completed ones to `each`. Returns false if nothing was sent or received for [`POLL_INTERVAL`].
-    ///
-    /// # Errors
-    /// When the connection is lost or the server breaks the protocol.
-    pub fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
-        let before = self.in_flight;
-        if !self.submit(&mut each)? {
-            return Ok(false);
-        }
-        if self.in_flight < before {
-            return Ok(true);
-        }
-        self.wait(each)
     }
 
     /// Waits until at least one request is completed, unless none is in flight; passes all completed ones to `each`.
@@ -348,17 +234,111 @@ impl Client {
 
     /// Waits for half of what is in flight if that pays. Returns how to receive afterwards.
     fn coalesce(&mut self) -> Result<Waiting> {
-        let worth = self.worth_waiting_for();
-        let outcome = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
-        outcome.map(Outcome::receiving).map_err(|error| Error::system("waiting for replies", error))
-    }
-
-    /// The number of further bytes worth waiting for.
-    fn worth_waiting_for(&self) -> Option<usize> {
         let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
         let half = (self.expected / 2).min(MAX_COALESCED).saturating_sub(there);
         let framed = self.tuning.framing.most_received().is_some();
-        (self.in_flight >= MIN_IN_FLIGHT && half > 1 && !framed).then_some(half)
+        let worth = (self.in_flight >= MIN_IN_FLIGHT && half > 1 && !framed).then_some(half);
+        let waited = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
+        let waited = waited.map_err(|error| Error::system("waiting for replies", error))?;
+        // After a timeout there may be no data at all.
+        Ok(if waited.is_some() { Waiting::Never } else { Waiting::UntilSome })
+    }
+}
+
+impl Connection for Client {
+    fn arena(&self) -> &ByteStore {
+        &self.arena
+    }
+
+    fn begin(&self, slot: u32) -> usize {
+        slot as usize * self.slot_bytes
+    }
+
+    fn takes(&self, ask: Ask) -> bool {
+        self.export.takes(ask)
+    }
+
+    #[inline]
+    fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
+        let (index, slot_bytes) = (slot as usize, self.slot_bytes);
+        let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
+        let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
+        let (Some(state), true) = (state, fits) else {
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
+        };
+        state.generation = state.generation.wrapping_add(1);
+        (state.ask, state.length) = (Some(ask), length);
+        let cookie = together(slot, state.generation);
+        let command = ask.command();
+        let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
+        self.staged.push_back((slot, self.batch.put_so_far()));
+        if let Some(in_place) = &mut self.in_place {
+            in_place.ask(slot, cookie);
+        }
+        self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
+        if ask == Ask::Write {
+            let (begin, bytes) = (index * slot_bytes, length as usize);
+            match self.tuning.sending(length) {
+                Sending::PullUp => {
+                    self.batch.pull_up(begin, bytes);
+                    self.syscalls.pulled_up_bytes += u64::from(length);
+                }
+                // Slots are not changed before their request is completed.
+                Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
+                Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
+            }
+            if self.tuning.checksums {
+                self.batch.put(&Checksum::of(&self.arena, begin, bytes).bytes());
+            }
+        }
+        self.in_flight += 1;
+        self.account.begin();
+        self.expected += self.reply_bytes(ask, length as usize);
+        Ok(())
+    }
+
+    fn staged_bytes(&self) -> usize {
+        self.batch.unsent()
+    }
+
+    fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        if self.wire == Wire::Null {
+            // Claim that the staged requests are done.
+            self.batch.clear();
+            let now = ticks();
+            while let Some((slot, _)) = self.staged.pop_front() {
+                if let Some(state) = self.slots.get_mut(slot as usize) {
+                    state.handed_over = now;
+                }
+                self.finish(slot, None, &mut each);
+            }
+        }
+        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
+        let all = self.send(&mut each);
+        if corked {
+            // Fails only if the connection is closed.
+            let _ = self.socket.cork(false);
+        }
+        all
+    }
+
+    fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        let before = self.in_flight;
+        if !self.submit(&mut each)? {
+            return Ok(false);
+        }
+        if self.in_flight < before {
+            return Ok(true);
+        }
+        self.wait(each)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn calls(&self) -> u64 {
+        self.syscalls.sends + self.syscalls.receives
     }
 }
 
@@ -370,10 +350,8 @@ impl Drop for Client {
             // A request is partly sent: the server would take whatever follows for the rest of it.
             return;
         }
-        let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();
-        debug_assert_eq!(bye.len(), REQUEST_BYTES);
         self.batch.clear();
-        self.batch.put(&bye);
+        self.batch.put(&Request::DISCONNECT.encode());
         let _ = self.batch.send(&self.socket);
     }
 }

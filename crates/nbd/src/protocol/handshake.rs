@@ -43,7 +43,7 @@ pub mod option {
     pub const LIST_META_CONTEXT: u32 = 9;
     /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Negotiates checksums behind payloads ([`crate::filters::crc`]). Not in the specification, which does not use the
+    /// Negotiates checksums behind payloads ([`crate::filters`]). Not in the specification, which does not use the
     /// number ("iocs").
     pub const CHECKSUMS: u32 = u32::from_be_bytes(*b"iocs");
 }
@@ -156,10 +156,6 @@ impl<'a> Fields<'a> {
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         if length > MAX_STRING { None } else { self.bytes(length) }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

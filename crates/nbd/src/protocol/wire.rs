@@ -103,6 +103,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// Disconnects a client that has nothing in flight.
+    pub const DISCONNECT: Self = Self { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 };
+
     /// `None` if the magic number is wrong: the stream is out of step, and nothing that follows can be trusted.
     #[inline]
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Option<Self> {
@@ -117,19 +120,11 @@ impl Request {
     /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
-        let mut bytes = [0; REQUEST_BYTES];
-        put(&mut bytes, 0, REQUEST_MAGIC.to_be_bytes());
-        put(&mut bytes, 4, self.flags.to_be_bytes());
-        put(&mut bytes, 6, self.command.encode().to_be_bytes());
-        put(&mut bytes, 8, self.cookie.to_be_bytes());
+        let word = u32::from(self.flags) << 16 | u32::from(self.command.encode());
+        let mut bytes = header(REQUEST_MAGIC, word, self.cookie);
         put(&mut bytes, 16, self.offset.to_be_bytes());
         put(&mut bytes, 24, self.length.to_be_bytes());
         bytes
-    }
-
-    /// Size of the payload behind the header.
-    pub fn payload(&self) -> u32 {
-        if self.command == Command::Write { self.length } else { 0 }
     }
 }
 
@@ -148,12 +143,8 @@ impl WireError {
     pub const EINVAL: Self = Self::constant(22);
     /// Write beyond the end, or the storage is full.
     pub const ENOSPC: Self = Self::constant(28);
-    /// The reply does not fit in one chunk.
-    pub const EOVERFLOW: Self = Self::constant(75);
     /// Not supported, or not possible fast (FAST_ZERO).
     pub const ENOTSUP: Self = Self::constant(95);
-    /// The server is shutting down.
-    pub const ESHUTDOWN: Self = Self::constant(108);
 
     const fn constant(number: u32) -> Self {
         match NonZeroU32::new(number) {
@@ -170,20 +161,10 @@ impl WireError {
 
     /// Decodes an error number from the wire: numbers that the specification does not list count as EINVAL.
     pub fn received(number: u32) -> Option<Self> {
-        if number == 0 {
-            return None;
-        }
-        let known = [
-            Self::EPERM,
-            Self::EIO,
-            Self::ENOMEM,
-            Self::EINVAL,
-            Self::ENOSPC,
-            Self::EOVERFLOW,
-            Self::ENOTSUP,
-            Self::ESHUTDOWN,
-        ];
-        Some(known.into_iter().find(|error| error.number() == number).unwrap_or(Self::EINVAL))
+        let number = NonZeroU32::new(number)?;
+        // And two that no server here sends: EOVERFLOW and ESHUTDOWN.
+        let known = matches!(number.get(), 1 | 5 | 12 | 22 | 28 | 75 | 95 | 108);
+        Some(if known { Self(number) } else { Self::EINVAL })
     }
 
     /// The closest error of the protocol to an operating system error.
@@ -202,11 +183,7 @@ impl WireError {
 /// Encodes a simple reply's header; a read's payload follows it unless there is an error.
 #[inline]
 pub fn simple_reply(cookie: u64, error: Option<WireError>) -> [u8; SIMPLE_REPLY_BYTES] {
-    let mut bytes = [0; SIMPLE_REPLY_BYTES];
-    put(&mut bytes, 0, SIMPLE_REPLY_MAGIC.to_be_bytes());
-    put(&mut bytes, 4, error.map_or(0, WireError::number).to_be_bytes());
-    put(&mut bytes, 8, cookie.to_be_bytes());
-    bytes
+    header(SIMPLE_REPLY_MAGIC, error.map_or(0, WireError::number), cookie)
 }
 
 /// Decodes the header of the simple reply at the start of `bytes`: cookie and error; `None` while it is incomplete.
@@ -236,40 +213,30 @@ pub enum ChunkKind {
     Error = 0x8001,
 }
 
-/// The header of one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    /// Whether this is the reply's last chunk.
-    pub done: bool,
-    /// Type of the content.
-    pub kind: ChunkKind,
-    /// Cookie of the request.
-    pub cookie: u64,
-    /// Size of the content in bytes.
-    pub length: u32,
-}
-
-impl Chunk {
-    /// Encodes the header.
-    #[inline]
-    pub fn encode(&self) -> [u8; CHUNK_BYTES] {
-        let mut bytes = [0; CHUNK_BYTES];
-        put(&mut bytes, 0, CHUNK_MAGIC.to_be_bytes());
-        put(&mut bytes, 4, u16::from(self.done).to_be_bytes());
-        put(&mut bytes, 6, (self.kind as u16).to_be_bytes());
-        put(&mut bytes, 8, self.cookie.to_be_bytes());
-        put(&mut bytes, 16, self.length.to_be_bytes());
-        bytes
-    }
+/// Encodes the header of one chunk. `done`: it is the reply's last one; `length` is the size of the content in bytes.
+#[inline]
+pub fn chunk(done: bool, kind: ChunkKind, cookie: u64, length: u32) -> [u8; CHUNK_BYTES] {
+    let mut bytes = header(CHUNK_MAGIC, u32::from(done) << 16 | kind as u32, cookie);
+    put(&mut bytes, 16, length.to_be_bytes());
+    bytes
 }
 
 /// Encodes the header of a read's only chunk, with the offset; `length` bytes of data follow it.
 #[inline]
 pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTES] {
-    let chunk = Chunk { done: true, kind: ChunkKind::Data, cookie, length: length.saturating_add(8) };
     let mut bytes = [0; DATA_CHUNK_BYTES];
-    put(&mut bytes, 0, chunk.encode());
+    put(&mut bytes, 0, chunk(true, ChunkKind::Data, cookie, length.saturating_add(8)));
     put(&mut bytes, CHUNK_BYTES, offset.to_be_bytes());
+    bytes
+}
+
+/// A header of this size that starts, as all do, with a magic number, a word of two numbers or one, and a cookie.
+#[inline(always)]
+fn header<const N: usize>(magic: u32, word: u32, cookie: u64) -> [u8; N] {
+    let mut bytes = [0; N];
+    put(&mut bytes, 0, magic.to_be_bytes());
+    put(&mut bytes, 4, word.to_be_bytes());
+    put(&mut bytes, 8, cookie.to_be_bytes());
     bytes
 }
 

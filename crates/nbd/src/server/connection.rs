@@ -3,12 +3,14 @@
 
 use super::export::Exports;
 use super::receive_coalescing::{MAX_BYTES, Target, Wait};
-use super::requests::{Done, Next, Requests, TURN, Work};
+use super::requests::{Done, Next, Requests, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Peer, Socket};
 use crate::tuning::Tuning;
 use crate::wire::REQUEST_BYTES;
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
+use rustix::net::Shutdown;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
@@ -26,9 +28,17 @@ const SLEEP: Duration = Duration::from_micros(50);
 /// One client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    socket: Socket,
-    peer: Peer,
-    phase: Phase,
+    pub(super) socket: Socket,
+    pub(super) peer: Peer,
+    /// What the event loop waits for.
+    pub(super) interest: EventFlags,
+    /// The number of the order that a worker has to finish.
+    pub(super) ordered: Option<u64>,
+    /// State of the handshake, and when it started.
+    handshake: State,
+    pub(super) since: Instant,
+    /// The transmission phase, once it has started.
+    pub(super) requests: Option<Box<Requests>>,
     /// Replies that have not been sent.
     batch: SendBatch,
     /// What the connection needs once the batch is sent.
@@ -41,12 +51,6 @@ pub(super) struct Connection {
     coalescing: Coalescing,
     /// When the client stopped receiving replies.
     abandoned_since: Option<Instant>,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Handshake { state: State, since: Instant },
-    Requests(Box<Requests>),
 }
 
 /// State of receive coalescing.
@@ -66,7 +70,11 @@ impl Connection {
         Self {
             socket,
             peer,
-            phase: Phase::Handshake { state: State::default(), since: Instant::now() },
+            interest: EventFlags::IN,
+            ordered: None,
+            handshake: State::default(),
+            since: Instant::now(),
+            requests: None,
             batch,
             next: Next::Receive,
             unparsed: Vec::new(),
@@ -76,58 +84,21 @@ impl Connection {
         }
     }
 
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    pub(super) fn peer(&self) -> Peer {
-        self.peer
-    }
-
-    /// When the handshake started; `None` after it.
-    pub(super) fn handshake_since(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Handshake { since, .. } => Some(since),
-            Phase::Requests(_) => None,
-        }
-    }
-
-    /// The transmission phase, once it has started.
-    pub(super) fn requests(&self) -> Option<&Requests> {
-        match &self.phase {
-            Phase::Handshake { .. } => None,
-            Phase::Requests(requests) => Some(requests),
-        }
-    }
-
     /// Whether replies wait for the client to receive.
     pub(super) fn is_sending(&self) -> bool {
         self.batch.unsent() > 0
     }
 
-    /// Work for a worker, once for each request that needs any.
-    pub(super) fn take_work(&mut self) -> Option<Work> {
-        match &mut self.phase {
-            Phase::Handshake { .. } => None,
-            Phase::Requests(requests) => requests.take_work(),
-        }
-    }
-
-    /// Whether a worker has to finish a request.
-    pub(super) fn is_awaiting(&self) -> bool {
-        self.requests().is_some_and(Requests::is_awaiting)
-    }
-
     /// Replies to the request that a worker has finished; the connection is advanced afterwards.
     pub(super) fn resume(&mut self, done: Done) {
-        if let Phase::Requests(requests) = &mut self.phase {
+        if let Some(requests) = &mut self.requests {
             requests.resume(done, &mut self.batch);
         }
     }
 
     /// Whether everything that has arrived is executed and replied to.
     pub(super) fn is_done(&self) -> bool {
-        let between = self.requests().is_none_or(Requests::is_between_requests) && self.unparsed.is_empty();
+        let between = self.requests.as_deref().is_none_or(Requests::is_between_requests) && self.unparsed.is_empty();
         between && !self.is_sending() && self.abandoned_since.is_none() && self.socket.unread() == 0
     }
 
@@ -149,28 +120,25 @@ impl Connection {
     }
 
     fn receives(&self) -> u64 {
-        self.requests().map_or(0, |requests| requests.counters.receives)
+        self.requests.as_ref().map_or(0, |requests| requests.counters.receives)
     }
 
     fn advance_once(&mut self, exports: &Exports, tuning: Tuning, memory: &mut [u8]) -> Next {
-        match self.use_carry(exports, tuning) {
-            Next::Receive => {}
-            next => return next,
-        }
-        if let Some(length) = self.lay_out_places(tuning) {
-            return self.receive_in_place(length, exports, tuning);
-        }
-        self.receive(memory, exports, tuning)
-    }
-
-    /// Sends pending replies, and executes the requests held back behind them.
-    fn use_carry(&mut self, exports: &Exports, tuning: Tuning) -> Next {
+        // Pending replies are sent, and the requests held back behind them executed.
         match (self.flush(), self.next) {
             (Next::Receive, Next::Send | Next::Yield | Next::Wait) => {
                 let unparsed = std::mem::take(&mut self.unparsed);
-                self.consume(&unparsed, exports, tuning)
+                match self.consume(&unparsed, exports, tuning) {
+                    Next::Receive => {}
+                    next => return next,
+                }
             }
-            (next, _) => next,
+            (Next::Receive, _) => {}
+            (next, _) => return next,
+        }
+        match self.lay_out_places(tuning) {
+            Some(length) => self.receive_in_place(length, exports, tuning),
+            None => self.receive(memory, exports, tuning),
         }
     }
 
@@ -181,7 +149,8 @@ impl Connection {
             return Next::End(Some("message exceeds the maximum size"));
         };
         front.copy_from_slice(&self.unparsed);
-        let most = self.requests().map_or(usize::MAX, |requests| requests.most_to_receive(there)).min(back.len());
+        let most =
+            self.requests.as_ref().map_or(usize::MAX, |requests| requests.most_to_receive(there)).min(back.len());
         let received = self.socket.receive(back.get_mut(..most).unwrap_or_default(), Waiting::Never);
         let count = match received {
             Ok(count @ 1..) => count,
@@ -190,7 +159,7 @@ impl Connection {
         self.count_received(count);
         let input = memory.get(..there + count).unwrap_or_default();
         self.unparsed.clear();
-        let asked = |connection: &Self| connection.requests().map_or(0, |requests| requests.counters.requests);
+        let asked = |connection: &Self| connection.requests.as_ref().map_or(0, |requests| requests.counters.requests);
         let (before, now) = (asked(self), Instant::now());
         let next = self.consume(input, exports, tuning);
         self.coalescing.target.received(count, asked(self) - before, now);
@@ -201,7 +170,7 @@ impl Connection {
     /// payload of that request may be received in place too. Returns the length of the first part; `None` if the
     /// payload cannot be received in place.
     fn lay_out_places(&mut self, tuning: Tuning) -> Option<usize> {
-        let Phase::Requests(requests) = &mut self.phase else { return None };
+        let requests = self.requests.as_deref()?;
         debug_assert!(requests.in_place().is_none() || self.unparsed.is_empty(), "unparsed was consumed");
         let (store, begin, length) = requests.in_place()?;
         let places = self.places.get_or_insert_with(|| ReceiveBatch::new(store.clone()));
@@ -222,7 +191,7 @@ impl Connection {
             Ok(count @ 1..) => count,
             nothing => return self.nothing_received(nothing),
         };
-        if let Phase::Requests(requests) = &mut self.phase {
+        if let Some(requests) = &mut self.requests {
             requests.received_in_place(count.min(length), &mut self.batch);
         }
         let (mut behind, there) = ([0; REQUEST_BYTES], count.saturating_sub(length).min(REQUEST_BYTES));
@@ -245,7 +214,7 @@ impl Connection {
     }
 
     fn count_received(&mut self, bytes: usize) {
-        if let Phase::Requests(requests) = &mut self.phase {
+        if let Some(requests) = &mut self.requests {
             requests.counters.receives += 1;
             requests.counters.received_bytes += bytes as u64;
         }
@@ -271,27 +240,27 @@ impl Connection {
     }
 
     /// Returns the number of bytes used, and what the connection needs next.
-    fn use_up(&mut self, input: &[u8], exports: &Exports, tuning: Tuning) -> (usize, Next) {
-        let state = match &mut self.phase {
-            Phase::Requests(requests) => return requests.advance(input, &mut self.batch),
-            Phase::Handshake { state, .. } => state,
-        };
-        let mut negotiation = Negotiation::resume(exports.infos(), *state).with_checksums(tuning.checksums);
+    fn use_up(&mut self, input: &[u8], all: &Exports, tuning: Tuning) -> (usize, Next) {
+        if let Some(requests) = &mut self.requests {
+            return requests.advance(input, &mut self.batch);
+        }
+        let (exports, offers_checksums) = (all.infos.as_slice(), tuning.checksums);
+        let mut negotiation = Negotiation { exports, state: self.handshake, offers_checksums };
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(input, &mut out);
-        *state = negotiation.state();
+        self.handshake = negotiation.state;
         self.batch.put(&out);
         let next = match step {
             Step::Continue if taken > 0 && !out.is_empty() => Next::Send,
             Step::Continue => Next::Receive,
             Step::End(why) => Next::End(why),
-            Step::Agreed(agreed) => match exports.requests(&agreed, tuning) {
+            Step::Agreed(agreed) => match all.requests(&agreed, tuning) {
                 Some(requests) => {
                     // The handshake's last output is sent first.
                     let mut batch = requests.batch();
                     batch.put(self.batch.own());
                     self.batch = batch;
-                    self.phase = Phase::Requests(Box::new(requests));
+                    self.requests = Some(Box::new(requests));
                     Next::Send
                 }
                 None => Next::End(Some("no such export")),
@@ -323,7 +292,7 @@ impl Connection {
             let pages = self.batch.sends_pages();
             match self.batch.send(&self.socket) {
                 Ok(count) => {
-                    if let Phase::Requests(requests) = &mut self.phase {
+                    if let Some(requests) = &mut self.requests {
                         requests.counters.sends += 1;
                         requests.counters.sent_bytes += count as u64;
                     }
@@ -350,10 +319,10 @@ impl Connection {
     /// The client has disconnected. It may rely on requests sent before (a disconnect follows all requests and need not
     /// wait for replies), so requests that have arrived are still executed.
     fn abandon(&mut self) -> Next {
-        let Phase::Requests(requests) = &mut self.phase else { return Next::End(Some(ABANDONED)) };
+        let Some(requests) = &mut self.requests else { return Next::End(Some(ABANDONED)) };
         requests.suppress_replies();
         self.batch.clear();
-        self.socket.shutdown_both();
+        self.socket.shut_down(Shutdown::Both);
         self.abandoned_since = Some(Instant::now());
         Next::Receive
     }
@@ -370,9 +339,9 @@ impl Connection {
     /// # Errors
     /// As setsockopt(2).
     pub(super) fn coalesce(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
-        let Phase::Requests(requests) = &self.phase else { return Ok(None) };
+        let Some(requests) = &self.requests else { return Ok(None) };
         let Coalescing { target, low_water, unmarked } = &mut self.coalescing;
-        let (marked, rest) = (self.socket.has_low_water(), requests.in_place().map(|(_, _, rest)| rest));
+        let (marked, rest) = (self.socket.is_tcp, requests.in_place().map(|(_, _, rest)| rest));
         if let Some(rest) = rest.filter(|_| may && marked) {
             // The rest of the payload is certain to arrive, and the client sees one message.
             low_water.about(&self.socket, rest.min(MAX_BYTES))?;

@@ -19,8 +19,10 @@ pub enum Access {
 /// All exports of a server.
 #[derive(Clone, Debug)]
 pub struct Exports {
-    infos: Vec<ExportInfo>,
-    backend: Backend,
+    /// The descriptions that clients get.
+    pub(super) infos: Vec<ExportInfo>,
+    /// The storage of all exports.
+    pub(super) backend: Backend,
     access: Access,
 }
 
@@ -54,16 +56,6 @@ impl Exports {
     pub fn with_max_payload(mut self, bytes: u32) -> Self {
         self.infos.iter_mut().for_each(|info| info.max_payload = bytes.clamp(info.preferred_block, MAX_PAYLOAD));
         self
-    }
-
-    /// The descriptions that clients get.
-    pub fn infos(&self) -> &[ExportInfo] {
-        &self.infos
-    }
-
-    /// The storage of all exports.
-    pub(super) fn backend(&self) -> &Backend {
-        &self.backend
     }
 
     /// The transmission phase of a client that negotiated an export.

@@ -2,34 +2,28 @@
 //! What is not shown is counted.
 
 use super::Observer;
+use crate::lock;
 use crate::socket::Peer;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::{Display, Formatter, Result as Formatted};
-use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Lines of one source that are shown in a period.
-pub(crate) const LINES: u32 = 20;
+const LINES: u32 = 20;
 /// The period, from the first line.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Sources that are counted separately.
 const SOURCES: usize = 256;
 
+/// The source of lines about no client, and that of lines beyond [`SOURCES`].
+const SERVER: &str = "about the server itself";
+const OTHERS: &str = "about clients from other addresses";
+
 /// The log of a server.
 pub(super) struct Log<'a> {
-    observer: &'a dyn Observer,
-    sources: Mutex<HashMap<Source, Period>>,
-}
-
-/// Who causes a line. Ports and process IDs are left out, because a new connection has new ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Source {
-    Server,
-    Address(IpAddr),
-    UnixSocket,
-    /// Beyond [`SOURCES`].
-    Others,
+    pub(super) observer: &'a dyn Observer,
+    sources: Mutex<HashMap<Cow<'static, str>, Period>>,
 }
 
 /// The lines of a source since the first one.
@@ -40,23 +34,11 @@ struct Period {
     hidden: u64,
 }
 
-impl From<Peer> for Source {
-    fn from(peer: Peer) -> Self {
-        match peer {
-            Peer::Tcp(address) => Self::Address(address.ip().to_canonical()),
-            Peer::Unix(_) => Self::UnixSocket,
-        }
-    }
-}
-
-impl Display for Source {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
-        match self {
-            Self::Server => formatter.write_str("about the server itself"),
-            Self::Address(address) => write!(formatter, "about clients from {address}"),
-            Self::UnixSocket => formatter.write_str("about clients on the Unix socket"),
-            Self::Others => formatter.write_str("about clients from other addresses"),
-        }
+/// Who causes a line about a client. Ports and process IDs are left out, because a new connection has new ones.
+fn source(peer: Peer) -> Cow<'static, str> {
+    match peer {
+        Peer::Tcp(address) => format!("about clients from {}", address.ip().to_canonical()).into(),
+        Peer::Unix(_) => "about clients on the Unix socket".into(),
     }
 }
 
@@ -65,33 +47,29 @@ impl<'a> Log<'a> {
         Self { observer, sources: Mutex::default() }
     }
 
-    pub(super) fn observer(&self) -> &'a dyn Observer {
-        self.observer
-    }
-
     /// A line about the server itself.
     pub(super) fn note(&self, text: &str) {
-        self.put(Source::Server, text.to_owned(), Instant::now());
+        self.put(SERVER.into(), text.to_owned(), Instant::now());
     }
 
     /// A line about a client.
     pub(super) fn note_of(&self, peer: Peer, what: &str) {
-        self.put(peer.into(), format!("{peer}{what}"), Instant::now());
+        self.put(source(peer), format!("{peer}{what}"), Instant::now());
     }
 
     /// Reports what has not been shown so far.
     pub(super) fn finish(&self) {
-        let sources = std::mem::take(&mut *self.lock());
+        let sources = std::mem::take(&mut *lock(&self.sources));
         sources.into_iter().filter_map(hidden).for_each(|line| self.observer.note(&line));
     }
 
-    fn put(&self, source: Source, line: String, now: Instant) {
+    fn put(&self, source: Cow<'static, str>, line: String, now: Instant) {
         let mut lines = Vec::new();
-        let mut sources = self.lock();
+        let mut sources = lock(&self.sources);
         let ended = sources.extract_if(|_, period| now.saturating_duration_since(period.begun) >= PERIOD);
         lines.extend(ended.filter_map(hidden));
         let known = sources.contains_key(&source) || sources.len() < SOURCES;
-        let source = if known { source } else { Source::Others };
+        let source = if known { source } else { OTHERS.into() };
         let period = sources.entry(source).or_insert(Period { begun: now, shown: 0, hidden: 0 });
         if period.shown < LINES {
             period.shown += 1;
@@ -102,15 +80,10 @@ impl<'a> Log<'a> {
         drop(sources);
         lines.iter().for_each(|line| self.observer.note(line));
     }
-
-    /// No code panics while it changes the map, so a poisoned lock still protects valid data.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, Period>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The line that reports what has not been shown.
-fn hidden((source, Period { hidden, .. }): (Source, Period)) -> Option<String> {
+fn hidden((source, Period { hidden, .. }): (Cow<str>, Period)) -> Option<String> {
     let limit = PERIOD.as_secs();
     (hidden > 0).then(|| format!("{hidden} more lines {source} not shown (at most {LINES} within {limit} s)"))
 }
@@ -140,19 +113,19 @@ mod tests {
         let begun = Instant::now();
         for port in 0..1000 {
             let peer = Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-            log.put(peer.into(), format!("{peer}: bad"), begun);
+            log.put(source(peer), format!("{peer}: bad"), begun);
         }
-        log.put(Peer::Unix(Some(1)).into(), "other".to_owned(), begun);
+        log.put(source(Peer::Unix(Some(1))), "other".to_owned(), begun);
         let shown = lines.0.lock().unwrap().len();
         assert_eq!(shown, LINES as usize + 1);
-        log.put(Source::Server, "later".to_owned(), begun + PERIOD);
+        log.put(SERVER.into(), "later".to_owned(), begun + PERIOD);
         let texts = std::mem::take(&mut *lines.0.lock().unwrap());
         assert_eq!(texts[shown..].len(), 2, "{texts:?}");
         assert!(texts[shown].starts_with("980 more lines about clients from 127.0.0.1 not shown"), "{texts:?}");
         for address in 0..10_000_u32 {
-            log.put(Source::Address(Ipv4Addr::from(address).into()), "bad".to_owned(), begun + PERIOD);
+            log.put(Ipv4Addr::from(address).to_string().into(), "bad".to_owned(), begun + PERIOD);
         }
-        assert!(log.lock().len() <= SOURCES + 1);
+        assert!(lock(&log.sources).len() <= SOURCES + 1);
         log.finish();
         let shown = lines.0.lock().unwrap();
         let counted: u64 = shown.iter().filter_map(|line| line.split_once(" more lines")?.0.parse::<u64>().ok()).sum();

@@ -2,31 +2,23 @@
 //!
 //! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
 //! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
-//! No request occupies the thread for long: a range is zeroed, trimmed or prefetched piece by piece ([`sweeping`]), and
-//! what cannot be cut into pieces is left to a worker ([`awaiting`]). [`check`] refuses invalid requests before anything is executed.
+//! No request occupies the thread for long: a range is zeroed, trimmed or prefetched piece by piece, and what cannot be
+//! cut into pieces is left to a worker: the connection waits for it, the thread does not. [`check`] refuses invalid requests
+//! before anything is executed.
 
-mod awaiting;
-mod check;
 mod reading;
-mod sweeping;
 mod writing;
 
-use super::counters::Counters;
-use crate::backends::{Backend, Extent, Outcome};
-use crate::filters::crc::CHECKSUM_BYTES;
-use crate::filters::delay::Layer;
+use crate::backends::{Backend, Extent, Outcome, Zeroing};
+use crate::filters::{CHECKSUM_BYTES, Layer};
 use crate::handshake::BASE_ALLOCATION_ID;
-use crate::tuning::Tuning;
+use crate::tuning::{Sending, Tuning};
 use crate::wire::{
-    Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply,
+    ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, chunk, command_flag, simple_reply,
 };
-use awaiting::Awaiting;
-pub use awaiting::{Done, Work};
-pub use check::Rights;
 use reading::Reading;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sweeping::Sweeping;
 use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 use writing::Writing;
@@ -59,6 +51,142 @@ pub enum Next {
     End(Option<&'static str>),
 }
 
+/// Counters of one connection, or sums over all: requests, bytes, and system calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// All requests, including failed ones.
+    pub requests: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Payload bytes of reads.
+    pub read_bytes: u64,
+    /// Of these, bytes copied behind their header before sending.
+    pub pulled_up_bytes: u64,
+    /// Of these, bytes sent as pages (zero copy).
+    pub zero_copy_bytes: u64,
+    /// Payload bytes of writes received in place.
+    pub in_place_bytes: u64,
+    /// System calls that waited or polled for input.
+    pub waits: u64,
+    /// Receiving system calls.
+    pub receives: u64,
+    /// Sending system calls.
+    pub sends: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+}
+
+impl Counters {
+    #[inline]
+    fn read(&mut self, length: u32, sending: Sending) {
+        let length = u64::from(length);
+        self.read_bytes += length;
+        match sending {
+            Sending::PullUp => self.pulled_up_bytes += length,
+            Sending::Gather => {}
+            Sending::ZeroCopy => self.zero_copy_bytes += length,
+        }
+    }
+
+    /// Adds another connection's counters.
+    pub fn add(&mut self, other: &Self) {
+        *self = Self {
+            requests: self.requests + other.requests,
+            errors: self.errors + other.errors,
+            read_bytes: self.read_bytes + other.read_bytes,
+            pulled_up_bytes: self.pulled_up_bytes + other.pulled_up_bytes,
+            zero_copy_bytes: self.zero_copy_bytes + other.zero_copy_bytes,
+            in_place_bytes: self.in_place_bytes + other.in_place_bytes,
+            waits: self.waits + other.waits,
+            receives: self.receives + other.receives,
+            sends: self.sends + other.sends,
+            received_bytes: self.received_bytes + other.received_bytes,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+        };
+    }
+}
+
+/// What a worker does for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Makes all writes durable that were completed before.
+    Flush,
+    /// Finds the extents of a range, `most` at most.
+    FindExtents {
+        /// Start of the range.
+        offset: u64,
+        length: u32,
+        /// Limit on the extents.
+        most: usize,
+    },
+}
+
+impl Work {
+    /// Does it on the storage.
+    pub fn run(self, backend: &Backend) -> Done {
+        match self {
+            Self::Flush => Done::Flushed(backend.flush()),
+            Self::FindExtents { offset, length, most } => Done::Found(backend.extents(offset, length, most)),
+        }
+    }
+}
+
+/// The result of [`Work`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    Flushed(Outcome),
+    /// Of a search for extents.
+    Found(Vec<Extent>),
+}
+
+/// A request for a range that is partly done.
+#[derive(Debug)]
+struct Sweeping {
+    request: Request,
+    /// Bytes done, from the start of the range.
+    done: u32,
+}
+
+impl Sweeping {
+    /// Whether the storage is changed, and not only prefetched.
+    fn changes_storage(&self) -> bool {
+        self.request.command != Command::Cache
+    }
+
+    /// Does the next piece of the range.
+    fn sweep(&mut self, backend: &Backend) -> Outcome {
+        let Request { command, flags, offset, length, .. } = self.request;
+        let (offset, rest) = (offset.saturating_add(u64::from(self.done)), length.saturating_sub(self.done));
+        let piece = match command {
+            Command::Cache => backend.cache(offset, rest),
+            Command::Trim => backend.trim(offset, rest),
+            Command::WriteZeroes => {
+                let (allocated, fast) = (flags & command_flag::NO_HOLE != 0, flags & command_flag::FAST_ZERO != 0);
+                backend.zero(offset, rest, Zeroing { allocated, fast })
+            }
+            _ => Err(WireError::EINVAL),
+        }?;
+        // The range is not empty, so the end is reached.
+        self.done += piece.clamp(1, rest.max(1));
+        Ok(())
+    }
+}
+
+/// What a connection is allowed to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Whether replies to reads are structured.
+    pub structured: bool,
+    /// Whether block status may be requested.
+    pub base_allocation: bool,
+    /// Whether checksums follow payloads.
+    pub checksums: bool,
+    /// Maximum payload in bytes; longer ones are refused.
+    pub max_payload: u32,
+}
+
 /// A connection's transmission phase.
 #[derive(Debug)]
 pub struct Requests {
@@ -68,7 +196,9 @@ pub struct Requests {
     writing: Option<Writing>,
     reading: Option<Reading>,
     sweeping: Option<Sweeping>,
-    awaiting: Option<Awaiting>,
+    /// The cookie of a request that a worker has to finish, and the work until it is taken. Later requests of the
+    /// connection wait behind it.
+    pub(super) awaiting: Option<(u64, Option<Work>)>,
     /// Whether the client still receives replies.
     replying: bool,
     /// When the first possibly slow request of this turn started.
@@ -119,8 +249,8 @@ impl Requests {
     pub fn most_to_receive(&self, there: usize) -> usize {
         let Some(most) = self.tuning.framing.most_received() else { return usize::MAX };
         let rest_of_request = match &self.writing {
-            Some(writing) if writing.rest() == 0 => CHECKSUM_BYTES.saturating_sub(there),
-            Some(writing) => writing.rest() as usize,
+            Some(writing) if writing.rest == 0 => CHECKSUM_BYTES.saturating_sub(there),
+            Some(writing) => writing.rest as usize,
             None => REQUEST_BYTES.saturating_sub(there),
         };
         most.min(rest_of_request)
@@ -136,7 +266,7 @@ impl Requests {
         let Some(writing) = &mut self.writing else { return };
         writing.pass(count);
         self.counters.in_place_bytes += count as u64;
-        if writing.rest() == 0 {
+        if writing.rest == 0 {
             self.end_writing(batch);
         }
     }
@@ -190,7 +320,7 @@ impl Requests {
 
     fn request(&mut self, request: &Request, batch: &mut SendBatch) -> Next {
         self.counters.requests += 1;
-        let outcome = check::check(request, &self.rights, self.backend.size());
+        let outcome = check(request, &self.rights, self.backend.size());
         if request.command != Command::Disconnect {
             self.delay(Layer::Server);
         }
@@ -203,15 +333,71 @@ impl Requests {
             (Command::Write, outcome) => self.writing = Some(Writing::new(request, outcome, self.rights.checksums)),
             (Command::Read | Command::BlockStatus | Command::Cache, _) if !self.replying => {}
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
-            (Command::BlockStatus, Ok(())) => self.block_status(request, batch),
+            (Command::BlockStatus, Ok(())) => {
+                self.delay(Layer::Storage);
+                let Request { offset, length, flags, .. } = *request;
+                let most = if flags & command_flag::REQ_ONE != 0 { 1 } else { 128 };
+                self.order(request.cookie, Work::FindExtents { offset, length, most }, batch);
+            }
             (Command::Flush, Ok(())) => {
                 self.delay(Layer::Storage);
-                self.flush(request.cookie, batch);
+                self.order(request.cookie, Work::Flush, batch);
             }
-            (_, Ok(())) => self.begin_sweeping(request),
+            (_, Ok(())) => {
+                self.delay(Layer::Storage);
+                self.sweeping = Some(Sweeping { request: *request, done: 0 });
+            }
             (_, Err(error)) => self.reply(request, Err(error), batch),
         }
         Next::Receive
+    }
+
+    /// The work for a worker, once for each request that needs any.
+    pub fn take_work(&mut self) -> Option<Work> {
+        self.awaiting.as_mut()?.1.take()
+    }
+
+    /// Replies to the request that the worker has finished.
+    pub fn resume(&mut self, done: Done, batch: &mut SendBatch) {
+        if let Some((cookie, _)) = self.awaiting.take() {
+            self.finish(cookie, done, batch);
+        }
+    }
+
+    /// Leaves work that may take a file any time to a worker, and does it at once on other storages.
+    fn order(&mut self, cookie: u64, work: Work, batch: &mut SendBatch) {
+        if self.backend.may_wait() {
+            self.awaiting = Some((cookie, Some(work)));
+        } else {
+            self.finish(cookie, work.run(&self.backend), batch);
+        }
+    }
+
+    fn finish(&mut self, cookie: u64, done: Done, batch: &mut SendBatch) {
+        let extents = match done {
+            Done::Flushed(outcome) => return self.reply_simply(cookie, outcome, batch),
+            Done::Found(extents) => extents,
+        };
+        batch.put(&chunk(true, ChunkKind::BlockStatus, cookie, 4 + 8 * extents.len() as u32));
+        batch.put(&BASE_ALLOCATION_ID.to_be_bytes());
+        for extent in extents {
+            batch.put(&extent.length.to_be_bytes());
+            batch.put(&extent.flags().to_be_bytes());
+        }
+    }
+
+    /// Does the next piece of a range. Behind the last one it replies, or waits until the range is durable.
+    fn sweep_on(&mut self, batch: &mut SendBatch) {
+        self.may_be_slow();
+        let Some(mut sweeping) = self.sweeping.take() else { return };
+        let request = sweeping.request;
+        match sweeping.sweep(&self.backend) {
+            Ok(()) if sweeping.done < request.length => self.sweeping = Some(sweeping),
+            Ok(()) if is_durable(&request) && sweeping.changes_storage() => {
+                self.order(request.cookie, Work::Flush, batch)
+            }
+            outcome => self.reply(&request, outcome, batch),
+        }
     }
 
     /// Adds the configured busy work, if it belongs to this layer.
@@ -231,39 +417,6 @@ impl Requests {
         self.slow_since.get_or_insert_with(Instant::now);
     }
 
-    /// Makes completed writes durable, and replies. A file may take any time, so a worker does it.
-    fn flush(&mut self, cookie: u64, batch: &mut SendBatch) {
-        if self.backend.may_wait() {
-            self.awaiting = Some(Awaiting::new(cookie, Work::Flush));
-        } else {
-            let outcome = self.backend.flush();
-            self.reply_simply(cookie, outcome, batch);
-        }
-    }
-
-    fn block_status(&mut self, request: &Request, batch: &mut SendBatch) {
-        self.delay(Layer::Storage);
-        let Request { cookie, offset, length, .. } = *request;
-        let most = if request.flags & command_flag::REQ_ONE != 0 { 1 } else { 128 };
-        if self.backend.may_wait() {
-            // A file system may have to look at every page of the file.
-            self.awaiting = Some(Awaiting::new(cookie, Work::FindExtents { offset, length, most }));
-        } else {
-            let extents = self.backend.extents(offset, length, most);
-            Self::put_extents(cookie, &extents, batch);
-        }
-    }
-
-    fn put_extents(cookie: u64, extents: &[Extent], batch: &mut SendBatch) {
-        let length = 4 + 8 * extents.len() as u32;
-        batch.put(&Chunk { done: true, kind: ChunkKind::BlockStatus, cookie, length }.encode());
-        batch.put(&BASE_ALLOCATION_ID.to_be_bytes());
-        for extent in extents {
-            batch.put(&extent.length.to_be_bytes());
-            batch.put(&extent.kind.bits().to_be_bytes());
-        }
-    }
-
     /// Replies without payload. Reads and block status report errors as chunks if replies are structured.
     fn reply(&mut self, request: &Request, outcome: Outcome, batch: &mut SendBatch) {
         let chunk = self.rights.structured && matches!(request.command, Command::Read | Command::BlockStatus);
@@ -280,11 +433,45 @@ impl Requests {
 
     fn put_error(&mut self, cookie: u64, error: WireError, batch: &mut SendBatch) {
         self.counters.errors += 1;
-        batch.put(&Chunk { done: true, kind: ChunkKind::Error, cookie, length: 6 }.encode());
+        batch.put(&chunk(true, ChunkKind::Error, cookie, 6));
         batch.put(&error.number().to_be_bytes());
         // No message text.
         batch.put(&0_u16.to_be_bytes());
     }
+}
+
+/// Whether an export of `size` bytes can execute this request for a client with these rights; if not, the error to
+/// reply.
+fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
+    use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
+    let known = match request.command {
+        Command::Read if rights.structured => DF,
+        Command::WriteZeroes => NO_HOLE | FAST_ZERO,
+        Command::BlockStatus => REQ_ONE,
+        Command::Unknown(_) => return Err(WireError::EINVAL),
+        _ => 0,
+    };
+    // FUA is allowed with every command and affects those that write.
+    if request.flags & !(known | FUA) != 0 {
+        return Err(WireError::EINVAL);
+    }
+    let writes = matches!(request.command, Command::Write | Command::Trim | Command::WriteZeroes);
+    if writes && rights.read_only {
+        return Err(WireError::EPERM);
+    }
+    if matches!(request.command, Command::Flush | Command::Disconnect) {
+        return Ok(());
+    }
+    let end = request.offset.checked_add(u64::from(request.length));
+    if end.is_none_or(|end| end > size) {
+        // Trimming stores nothing, so it cannot run out of space.
+        let stores = matches!(request.command, Command::Write | Command::WriteZeroes);
+        return Err(if stores { WireError::ENOSPC } else { WireError::EINVAL });
+    }
+    let moves = matches!(request.command, Command::Read | Command::Write);
+    let too_large = moves && request.length > rights.max_payload;
+    let unasked = request.command == Command::BlockStatus && !rights.base_allocation;
+    if request.length == 0 || too_large || unasked { Err(WireError::EINVAL) } else { Ok(()) }
 }
 
 /// Whether the request has to be durable before its reply (FUA).
@@ -301,7 +488,7 @@ fn is_full(batch: &SendBatch) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filters::delay::Delay;
+    use crate::filters::Delay;
     use sys::clock::ticks as ticks_now;
 
     const RIGHTS: Rights = Rights {

@@ -2,16 +2,16 @@
 //! other searches for holes, because a search must not wait for a device. In: orders of event loops; out: results in
 //! their inboxes. A connection has at most one order, so a queue is never longer than the list of clients.
 
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Message};
 use super::requests::{Done, Work};
 use crate::backends::Backend;
-use crate::error::{Error, Result};
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
 /// Work for one connection of an event loop.
-#[derive(Debug)]
 pub(super) struct Order {
     pub(super) work: Work,
     /// The inbox of the event loop.
@@ -22,26 +22,18 @@ pub(super) struct Order {
     pub(super) number: u64,
 }
 
-/// The queues of the two threads.
-#[derive(Debug, Default)]
+impl Order {
+    fn finish(self, done: Done) {
+        self.inbox.put(Message::Finished { place: self.place, number: self.number, done });
+    }
+}
+
+/// The queues of the two threads, which end with the last copy, once they have finished what they are doing.
+#[derive(Clone)]
 pub(super) struct Workers {
-    flushes: Queue,
-    searches: Queue,
-}
-
-/// Ends the threads when it is dropped, once they have finished what they are doing.
-pub(super) struct Running<'a>(&'a Workers);
-
-#[derive(Debug, Default)]
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    orders: VecDeque<Order>,
-    closed: bool,
+    flushes: Sender<Order>,
+    searches: Sender<Order>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Workers {
@@ -49,85 +41,52 @@ impl Workers {
     ///
     /// # Errors
     /// When no thread is available.
-    pub(super) fn start<'scope, 'env>(
-        &'env self,
-        scope: &'scope Scope<'scope, 'env>,
-        backend: &'env Backend,
-    ) -> Result<Running<'env>> {
-        let running = Running(self);
+    pub(super) fn start<'scope>(scope: &'scope Scope<'scope, '_>, backend: &'scope Backend) -> Result<Self> {
+        let ((flushes, to_flush), (searches, to_search)) = (channel(), channel());
+        let workers = Self { flushes, searches, ended: Arc::default() };
         if backend.may_wait() {
             let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
             let failed = |error| Error::system("starting a thread", error);
-            thread("iotoll-flush").spawn_scoped(scope, || flush_for_all(&self.flushes, backend)).map_err(failed)?;
-            thread("iotoll-search").spawn_scoped(scope, || search(&self.searches, backend)).map_err(failed)?;
+            let (ended, also_ended) = (workers.ended.clone(), workers.ended.clone());
+            let flush = move || flush_for_all(&to_flush, backend, &ended);
+            thread("iotoll-flush").spawn_scoped(scope, flush).map_err(failed)?;
+            let search = move || search(&to_search, backend, &also_ended);
+            thread("iotoll-search").spawn_scoped(scope, search).map_err(failed)?;
         }
-        Ok(running)
+        Ok(workers)
     }
 
     pub(super) fn put(&self, order: Order) {
-        match order.work {
-            Work::Flush => self.flushes.put(order),
-            Work::FindExtents { .. } => self.searches.put(order),
-        }
+        // Fails only if the thread has panicked.
+        let _ = match order.work {
+            Work::Flush => self.flushes.send(order),
+            Work::FindExtents { .. } => self.searches.send(order),
+        };
     }
-}
 
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.flushes.close();
-        self.0.searches.close();
+    /// No event loop waits for what is left.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
     }
 }
 
 /// One flush serves all orders that came before it, so a client waits for two flushes at most, however many clients there
 /// are.
-fn flush_for_all(queue: &Queue, backend: &Backend) {
-    while let Some(orders) = queue.take(usize::MAX) {
+fn flush_for_all(orders: &Receiver<Order>, backend: &Backend, ended: &AtomicBool) {
+    while let Ok(first) = orders.recv()
+        && !ended.load(Ordering::Relaxed)
+    {
+        let all: Vec<Order> = std::iter::once(first).chain(orders.try_iter()).collect();
         let outcome = backend.flush();
-        for order in orders {
-            order.inbox.finish(order.place, order.number, Done::Flushed(outcome));
-        }
+        all.into_iter().for_each(|order| order.finish(Done::Flushed(outcome)));
     }
 }
 
-fn search(queue: &Queue, backend: &Backend) {
-    while let Some(orders) = queue.take(1) {
-        for order in orders {
-            if let Work::FindExtents { offset, length, most } = order.work {
-                order.inbox.finish(order.place, order.number, Done::Found(backend.extents(offset, length, most)));
-            }
-        }
-    }
-}
-
-impl Queue {
-    fn put(&self, order: Order) {
-        self.lock().orders.push_back(order);
-        self.changed.notify_one();
-    }
-
-    /// Waits for orders and takes the first `most`. `None` once the queue is closed: nobody waits for what is left.
-    fn take(&self, most: usize) -> Option<VecDeque<Order>> {
-        let mut state = self.lock();
-        loop {
-            if state.closed {
-                return None;
-            }
-            if !state.orders.is_empty() {
-                let most = most.min(state.orders.len());
-                return Some(state.orders.drain(..most).collect());
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
-    }
-
-    /// No code panics while it changes the queue, so a poisoned lock still protects a valid one.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+fn search(orders: &Receiver<Order>, backend: &Backend, ended: &AtomicBool) {
+    while let Ok(order) = orders.recv()
+        && !ended.load(Ordering::Relaxed)
+    {
+        let done = order.work.run(backend);
+        order.finish(done);
     }
 }

@@ -1,7 +1,7 @@
 //! Checksums behind payloads: an end that receives a mismatch reports it.
 
 use super::*;
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::wire::REQUEST_BYTES;
 
 fn summed() -> Tuning {
@@ -32,8 +32,7 @@ fn agreed_on_checksums(served: &Served) -> UnixStream {
 
 #[test]
 fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
-    let options = Options { tuning: summed(), ..Options::default() };
-    let served = Served::with(options, true);
+    let served = Served::tuned(summed(), true);
     let mut stream = agreed_on_checksums(&served);
     for length in [1_usize, 5000, 300_000] {
         let data = vec![9; length];
@@ -62,8 +61,7 @@ fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
 
 #[test]
 fn clients_that_do_not_ask_get_no_checksums() {
-    let options = Options { tuning: summed(), ..Options::default() };
-    let served = Served::with(options, true);
+    let served = Served::tuned(summed(), true);
     let mut stream = agreed(&served);
     stream.write_all(&[&ask(Command::Write, 0, 0, 3)[..], b"abc", &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));

@@ -1,7 +1,7 @@
 //! More clients than the limit.
 
 use super::*;
-use crate::filters::delay::{Delay, Layer};
+use crate::filters::{Delay, Layer};
 use crate::server::BACKLOG;
 
 /// The event loop is busy with one request for about a second.

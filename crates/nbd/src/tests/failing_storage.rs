@@ -1,20 +1,13 @@
 //! What a client receives when the storage fails.
 
 use super::*;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// Short and long reads of a truncated file: EIO, and the next request is served.
 #[test]
 fn reads_that_fail_get_eio_and_the_connection_goes_on() {
-    let file = memfd_create("short", MemfdFlags::CLOEXEC).unwrap();
-    ftruncate(&file, 2 << 20).unwrap();
-    let ours = file.try_clone().unwrap();
-    let backend = Backend::file(file.into()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let (file, served) = in_memory(2 << 20);
     let mut client = agreed(&served);
-    ftruncate(&ours, 1 << 20).unwrap();
+    file.set_len(1 << 20).unwrap();
     for length in [4096, 256 << 10, 1 << 20] {
         assert_eq!(reply(&mut client, &ask(Command::Read, 0, 1 << 20, length)), WireError::EIO.number(), "{length}");
     }

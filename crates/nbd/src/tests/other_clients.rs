@@ -2,23 +2,12 @@
 
 use super::*;
 use crate::handshake::{BASE_ALLOCATION, BASE_ALLOCATION_ID};
-use crate::server::log::LINES;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::MutexGuard;
 
 const GIB: u64 = 1 << 30;
 /// Far above the 50 ms that the guide names, because the machine may be busy with other things.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// A file in memory, and a server of it.
-fn file(bytes: u64) -> (File, Served) {
-    let file = File::from(memfd_create("large", MemfdFlags::CLOEXEC).unwrap());
-    ftruncate(&file, bytes).unwrap();
-    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    (file, Served::new(backend, Access::ReadWrite, Options::default(), true))
-}
 
 /// A server of a file whose flushes and searches for holes take as long as the gate is held.
 fn gated() -> (Arc<Mutex<()>>, Served) {
@@ -66,7 +55,7 @@ fn the_largest_requests_of_one_client_leave_the_others_their_turn() {
         (Command::Trim, command_flag::FUA, 2 * GIB, 0),
         (Command::WriteZeroes, 0, 4 * GIB - 4096, 0),
     ] {
-        let (_file, served) = file(4 * GIB);
+        let (_file, served) = in_memory(4 * GIB);
         let (mut slow, mut other) = (agreed(&served), agreed(&served));
         slow.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
         // So that there is something to trim.
@@ -87,18 +76,18 @@ fn the_largest_requests_of_one_client_leave_the_others_their_turn() {
     }
 }
 
-/// Three clients have requests of many pieces, and one has small ones: it does not wait for a turn of each.
+/// Three clients have many requests of several pieces, and one has small ones: it does not wait for a turn of each.
 #[test]
 fn a_client_that_becomes_ready_waits_for_one_turn_only() {
-    let (_file, served) = file(GIB);
+    let (_file, served) = in_memory(GIB);
     let mut slow: Vec<UnixStream> = (0..3).map(|_| agreed(&served)).collect();
-    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, 256 << 20);
+    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, 2 << 20).repeat(100);
     slow.iter_mut().for_each(|slow| slow.write_all(&zero).unwrap());
     let mut other = agreed(&served);
     for _ in 0..20 {
         assert!(read(&mut other) < LIMIT);
     }
-    slow.iter_mut().for_each(|slow| assert_eq!(error(slow), 0));
+    slow.iter_mut().for_each(|slow| (0..100).for_each(|_| assert_eq!(error(slow), 0)));
 }
 
 /// A device may take any time for a flush. Other clients are served meanwhile, and so are their searches for holes.
@@ -148,18 +137,6 @@ fn a_search_for_holes_that_takes_long_holds_up_its_own_connection_only() {
     assert_eq!(chunk[24..28], (SIZE as u32).to_be_bytes(), "one hole");
 }
 
-/// One flush serves all that came before it.
-#[test]
-fn clients_that_flush_together_do_not_wait_for_a_flush_each() {
-    let (gate, served) = gated();
-    let mut clients: Vec<UnixStream> = (0..50).map(|_| agreed(&served)).collect();
-    let holding = held(&gate);
-    clients.iter_mut().for_each(|client| client.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap());
-    std::thread::sleep(Duration::from_millis(100));
-    drop(holding);
-    clients.iter_mut().for_each(|client| assert_eq!(error(client), 0));
-}
-
 /// The result of a client that is gone is not given to the next one in its place, and a connection that hung up does not
 /// keep the thread busy.
 #[test]
@@ -181,12 +158,11 @@ fn a_client_may_disconnect_in_the_middle_of_a_flush() {
     drop(holding);
     // What came behind the flush is executed.
     let mut found = [0; 4];
-    let begun = Instant::now();
-    while found != *b"late" {
-        assert!(begun.elapsed() < Duration::from_secs(60));
+    until(|| {
         assert_eq!(reply(&mut others[0], &ask(Command::Read, 0, 512, 4)), 0);
         others[0].read_exact(&mut found).unwrap();
-    }
+        found == *b"late"
+    });
     for other in &mut others {
         other.set_nonblocking(true).unwrap();
         assert_eq!(other.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock, "an answer to nothing");
@@ -198,7 +174,7 @@ fn a_client_may_disconnect_in_the_middle_of_a_flush() {
 #[test]
 fn a_client_may_disconnect_in_the_middle_of_zeroing() {
     const BYTES: u64 = 256 << 20;
-    let (file, served) = file(BYTES);
+    let (file, served) = in_memory(BYTES);
     let mut gone = agreed(&served);
     let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BYTES as u32);
     gone.write_all(&zero).unwrap();
@@ -234,7 +210,7 @@ fn a_server_that_is_told_to_end_finishes_a_flush_first() {
 #[test]
 fn a_server_that_is_told_to_end_leaves_zeroing_that_takes_long() {
     const BYTES: u64 = 256 << 20;
-    let (_file, served) = file(BYTES);
+    let (_file, served) = in_memory(BYTES);
     let mut client = agreed(&served);
     // More than the fastest machine does within the time limit.
     client.write_all(&ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BYTES as u32).repeat(2000)).unwrap();
@@ -244,20 +220,4 @@ fn a_server_that_is_told_to_end_leaves_zeroing_that_takes_long() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     let said = notes.iter().any(|note| note.contains("the server shut down before its requests finished"));
     assert!(said, "{notes:?}");
-}
-
-#[test]
-fn lines_about_many_bad_clients_are_limited_and_counted() {
-    const BAD: u32 = 200;
-    let served = Served::memory();
-    for _ in 0..BAD {
-        let mut bad = served.raw();
-        bad.write_all(&[0; 64]).unwrap();
-        let _ = bad.read_to_end(&mut Vec::new());
-    }
-    let (_, notes) = served.ended();
-    let counted: u32 = notes.iter().filter_map(|note| note.split_once(" more lines")?.0.parse::<u32>().ok()).sum();
-    let shown = notes.iter().filter(|note| note.contains("connection closed")).count() as u32;
-    assert_eq!(shown + counted, BAD, "{notes:?}");
-    assert!((LINES..BAD).contains(&shown), "{shown}");
 }

@@ -78,6 +78,16 @@ fn threads_on_a_shared_connection_get_their_own_replies() {
     }
 }
 
+/// Why a wait in which no request is completed fails.
+fn failure(submitter: &mut Submitter) -> String {
+    let mut error = None;
+    until(|| {
+        error = submitter.wait(|_| panic!("no request was completed")).err();
+        error.is_some()
+    });
+    error.unwrap().to_string()
+}
+
 #[test]
 fn every_thread_is_notified_of_a_lost_shared_connection() {
     for queueing in ALL {
@@ -97,13 +107,7 @@ fn every_thread_is_notified_of_a_lost_shared_connection() {
                     let expected = expected.to_owned();
                     scope.spawn(move || {
                         submitter.stage(0, Ask::Read, 0, 4096).unwrap();
-                        let begun = Instant::now();
-                        let error = loop {
-                            match submitter.wait(|_| panic!("no request was completed")) {
-                                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "wait never ends"),
-                                Err(error) => break error.to_string(),
-                            }
-                        };
+                        let error = failure(&mut submitter);
                         assert!(error.contains(&expected), "{error}");
                     });
                 }
@@ -151,13 +155,7 @@ fn a_server_that_accepts_no_data_times_out() {
             for slot in 0..2 {
                 submitter.stage(slot, Ask::Write, 0, BIG as u32).unwrap();
             }
-            let begun = Instant::now();
-            let error = loop {
-                match submitter.wait(|_| panic!("no request was completed")) {
-                    Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "wait never ends"),
-                    Err(error) => break error.to_string(),
-                }
-            };
+            let error = failure(&mut submitter);
             assert!(error.contains("accepted no data for 0.3 s"), "{queueing:?}: {error}");
             end.send(()).unwrap();
         });
@@ -181,12 +179,8 @@ fn a_reply_to_a_queued_request_is_an_error() {
         submitter.stage(0, Ask::Read, 0, 512).unwrap();
         submitter.submit();
         submitter.stage(1, Ask::Read, 0, 512).unwrap();
-        let begun = Instant::now();
         // Not `wait`, which would submit first.
-        while submitter.shared().lost().is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the reply was accepted");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until(|| submitter.shared().lost().is_some());
         assert!(submitter.shared().lost().unwrap().contains("not in flight"));
     });
 }

@@ -1,8 +1,7 @@
 //! Splits I/Os that exceed the largest request into several requests; an I/O is done when all of them are.
 
-use super::connection::Connection;
 use nbd::Result;
-use nbd::client::{Ask, Done};
+use nbd::client::{Ask, Connection, Done};
 use sys::byte_store::ByteStore;
 
 /// A connection whose slots form groups, one for each I/O.
@@ -48,8 +47,8 @@ impl<C: Connection> Connection for Split<C> {
         self.inner.arena()
     }
 
-    fn begin(&self, slot: usize, _: usize) -> usize {
-        self.inner.begin(slot * self.parts as usize, self.part_bytes as usize)
+    fn begin(&self, slot: u32) -> usize {
+        self.inner.begin(slot * self.parts)
     }
 
     fn takes(&self, ask: Ask) -> bool {
@@ -113,8 +112,8 @@ mod tests {
             &self.arena
         }
 
-        fn begin(&self, slot: usize, slot_bytes: usize) -> usize {
-            slot * slot_bytes
+        fn begin(&self, slot: u32) -> usize {
+            slot as usize * 1000
         }
 
         fn takes(&self, _: Ask) -> bool {
@@ -160,7 +159,7 @@ mod tests {
         let staged: Vec<_> =
             split.inner.staged.iter().map(|(slot, _, offset, length)| (*slot, *offset, *length)).collect();
         assert_eq!(staged, parts);
-        assert_eq!(split.begin(1, 2500), 3000);
+        assert_eq!(split.begin(1), 3000);
         let mut done = Vec::new();
         while split.exchange(|whole| done.push(whole)).unwrap() {}
         let failed = Some(WireError::EIO);

@@ -4,7 +4,8 @@
 //! client guesses: one system call receives header, payload, header, payload, each into its place. An unexpected header
 //! shows that the guess was wrong; the data since then are copied to the receive buffer, and guesses become rare.
 
-use crate::backoff::Backoff;
+use super::apart;
+use super::receive_coalescing::Backoff;
 use crate::wire::{SIMPLE_REPLY_BYTES, decode_simple_reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,15 +33,6 @@ struct Guess {
     payload: usize,
 }
 
-/// Part of what was received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// The expected reply, with this many bytes of its payload in place.
-    AsGuessed { cookie: u64, there: usize },
-    /// From this byte on: the start of a header, or unexpected data.
-    Else { from: usize },
-}
-
 /// The guesses of one connection.
 #[derive(Debug)]
 pub(super) struct InPlace {
@@ -55,7 +47,6 @@ pub(super) struct InPlace {
     /// Copy-out threshold: shorter payloads are not received in place.
     copied: usize,
     guesses: Vec<Guess>,
-    came: Vec<Came>,
     /// If `order` grows beyond this, completed requests are removed.
     crowded: usize,
     backoff: Backoff,
@@ -71,7 +62,6 @@ impl InPlace {
             last_replied: 0,
             copied,
             guesses: Vec::new(),
-            came: Vec::new(),
             crowded: MOST_KEPT,
             backoff: Backoff::default(),
         }
@@ -143,42 +133,36 @@ impl InPlace {
         self.batch.length() > 0
     }
 
-    /// Classifies the `count` received bytes, of which the first `from` belong to the rest of a payload. `begun` is the
-    /// part of the first header that had arrived before. Return the result to [`done`](Self::done) for reuse.
-    pub(super) fn came(&mut self, mut from: usize, count: usize, begun: &[u8]) -> Vec<Came> {
-        let mut came = std::mem::take(&mut self.came);
-        let mut begun = Some(begun);
+    /// Sorts `count` received bytes, of which those before `from` belong to the rest of a payload. `begun` is the part of
+    /// the first header that had arrived before. Passes on the cookie of each expected reply, and how many bytes of its
+    /// payload are in place. Returns where something else begins: the start of a header, or unexpected data.
+    pub(super) fn came(
+        &mut self,
+        mut from: usize,
+        count: usize,
+        mut begun: &[u8],
+        mut expected: impl FnMut(u64, usize),
+    ) -> usize {
         for guess in &self.guesses {
-            let first = begun.take().unwrap_or_default();
-            let Some(missing) = SIMPLE_REPLY_BYTES.checked_sub(first.len()) else { break };
-            if count - from < missing {
-                if from < count {
-                    came.push(Came::Else { from });
-                }
-                break;
-            }
             let mut header = [0; SIMPLE_REPLY_BYTES];
-            let (begin, end) = header.split_at_mut(first.len());
-            begin.copy_from_slice(first);
-            end.copy_from_slice(self.batch.own().get(guess.header..guess.header + missing).unwrap_or_default());
+            let (begin, end) = header.split_at_mut(begun.len().min(SIMPLE_REPLY_BYTES));
+            begin.copy_from_slice(begun);
+            if count - from < end.len() {
+                return from;
+            }
+            end.copy_from_slice(self.batch.own().get(guess.header..guess.header + end.len()).unwrap_or_default());
+            let missing = end.len();
             let right = decode_simple_reply(&header) == Ok(Some((guess.cookie, None)));
             self.backoff.note(right);
             if !right {
-                came.push(Came::Else { from });
-                break;
+                return from;
             }
-            from += missing;
-            let there = guess.payload.min(count - from);
-            from += there;
-            came.push(Came::AsGuessed { cookie: guess.cookie, there });
+            let there = guess.payload.min(count - from - missing);
+            (from, begun) = (from + missing + there, &[]);
+            self.last_replied = self.numbers.get(apart(guess.cookie).0 as usize).copied().unwrap_or_default();
+            expected(guess.cookie, there);
         }
-        came
-    }
-
-    /// Keeps the memory of a result for reuse.
-    pub(super) fn done(&mut self, mut came: Vec<Came>) {
-        came.clear();
-        self.came = came;
+        from
     }
 }
 

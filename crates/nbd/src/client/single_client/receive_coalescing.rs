@@ -1,13 +1,11 @@
 //! Receive coalescing on the client: waits for several replies instead of the first, so that one wake-up serves many.
 //! It receives nothing itself.
 
-use crate::backoff::Backoff;
 use crate::socket::{LowWater, Socket, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use std::io;
 use std::time::{Duration, Instant};
-use sys::byte_store::Waiting;
 
 /// Longest sleep on a Unix socket, because data that arrive do not end it.
 const LONGEST_SLEEP: Duration = Duration::from_micros(50);
@@ -23,41 +21,20 @@ pub(super) struct Coalescing {
     backoff: Backoff,
 }
 
-/// The result of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// There was no wait: the caller has to wait for the first reply.
-    Not,
-    /// Enough data have arrived.
-    Enough,
-    /// The wait timed out.
-    TimedOut,
-}
-
-impl Outcome {
-    /// How to receive afterwards.
-    pub(super) fn receiving(self) -> Waiting {
-        match self {
-            Self::Not => Waiting::UntilSome,
-            // After a timeout there may be no data at all.
-            Self::Enough | Self::TimedOut => Waiting::Never,
-        }
-    }
-}
-
 impl Coalescing {
     pub(super) fn new(timeout: Duration, busy_poll: Duration) -> Self {
         Self { timeout, busy_poll, low_water: LowWater::default(), backoff: Backoff::default() }
     }
 
-    /// Waits until `bytes` have arrived, if requested and not backing off. Adds system calls to `calls`.
+    /// Waits until `bytes` have arrived, if requested and not backing off. Returns whether they have; `None`: there was no
+    /// wait. Adds system calls to `calls`.
     ///
     /// A Unix socket wakes at the first byte whatever its low-water mark; the client then sleeps instead, up to 50 µs.
-    pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Outcome> {
-        let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(Outcome::Not) };
+    pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Option<bool>> {
+        let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(None) };
         let enough = self.poll(Some(socket), self.timeout, calls)? && self.there_or_slept(socket, bytes, calls)?;
         self.backoff.note(enough);
-        Ok(if enough { Outcome::Enough } else { Outcome::TimedOut })
+        Ok(Some(enough))
     }
 
     /// Sets the low-water mark to about `bytes` if requested and not backing off, otherwise to 1. Returns the number of
@@ -101,7 +78,7 @@ impl Coalescing {
 
     /// Whether a readable socket has `bytes` bytes, or more than before after a sleep.
     fn there_or_slept(&self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<bool> {
-        if socket.has_low_water() {
+        if socket.is_tcp {
             return Ok(true);
         }
         let there = |calls: &mut u64| {
@@ -117,6 +94,34 @@ impl Coalescing {
     }
 }
 
+/// Largest number of chances skipped in a row.
+const MOST_SKIPPED: u32 = 127;
+
+/// Decides when to try something optional: after each failure, more chances are skipped before the next attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backoff {
+    /// Chances left to skip.
+    skip: u32,
+    last: u32,
+}
+
+impl Backoff {
+    /// Whether to use this chance.
+    #[inline]
+    pub(super) fn take(&mut self) -> bool {
+        let take = self.skip == 0;
+        self.skip = self.skip.saturating_sub(1);
+        take
+    }
+
+    /// Records the result of an attempt.
+    #[inline]
+    pub(super) fn note(&mut self, worked: bool) {
+        self.last = if worked { 0 } else { (self.last * 2 + 1).min(MOST_SKIPPED) };
+        self.skip = self.last;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +129,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use sys::byte_store::Waiting;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -145,10 +151,7 @@ mod tests {
                 theirs.write_all(&[1]).unwrap();
             });
             let mut calls = 0;
-            assert_eq!(
-                Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(),
-                Outcome::Enough
-            );
+            assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Some(true));
             assert!(enough.load(Ordering::SeqCst));
             assert_eq!(calls, 2);
         });
@@ -161,10 +164,10 @@ mod tests {
         let mut calls = 0;
         let mut wait = || coalescing.wait(&ours, Some(10), &mut calls).unwrap();
         theirs.write_all(&[1; 9]).unwrap();
-        let found: Vec<Outcome> = (0..12).map(|_| wait()).collect();
-        let mut expected = [Outcome::Not; 12];
+        let found: Vec<Option<bool>> = (0..12).map(|_| wait()).collect();
+        let mut expected = [None; 12];
         for timed_out in [0, 2, 6] {
-            expected[timed_out] = Outcome::TimedOut;
+            expected[timed_out] = Some(false);
         }
         assert_eq!(found, expected);
         // Without coalescing, what has arrived is readable at once.
@@ -177,10 +180,10 @@ mod tests {
         let ours = Socket::from(ours);
         let mut calls = 0;
         theirs.write_all(&[1; 10]).unwrap();
-        assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Outcome::Enough);
+        assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Some(true));
         let mut short = Coalescing::new(Duration::from_millis(1), Duration::ZERO);
-        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Outcome::TimedOut);
-        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Outcome::Not);
+        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Some(false));
+        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), None);
     }
 
     #[test]
@@ -189,7 +192,7 @@ mod tests {
         let mut calls = 0;
         let mut coalescing = Coalescing::new(Duration::from_millis(1), LONG);
         let begun = Instant::now();
-        assert_eq!(coalescing.wait(&ours, Some(10), &mut calls).unwrap(), Outcome::TimedOut);
+        assert_eq!(coalescing.wait(&ours, Some(10), &mut calls).unwrap(), Some(false));
         assert!(begun.elapsed() < LONG / 2 && calls > 1, "{calls}");
     }
 
@@ -197,12 +200,34 @@ mod tests {
     fn a_closed_connection_ends_a_wait() {
         let (ours, theirs) = tcp();
         drop(theirs);
-        assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut 0).unwrap(), Outcome::Enough);
+        assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut 0).unwrap(), Some(true));
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         assert_eq!(
             Coalescing::new(LONG, Duration::ZERO).wait(&Socket::from(ours), Some(10), &mut 0).unwrap(),
-            Outcome::Enough
+            Some(true)
         );
+    }
+
+    #[test]
+    fn failures_make_attempts_rare_and_success_restores_them() {
+        let mut backoff = Backoff::default();
+        let mut tried = |worked: fn(usize) -> bool| -> Vec<usize> {
+            let chances = 0..1000;
+            chances
+                .filter(|chance| {
+                    let take = backoff.take();
+                    if take {
+                        backoff.note(worked(*chance));
+                    }
+                    take
+                })
+                .collect()
+        };
+        let in_vain = tried(|_| false);
+        assert_eq!(in_vain[..5], [0, 2, 6, 14, 30]);
+        assert_eq!(in_vain.last().unwrap() - in_vain[in_vain.len() - 2], 128);
+        let works = tried(|_| true);
+        assert!(works.len() >= 1000 - 127, "{}", works.len());
     }
 }

@@ -1,14 +1,12 @@
 //! Receives and parses replies, and passes completed requests to the caller. It sends nothing.
 
-use super::in_place::{Came, Payload};
-use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost, simple_header};
-use crate::error::{Error, Result};
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
-use crate::filters::delay::Layer;
+use super::in_place::Payload;
+use super::{Ask, Client, Connection, Done, MEMORY_BYTES, apart, is_nothing, lost, not_in_flight, simple_header};
+use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
 use crate::tuning::Framing;
 use crate::wire::{SIMPLE_REPLY_BYTES, WireError};
+use crate::{Error, Result};
 use rustix::event::PollFlags;
-use std::io;
 use sys::byte_store::Waiting;
 use sys::clock::ticks;
 
@@ -17,10 +15,8 @@ use sys::clock::ticks;
 enum Place {
     /// Expected headers and payloads, each into its place.
     Guessed,
-    /// The receive buffer.
-    Memory,
     /// The receive buffer, until it contains `most` bytes.
-    Header { most: usize },
+    Memory { most: usize },
     /// The payload that is arriving.
     Arena { begin: usize, length: usize },
 }
@@ -38,15 +34,20 @@ impl Client {
         let place = self.place();
         let received = match (place, &mut self.in_place) {
             (Place::Guessed, Some(in_place)) => in_place.batch.receive(&self.socket, waiting),
-            (Place::Guessed | Place::Memory, _) => {
-                self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting)
-            }
-            (Place::Header { most }, _) => {
+            (Place::Guessed, None) => Ok(0),
+            (Place::Memory { most }, _) => {
                 self.socket.receive(self.memory.get_mut(self.end..most).unwrap_or_default(), waiting)
             }
             (Place::Arena { begin, length }, _) => self.arena.receive(begin, length, &self.socket, waiting),
         };
-        self.came(received, place, each)
+        match received {
+            Ok(0) => return Err(Error::Lost("the server closed the connection".to_owned())),
+            Ok(count) if matches!(place, Place::Memory { .. }) => self.end += count,
+            Ok(count) => self.sort_out(count, each),
+            Err(error) if is_nothing(&error) => return Ok(false),
+            Err(error) => return Err(lost(&error)),
+        }
+        self.parse(each).map(|()| true)
     }
 
     /// Decides where to receive next.
@@ -58,29 +59,17 @@ impl Client {
             return Place::Guessed;
         }
         match (self.tuning.framing, self.arriving) {
-            (Framing::OneGo | Framing::SegmentAtATime, _) => Place::Memory,
-            (Framing::PageAtATime, None) => Place::Header { most: SIMPLE_REPLY_BYTES },
+            (Framing::OneGo | Framing::SegmentAtATime, _) => Place::Memory { most: self.memory.len() },
+            (Framing::PageAtATime, None) => Place::Memory { most: SIMPLE_REPLY_BYTES },
             (framing @ Framing::PageAtATime, Some((slot, there))) => {
                 let length = self.length_of(slot) - there;
                 if length == 0 {
-                    return Place::Header { most: CHECKSUM_BYTES };
+                    return Place::Memory { most: CHECKSUM_BYTES };
                 }
                 let length = length.min(framing.most_received().unwrap_or(length));
-                Place::Arena { begin: self.begin_of(slot) + there, length }
+                Place::Arena { begin: self.begin(slot) + there, length }
             }
         }
-    }
-
-    /// Processes the result of a receive call. Returns whether any bytes arrived.
-    fn came(&mut self, received: io::Result<usize>, place: Place, each: &mut impl FnMut(Done)) -> Result<bool> {
-        match (received, place) {
-            (Ok(0), _) => return Err(Error::Lost("the server closed the connection".to_owned())),
-            (Ok(count), Place::Memory | Place::Header { .. }) => self.end += count,
-            (Ok(count), Place::Guessed | Place::Arena { .. }) => self.sort_out(count, each),
-            (Err(error), _) if is_nothing(&error) => return Ok(false),
-            (Err(error), _) => return Err(lost(&error)),
-        }
-        self.parse(each).map(|()| true)
     }
 
     /// Prepares to receive the expected replies in place. Returns whether any are expected.
@@ -111,30 +100,23 @@ impl Client {
             from = count.min(length - there);
             self.syscalls.in_place_bytes += from as u64;
             if self.tuning.checksums {
-                self.sum.add_stored(&self.arena, self.begin_of(slot) + there, from);
+                self.sum.add_stored(&self.arena, self.begin(slot) + there, from);
             }
             self.arrived(slot, there + from, each);
         }
         let Some(mut in_place) = self.in_place.take() else { return };
-        let came = in_place.came(from, count, self.memory.get(..self.end).unwrap_or_default());
-        for came in &came {
-            match *came {
-                Came::AsGuessed { cookie, there } => {
-                    // The start of its header in `memory` is used.
-                    self.end = 0;
-                    let (slot, _) = apart(cookie);
-                    self.syscalls.in_place_bytes += there as u64;
-                    in_place.replied(slot);
-                    self.begin_reply(slot, None, there, each);
-                }
-                Came::Else { from } => {
-                    let rest = self.memory.get_mut(self.end..self.end + count - from).unwrap_or_default();
-                    self.end += rest.len();
-                    in_place.batch.copy_out(from, rest);
-                }
-            }
+        let begun = self.memory.first_chunk::<SIMPLE_REPLY_BYTES>().copied().unwrap_or_default();
+        let from = in_place.came(from, count, begun.get(..self.end).unwrap_or_default(), |cookie, there| {
+            // The start of its header in `memory` is used.
+            self.end = 0;
+            self.syscalls.in_place_bytes += there as u64;
+            self.begin_reply(apart(cookie).0, None, there, each);
+        });
+        if from < count {
+            let rest = self.memory.get_mut(self.end..self.end + count - from).unwrap_or_default();
+            self.end += rest.len();
+            in_place.batch.copy_out(from, rest);
         }
-        in_place.done(came);
         self.in_place = Some(in_place);
     }
 
@@ -161,7 +143,7 @@ impl Client {
                 if self.tuning.checksums {
                     self.sum.add(part);
                 }
-                self.arena.write(self.begin_of(slot) + there, part);
+                self.arena.write(self.begin(slot) + there, part);
                 let count = part.len();
                 self.begin += count;
                 self.arrived(slot, there + count, each);
@@ -172,9 +154,7 @@ impl Client {
             let (slot, generation) = apart(cookie);
             let state = self.slots.get(slot as usize).filter(|state| state.generation == generation);
             if state.is_none_or(|state| state.ask.is_none()) {
-                return Err(Error::Server(format!(
-                    "the server replies to a request that is not in flight (cookie {cookie:#x})"
-                )));
+                return Err(Error::Server(not_in_flight(cookie)));
             }
             self.begin_reply(slot, error, 0, each);
         }
@@ -194,11 +174,6 @@ impl Client {
 
     fn length_of(&self, slot: u32) -> usize {
         self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize)
-    }
-
-    /// Offset of a slot in the arena.
-    fn begin_of(&self, slot: u32) -> usize {
-        slot as usize * self.slot_bytes
     }
 
     /// Records how many bytes of a read's payload have arrived.

@@ -40,32 +40,24 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Negotiation {
     name: String,
-    checksums: Checksums,
+    /// Whether checksums are required and have not been agreed on.
+    wants_checksums: bool,
     greeted: bool,
-    export: Option<(u64, u16)>,
-    least_block: u32,
-    max_payload: u32,
-}
-
-/// State of the checksum option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Checksums {
-    Off,
-    /// Requested and required.
-    Wanted,
-    Agreed,
+    export: Export,
+    /// Whether the server has sent the size and the flags.
+    described: bool,
 }
 
 impl Negotiation {
     /// Negotiates the export of this name. A server reports names longer than [`MAX_STRING`] bytes as unknown.
     pub fn new(name: impl Into<String>) -> Self {
-        let (name, checksums) = (name.into(), Checksums::Off);
-        Self { name, checksums, greeted: false, export: None, least_block: 1, max_payload: MAX_PAYLOAD }
+        let export = Export { size: 0, flags: 0, least_block: 1, max_payload: MAX_PAYLOAD };
+        Self { name: name.into(), wants_checksums: false, greeted: false, export, described: false }
     }
 
     /// Whether to require checksums behind payloads.
     pub fn with_checksums(self, wanted: bool) -> Self {
-        Self { checksums: if wanted { Checksums::Wanted } else { Checksums::Off }, ..self }
+        Self { wants_checksums: wanted, ..self }
     }
 
     /// Consumes complete messages from the front of `input` and appends the bytes to send to `out`. Returns the number
@@ -92,7 +84,7 @@ impl Negotiation {
         }
         let ours = flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
         out.extend_from_slice(&u32::from(ours).to_be_bytes());
-        if self.checksums == Checksums::Wanted {
+        if self.wants_checksums {
             out.extend(option_bytes(option::CHECKSUMS, &[]));
         }
         let (name, types) = (self.name.as_bytes(), [1, info::BLOCK_SIZE].map(u16::to_be_bytes));
@@ -104,7 +96,7 @@ impl Negotiation {
 
     fn reply(&mut self, rest: &mut Fields) -> Option<Step> {
         let (magic, number, kind, length) = (rest.u64()?, rest.u32()?, rest.u32()?, rest.u32()?);
-        let asked = if self.checksums == Checksums::Wanted { option::CHECKSUMS } else { option::GO };
+        let asked = if self.wants_checksums { option::CHECKSUMS } else { option::GO };
         if magic != OPTION_REPLY_MAGIC || number != asked {
             return failed("the server replies to an option that was not sent");
         }
@@ -116,18 +108,13 @@ impl Negotiation {
             if kind != reply::ACK {
                 return failed("the server offers no checksums; start `iotoll serve` with --path-crc on");
             }
-            self.checksums = Checksums::Agreed;
+            self.wants_checksums = false;
             return Some(Step::Continue);
         }
         match kind {
             reply::INFO => self.info(Fields(data)),
-            reply::ACK => match self.export {
-                Some((size, flags)) => {
-                    let (least_block, max_payload) = (self.least_block, self.max_payload);
-                    Some(Step::Ready(Export { size, flags, least_block, max_payload }))
-                }
-                None => failed("the server accepts the export without sending its size"),
-            },
+            reply::ACK if self.described => Some(Step::Ready(self.export)),
+            reply::ACK => failed("the server accepts the export without sending its size"),
             reply::ERR_UNKNOWN => failed(&format!("the server has no export '{}'", self.name)),
             reply::ERR_TLS_REQD => failed("the server requires TLS, which is not supported"),
             reply::ERR_UNSUP => failed("the server does not support NBD_OPT_GO"),
@@ -143,14 +130,16 @@ impl Negotiation {
 
     fn info(&mut self, mut data: Fields) -> Option<Step> {
         let understood = match data.u16() {
-            Some(info::EXPORT) => data.u64().zip(data.u16()).map(|export| self.export = Some(export)),
+            Some(info::EXPORT) => data.u64().zip(data.u16()).map(|(size, flags)| {
+                (self.export.size, self.export.flags, self.described) = (size, flags, true);
+            }),
             Some(info::BLOCK_SIZE) => self.block_sizes(&mut data),
             // A server may also send information that was not requested.
             Some(_) => return Some(Step::Continue),
             None => None,
         };
         match understood {
-            Some(()) if self.export.is_none_or(|(size, _)| size <= i64::MAX as u64) => Some(Step::Continue),
+            Some(()) if self.export.size <= i64::MAX as u64 => Some(Step::Continue),
             _ => failed("the server sends an invalid description of the export"),
         }
     }
@@ -162,7 +151,7 @@ impl Negotiation {
         if !least.is_power_of_two() || least > 1 << 16 || payload < least {
             return None;
         }
-        (self.least_block, self.max_payload) = (least, payload.min(MAX_PAYLOAD));
+        (self.export.least_block, self.export.max_payload) = (least, payload.min(MAX_PAYLOAD));
         Some(())
     }
 }

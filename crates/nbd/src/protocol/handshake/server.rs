@@ -59,9 +59,9 @@ pub enum Step {
 /// One client's negotiation.
 #[derive(Debug)]
 pub struct Negotiation<'a> {
-    exports: &'a [ExportInfo],
-    state: State,
-    offers_checksums: bool,
+    pub exports: &'a [ExportInfo],
+    pub state: State,
+    pub offers_checksums: bool,
 }
 
 /// What the options have settled so far; the connection stores it between messages.
@@ -77,32 +77,12 @@ pub struct State {
 }
 
 /// The server's first message.
-pub fn greeting() -> [u8; 18] {
-    let mut bytes = [0; 18];
-    let (magics, flags) = bytes.split_at_mut(16);
-    let (first, second) = magics.split_at_mut(8);
-    first.copy_from_slice(&MAGIC.to_be_bytes());
-    second.copy_from_slice(&OPTION_MAGIC.to_be_bytes());
-    flags.copy_from_slice(&(handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES).to_be_bytes());
-    bytes
+pub fn greeting() -> Vec<u8> {
+    let flags = handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES;
+    [&MAGIC.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &flags.to_be_bytes()].concat()
 }
 
 impl<'a> Negotiation<'a> {
-    /// Continues from `state`.
-    pub fn resume(exports: &'a [ExportInfo], state: State) -> Self {
-        Self { exports, state, offers_checksums: false }
-    }
-
-    /// Whether to offer checksums.
-    pub fn with_checksums(self, offered: bool) -> Self {
-        Self { offers_checksums: offered, ..self }
-    }
-
-    /// The state from which to resume.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
     /// Consumes complete messages from the front of `input` and appends replies to `out`. Returns the number of bytes
     /// consumed.
     pub fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
@@ -185,7 +165,7 @@ impl<'a> Negotiation<'a> {
                 Some((name, wanted)) => match self.find(name) {
                     None => answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]),
                     Some((index, export)) => {
-                        describe(out, number, export, self.flags(export), wanted);
+                        describe(out, number, export, self.flags(export), &wanted);
                         if number == option::GO {
                             return Step::Agreed(self.agreed(index));
                         }
@@ -239,14 +219,14 @@ impl<'a> Negotiation<'a> {
         if !self.state.structured {
             return answer(out, number, reply::ERR_INVALID, &[b"negotiate STRUCTURED_REPLY first"]);
         }
-        let Some((name, any, ours)) = queries(data) else {
+        let Some((name, queries)) = queries(data) else {
             return answer(out, number, reply::ERR_INVALID, &[b"expected an export name and queries"]);
         };
         let Some((index, _)) = self.find(name) else {
             return answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]);
         };
-        let offered = if set { ours.exact } else { !any || ours.exact || ours.namespace };
-        if offered {
+        let asked = |query: &[u8]| queries.contains(&query);
+        if asked(BASE_ALLOCATION) || !set && (queries.is_empty() || asked(b"base:")) {
             let id = if set { BASE_ALLOCATION_ID } else { 0 };
             answer(out, number, reply::META_CONTEXT, &[&id.to_be_bytes(), BASE_ALLOCATION]);
             if set {
@@ -268,28 +248,23 @@ fn answer(out: &mut Vec<u8>, number: u32, kind: u32, data: &[&[u8]]) {
 }
 
 /// The export name and the requested information types of INFO and GO.
-fn asked(data: &[u8]) -> Option<(&[u8], Fields<'_>)> {
+fn asked(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u16()?);
-    let wanted = Fields(fields.bytes(2 * usize::from(count))?);
-    fields.is_empty().then_some((name, wanted))
+    let wanted = (0..count).map(|_| fields.u16()).collect::<Option<_>>()?;
+    fields.0.is_empty().then_some((name, wanted))
 }
 
 /// Sends the requested information and what the server always sends.
-fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, mut wanted: Fields) {
+fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, wanted: &[u16]) {
     let mut info = |kind: u16, parts: [&[u8]; 3]| {
         answer(out, number, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
     };
     info(info::EXPORT, [&export.size.to_be_bytes(), &flags.to_be_bytes(), &[]]);
-    let (mut name, mut description) = (false, false);
-    while let Some(kind) = wanted.u16() {
-        name |= kind == info::NAME;
-        description |= kind == info::DESCRIPTION;
-    }
-    if name {
+    if wanted.contains(&info::NAME) {
         info(info::NAME, [export.name.as_bytes(), &[], &[]]);
     }
-    if description && !export.description.is_empty() {
+    if wanted.contains(&info::DESCRIPTION) && !export.description.is_empty() {
         info(info::DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
     }
     let sizes = [1, export.preferred_block, export.max_payload].map(u32::to_be_bytes);
@@ -297,25 +272,13 @@ fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, mut
     answer(out, number, reply::ACK, &[]);
 }
 
-/// Which queries match the offered context.
-#[derive(Clone, Copy, Default)]
-struct Matching {
-    exact: bool,
-    namespace: bool,
-}
-
-/// The export's name, whether there is any query, and what the queries match; `None` if the data are malformed.
-fn queries(data: &[u8]) -> Option<(&[u8], bool, Matching)> {
+/// The export's name and the queries; `None` if the data are malformed.
+fn queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u32()?);
-    let mut matching = Matching::default();
-    // Each query takes at least four bytes, so the data limit the loop even if the count is false.
-    for _ in 0..count {
-        let query = fields.string()?;
-        matching.exact |= query == BASE_ALLOCATION;
-        matching.namespace |= query == b"base:";
-    }
-    fields.is_empty().then_some((name, count > 0, matching))
+    // Each query takes at least four bytes, so the data limit the list even if the count is false.
+    let queries = (0..count).map(|_| fields.string()).collect::<Option<_>>()?;
+    fields.0.is_empty().then_some((name, queries))
 }
 
 /// Size of the input buffer that fits every option that is not refused for its length.

@@ -1,10 +1,9 @@
 //! Reads: puts header and payload into the batch at once, or a long copied payload piece by piece.
 
 use super::Requests;
-use crate::filters::crc::Checksum;
-use crate::filters::delay::Layer;
+use crate::filters::{Checksum, Layer};
 use crate::tuning::Sending;
-use crate::wire::{Chunk, ChunkKind, Request, command_flag, data_chunk, simple_reply};
+use crate::wire::{ChunkKind, Request, chunk, command_flag, data_chunk, simple_reply};
 use sys::send_batch::SendBatch;
 
 /// Longer payloads that are copied are produced in pieces of this size.
@@ -119,8 +118,7 @@ impl Requests {
         }
         let mark = batch.mark();
         if chunks {
-            let chunk = Chunk { done: last, kind: ChunkKind::Data, cookie, length: length + 8 };
-            batch.put(&chunk.encode());
+            batch.put(&chunk(last, ChunkKind::Data, cookie, length + 8));
             batch.put(&offset.to_be_bytes());
         }
         if let Some(request) = &header {

@@ -1,10 +1,9 @@
 //! Writes: a payload goes to the storage as it arrives, in any pieces; for direct I/O it is collected into whole blocks
 //! first.
 
-use super::{Requests, is_durable};
+use super::{Requests, Work, is_durable};
 use crate::backends::{Backend, Direct, Outcome};
-use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
-use crate::filters::delay::Layer;
+use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
 use crate::wire::{Request, WireError};
 use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
@@ -14,7 +13,8 @@ use sys::send_batch::SendBatch;
 pub(super) struct Writing {
     cookie: u64,
     offset: u64,
-    rest: u32,
+    /// Payload bytes that have not arrived.
+    pub(super) rest: u32,
     /// Flush before the reply (FUA).
     durable: bool,
     outcome: Outcome,
@@ -63,7 +63,7 @@ impl Requests {
             self.delay(Layer::Storage);
         }
         if writing.durable && writing.outcome.is_ok() {
-            self.flush(writing.cookie, batch);
+            self.order(writing.cookie, Work::Flush, batch);
         } else {
             self.reply_simply(writing.cookie, writing.outcome, batch);
         }
@@ -82,11 +82,6 @@ impl Writing {
             sum: checksums.then(Checksum::default),
             blocks: BlockBuffer::default(),
         }
-    }
-
-    /// Payload bytes that have not arrived.
-    pub(super) fn rest(&self) -> u32 {
-        self.rest
     }
 
     /// The place of the rest (start and length), if it may be received in place. A payload with a checksum may not: it
@@ -122,10 +117,8 @@ impl Writing {
 impl BlockBuffer {
     /// Takes `data`, whose first byte belongs at `offset`; `last`: no more follow. `direct` is that of `backend`.
     fn take(&mut self, offset: u64, data: &[u8], last: bool, backend: &Backend, direct: &Direct) -> Outcome {
-        let mut memory = match self.memory.take() {
-            Some(memory) => memory,
-            None => direct.borrow().map_err(|error| WireError::from_system(&error))?,
-        };
+        let memory = self.memory.take().map_or_else(|| direct.borrow(), Ok);
+        let mut memory = memory.map_err(|error| WireError::from_system(&error))?;
         let outcome = self.fill(&mut memory, offset, data, last, backend);
         if last || outcome.is_err() {
             self.filled = 0;
