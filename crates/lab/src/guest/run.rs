@@ -22,6 +22,7 @@ use model::origin::CommandLine;
 use model::plan::Medium;
 use model::record::Outcome;
 use model::warning::{Code, Warning, add_once};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -159,15 +160,17 @@ impl<'a> Prepared<'a> {
                 )));
             }
             let key = [&point.kernel, &point.module, &point.stack].map(String::as_str);
-            if !images.contains_key(&key) {
-                let replaced = modules::replaced(&point.module, kernel)?;
-                for module in &replaced {
-                    modules.insert(module.to_string(), tool::hash(&tool::read(&module.file)?));
+            let image = match images.entry(key) {
+                Entry::Occupied(image) => image.into_mut(),
+                Entry::Vacant(place) => {
+                    let replaced = modules::replaced(&point.module, kernel)?;
+                    for module in &replaced {
+                        modules.insert(module.to_string(), tool::hash(&tool::read(&module.file)?));
+                    }
+                    let kernel = &Kernel { replaced, ..kernel.clone() };
+                    place.insert(boot_files::make(kernel, stack, &emulator.name, &[], &cache, &mut observe)?)
                 }
-                let kernel = &Kernel { replaced, ..kernel.clone() };
-                images.insert(key, boot_files::make(kernel, stack, &emulator.name, &[], &cache, &mut observe)?);
-            }
-            let Some(image) = images.get(&key) else { continue };
+            };
             let with = if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) };
             let guest = Guest {
                 what: format!("the guest of {} on {}{with}, replicate {}", point.stack, kernel.release, replicate + 1),

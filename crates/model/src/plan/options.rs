@@ -121,24 +121,19 @@ impl JobOption {
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
-        let rows: [(&str, fn(&str) -> bool, &str); 3] = [
-            (
-                "bssplit",
-                value::requests::has_ranges,
-                "has a range of sizes, of which only the first one is used, as by fio",
-            ),
-            (
-                "bs",
-                value::requests::is_range_of_blocks,
+        let what = match self.name {
+            "bssplit" if value::requests::has_ranges(text) => {
+                Some("has a range of sizes, of which only the first one is used, as by fio")
+            }
+            "bs" if value::requests::is_range_of_blocks(text) => Some(
                 "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range",
             ),
-            (
-                "percentage_random",
-                |text| text.contains('%'),
-                "has a percent sign, with which the whole order is random, as by fio; leave the sign out",
-            ),
-        ];
-        if let Some((.., what)) = rows.iter().find(|(name, differs, _)| *name == self.name && differs(text)) {
+            "percentage_random" if text.contains('%') => {
+                Some("has a percent sign, with which the whole order is random, as by fio; leave the sign out")
+            }
+            _ => None,
+        };
+        if let Some(what) = what {
             return Some(format!("{} {what}", value::Quoted(text)));
         }
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
