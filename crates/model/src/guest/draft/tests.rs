@@ -317,7 +317,15 @@ fn the_experiments_of_the_repository_can_be_run() {
 
 #[test]
 fn a_margin_is_a_percentage() {
-    for (text, value) in [("1%", Some(0.01)), (" 0.5 % ", Some(0.005)), ("0%", Some(0.0)), ("1", None), ("-1%", None)] {
+    for (text, value) in [
+        ("1%", Some(0.01)),
+        (" 0.5 % ", Some(0.005)),
+        ("0%", Some(0.0)),
+        ("1", None),
+        ("-1%", None),
+        ("x%", None),
+        ("nan%", None),
+    ] {
         let file = format!("kind = \"guest\"\nkernels = []\nmargin = \"{text}\"");
         assert_eq!(Draft::parse("x.toml", &file).ok().and_then(|draft| draft.margin), value, "{text}");
     }
