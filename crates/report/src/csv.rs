@@ -12,8 +12,10 @@ const NAMES: [&str; 7] = ["name", "jobs", "cell", "method", "symbol", "probe", "
 pub fn csv(json: &str) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut rows = vec![COLUMNS.map(str::to_owned)];
-    if let Ok(Value::Object(finding)) = serde_json::from_str(json).map(whole) {
-        members("", &finding, &mut rows);
+    match serde_json::from_str(json) {
+        Ok(Value::Object(finding)) => members("", &finding, &mut rows),
+        Ok(Value::Array(parts)) => list("", &parts, &mut rows),
+        _ => {}
     }
     let written = rows.iter().try_for_each(|row| writer.write_record(row));
     // Writing to memory cannot fail in practice; if it does, the result is an empty table.
@@ -21,41 +23,43 @@ pub fn csv(json: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// A list alone has a name too.
-fn whole(value: Value) -> Value {
-    match value {
-        Value::Array(_) => serde_json::json!({ "list": value }),
-        value => value,
+fn list(place: &str, list: &[Value], rows: &mut Vec<[String; 5]>) {
+    for (number, member) in list.iter().enumerate() {
+        let at = format!("{place}[{number}{}]", name(member));
+        match member {
+            Value::Object(inside) => members(&at, inside, rows),
+            Value::Array(inside) => self::list(&at, inside, rows),
+            value => rows.push([at, String::new(), text(value), String::new(), String::new()]),
+        }
     }
 }
 
 fn members(place: &str, of: &Map<String, Value>, rows: &mut Vec<[String; 5]>) {
     for (key, value) in of {
         // The ends of an interval stand beside its value.
-        let base = |end: &str| key.strip_suffix(end).and_then(|rest| rest.strip_suffix('_')).unwrap_or("change");
-        if ["low", "high"].iter().any(|end| key.ends_with(end) && of.contains_key(base(end))) {
+        let is_end = |end: &&str| match key.strip_suffix(*end) {
+            Some("") => ["change", "value"].iter().any(|whose| of.contains_key(*whose)),
+            Some(whose) => whose.strip_suffix('_').is_some_and(|whose| of.contains_key(whose)),
+            None => false,
+        };
+        if ["low", "high"].iter().any(is_end) {
             continue;
         }
         let end = |end: &str| {
-            let alone = of.get(end).filter(|_| key == "change");
+            let alone = of.get(end).filter(|_| ["change", "value"].contains(&key.as_str()));
             of.get(&format!("{key}_{end}")).or(alone).map(text).unwrap_or_default()
         };
-        let inner = || format!("{place}{}{key}", if place.is_empty() { "" } else { "." });
+        let inner = || format!("{place}{}{}", if place.is_empty() { "" } else { "." }, bare(key));
         match value {
-            Value::Object(estimate) if estimate.contains_key("value") => {
+            Value::Object(estimate)
+                if estimate.contains_key("value")
+                    && estimate.keys().all(|key| ["value", "low", "high"].contains(&key.as_str())) =>
+            {
                 let of = |key: &str| estimate.get(key).map(text).unwrap_or_default();
                 rows.push([place.to_owned(), bare(key), of("value"), of("low"), of("high")]);
             }
             Value::Object(inside) => members(&inner(), inside, rows),
-            Value::Array(list) => {
-                for (number, member) in list.iter().enumerate() {
-                    let at = format!("{}[{number}{}]", inner(), name(member));
-                    match whole(member.clone()) {
-                        Value::Object(inside) => members(&at, &inside, rows),
-                        value => rows.push([at, String::new(), text(&value), String::new(), String::new()]),
-                    }
-                }
-            }
+            Value::Array(inside) => list(&inner(), inside, rows),
             value => rows.push([place.to_owned(), bare(key), text(value), end("low"), end("high")]),
         }
     }

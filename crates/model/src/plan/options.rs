@@ -85,7 +85,7 @@ pub(crate) enum Value {
     /// A whole number for each of reads, writes and trims.
     PerDirection(&'static str, RangeInclusive<u64>, Set<[Option<u64>; 3]>),
     Time(TimeUnit, Set<Nanos>),
-    /// At least so many bytes, or a percentage.
+    /// The user gives bytes, at least this number, or a percentage in this range.
     Size(u64, RangeInclusive<u8>, Set<Size>),
     /// One of these words.
     OneOf(&'static [&'static str], SetWord),

@@ -369,8 +369,9 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
     per_work(executions, per, rate, seen)
 }
 
-/// Cycles of the workload's own threads: iotoll's workers, or a command with all its children. Meters that disturb the load make it dearer
-/// in their windows, so these do not count where the threads' clocks were read at all windows, as they are not in the headline.
+/// Cycles per I/O that the workload's own threads used: iotoll's workers, or a command with all its children. A meter that disturbs the load
+/// raises their cost in its windows. The headline leaves those windows out, so this figure does too, where iotoll read the threads' clocks at
+/// the boundaries of windows.
 pub(super) fn thread_cycles_per_io(
     executions: &[Execution],
     ios: Option<u64>,

@@ -66,7 +66,7 @@ fn labelled(labels: &[Label]) -> [Cell; 2] {
     labels.first().map_or_else(missing, |label| [label.probe.clone(), words::times(label.times_chance)].map(Cell::from))
 }
 
-/// A table with few of its rows, and on a page all of them, each with the note for so many.
+/// Two blocks of one table: a terminal shows its first rows, a page shows all rows. `note` takes the number of rows that a block shows.
 fn few_and_all(
     title: &str,
     columns: &[Column],

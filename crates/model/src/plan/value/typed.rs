@@ -11,7 +11,7 @@ pub fn shown<T: Shown + ?Sized>(value: &T) -> Option<String> {
     value.shown()
 }
 
-/// What has such a text.
+/// A value that has a text in the language of options.
 pub trait Shown {
     /// The text.
     fn shown(&self) -> Option<String>;

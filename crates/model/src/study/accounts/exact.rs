@@ -61,7 +61,7 @@ pub(in crate::study) fn rates(stretches: &[Stretch], interval: Option<IoInterval
 /// had more without the load, as the writeback of what an earlier load left behind, what it had beside the load is all that is taken off.
 fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates, by_name: bool) -> Vec<Kept<'a>> {
     let (interval, stretch) = (execution.io_interval, &execution.stretch);
-    let beside = self::rates(std::slice::from_ref(stretch), interval).unwrap_or_default();
+    let beside = by_name.then(|| self::rates(std::slice::from_ref(stretch), interval)).flatten().unwrap_or_default();
     let net = |(before, after, accounts): (&'a Snapshot, &'a Snapshot, &'a Accounts)| {
         let mut net = by_account(accounts);
         let (passed, peers) = (accounts.passed_nanos.as_f64(), peers(accounts));
