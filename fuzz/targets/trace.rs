@@ -9,8 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use model::plan::parse::{Settings, job_file};
 
 /// Those that change what a trace means.
-const OPTIONS: [&str; 6] =
-    ["replay_redirect=d", "replay_scale=3", "replay_align=512", "replay_skip=read", "replay_skip=sync", "numjobs=2"];
+const OPTIONS: [&str; 3] = ["replay_redirect=d", "replay_no_stall=1", "numjobs=2"];
 
 fuzz_target!(|data: &[u8]| {
     let Some(([choice], trace)) = split::<1>(data) else { return };

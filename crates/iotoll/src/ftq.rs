@@ -44,7 +44,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         settings: Session { probes: arguments.session.probes(), ..Session::default() },
         save: &|_, saving| save(saving),
         write_beside: &|folder, record, _| series::write(folder, record),
-        files: &format!(", {}", series::PARQUET),
+        files: &format!(", {}", series::CSV),
         after_failure: &|record: &FtqRecord| {
             Some(if record.chunks.is_empty() { "; no reading is kept" } else { "; the series is kept up to there" })
         },

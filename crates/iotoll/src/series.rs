@@ -1,21 +1,14 @@
-//! The series of a recording as files for other programs: Parquet, and the two text files of FTQ.
+//! The series of a recording as files for other programs: CSV, and the two text files of FTQ.
 
 use anyhow::Context;
 use model::ftq::FtqRecord;
-use parquet::basic::{Encoding, Repetition, Type as Physical};
-use parquet::data_type::{DoubleType, Int64Type};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::{ColumnPath, Type};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 
-/// All columns, with the host and the plan.
-pub const PARQUET: &str = "series.parquet";
+/// All columns.
+pub const CSV: &str = "series.csv";
 /// Start of each interval between two readings, in nanoseconds.
 pub const TIMES: &str = "ftq_times.dat";
 /// What the worker did in it.
@@ -26,17 +19,13 @@ pub const COUNTS: &str = "ftq_counts.dat";
 /// # Errors
 /// When one cannot be written.
 pub fn write(folder: &Path, record: &FtqRecord) -> anyhow::Result<()> {
-    save(folder, PARQUET, |file| write_parquet(file, &columns(record), record))?;
-    save(folder, TIMES, |file| Ok(write_times(file, record)?))?;
-    save(folder, COUNTS, |file| Ok(write_counts(file, record)?))
+    save(folder, CSV, |file| write_csv(file, &columns(record)))?;
+    save(folder, TIMES, |file| write_times(file, record))?;
+    save(folder, COUNTS, |file| write_counts(file, record))
 }
 
 /// Writes a file under another name, and renames it.
-fn save(
-    folder: &Path,
-    name: &str,
-    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+fn save(folder: &Path, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
     let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
     let written = || -> anyhow::Result<()> {
         let mut file = BufWriter::new(lab::store::create_afresh(&partial)?);
@@ -72,14 +61,14 @@ fn write_counts(mut file: impl Write, record: &FtqRecord) -> io::Result<()> {
 struct Column {
     /// With its unit at the end.
     name: String,
-    values: Values,
+    /// A missing one could not be read.
+    values: Vec<Option<Value>>,
 }
 
-/// The values of a column.
-enum Values {
-    Whole(Vec<i64>),
-    /// A missing one could not be read.
-    Number(Vec<Option<f64>>),
+#[derive(Clone, Copy)]
+enum Value {
+    Whole(u64),
+    Number(f64),
 }
 
 /// The columns of a recording: time, quanta since the reading before, what the worker did since then and in all, and the
@@ -97,18 +86,18 @@ fn columns(record: &FtqRecord) -> Vec<Column> {
             (time / quantum - earlier / quantum, amount.saturating_sub(had))
         });
         for (column, value) in [(&mut at, time), (&mut span, quanta), (&mut done, more), (&mut total, amount)] {
-            column.push(i64::try_from(value).unwrap_or(i64::MAX));
+            column.push(Some(Value::Whole(value)));
         }
         before = Some((time, amount));
     }
     let named = [("time_ns".to_owned(), at), ("span_quanta".to_owned(), span)];
     let named = named.into_iter().chain([(format!("done_{unit}"), done), (format!("total_{unit}"), total)]);
-    let mut columns: Vec<Column> = named.map(|(name, values)| Column { name, values: Values::Whole(values) }).collect();
+    let mut columns: Vec<Column> = named.map(|(name, values)| Column { name, values }).collect();
     let mut taken: BTreeSet<String> = columns.iter().map(|column| column.name.clone()).collect();
     for (index, probe) in record.header.probes.iter().enumerate() {
         let column = record.chunks.iter().filter_map(|chunk| chunk.probes.get(index)).flatten();
         let name = unique(&column_name(&probe.name, &probe.unit), &mut taken);
-        columns.push(Column { name, values: Values::Number(column.copied().collect()) });
+        columns.push(Column { name, values: column.map(|value| value.map(Value::Number)).collect() });
     }
     columns
 }
@@ -133,88 +122,23 @@ fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// Rows of a row group: readers load one at a time.
-const GROUP: usize = 1 << 20;
-
-/// Writes the columns one by one, with the host and the plan as metadata.
-fn write_parquet(file: impl Write + Send, columns: &[Column], record: &FtqRecord) -> anyhow::Result<()> {
-    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    let schema = Arc::new(Type::group_type_builder("recording").with_fields(fields).build()?);
-    let mut properties = WriterProperties::builder()
-        .set_created_by(format!("iotoll {}", record.header.envelope.iotoll_version))
-        .set_key_value_metadata(Some(metadata(record)?));
-    for column in columns.iter().filter(|column| matches!(column.values, Values::Whole(_))) {
-        // Times and totals only grow: their differences take a fraction of the space.
-        let path = ColumnPath::from(column.name.as_str());
-        properties = properties
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-    }
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
-    for begin in (0..rows(columns)).step_by(GROUP) {
-        let mut group = writer.next_row_group()?;
-        for column in columns {
-            if let Some(mut out) = group.next_column()? {
-                write_column(&mut out, column, begin)?;
-                out.close()?;
+/// Writes the columns as CSV, a row for each reading. A missing value is an empty cell.
+fn write_csv(mut file: impl Write, columns: &[Column]) -> io::Result<()> {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    writeln!(file, "{}", names.join(","))?;
+    let rows = columns.iter().map(|column| column.values.len()).min().unwrap_or(0);
+    for row in 0..rows {
+        for (place, column) in columns.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            match column.values.get(row).copied().flatten() {
+                Some(Value::Whole(value)) => write!(file, "{comma}{value}")?,
+                Some(Value::Number(value)) => write!(file, "{comma}{value}")?,
+                None => write!(file, "{comma}")?,
             }
         }
-        group.close()?;
-    }
-    writer.close()?;
-    Ok(())
-}
-
-fn field(column: &Column) -> parquet::errors::Result<Arc<Type>> {
-    let (physical, repetition) = match column.values {
-        Values::Whole(_) => (Physical::INT64, Repetition::REQUIRED),
-        Values::Number(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
-    };
-    let field = Type::primitive_type_builder(&column.name, physical).with_repetition(repetition).build()?;
-    Ok(Arc::new(field))
-}
-
-fn rows(columns: &[Column]) -> usize {
-    let length = |column: &Column| match &column.values {
-        Values::Whole(values) => values.len(),
-        Values::Number(values) => values.len(),
-    };
-    columns.iter().map(length).min().unwrap_or(0)
-}
-
-/// Writes the rows of one group.
-fn write_column(out: &mut SerializedColumnWriter, column: &Column, begin: usize) -> parquet::errors::Result<()> {
-    match &column.values {
-        Values::Whole(values) => {
-            let values: Vec<i64> = values.iter().skip(begin).take(GROUP).copied().collect();
-            out.typed::<Int64Type>().write_batch(&values, None, None)?;
-        }
-        Values::Number(values) => {
-            let rows = || values.iter().skip(begin).take(GROUP);
-            // 1 is a value, 0 a missing one.
-            let levels: Vec<i16> = rows().map(|value| i16::from(value.is_some())).collect();
-            let present: Vec<f64> = rows().flatten().copied().collect();
-            out.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?;
-        }
+        writeln!(file)?;
     }
     Ok(())
-}
-
-/// What a reader must know to use the series.
-fn metadata(record: &FtqRecord) -> serde_json::Result<Vec<KeyValue>> {
-    let header = &record.header;
-    let probes = serde_json::to_string(&header.probes)?;
-    let pair = |key: &str, value: String| KeyValue { key: format!("iotoll.{key}"), value: Some(value) };
-    Ok(vec![
-        pair("host", serde_json::to_string(&header.host)?),
-        pair("plan", serde_json::to_string(&header.plan)?),
-        pair("worker", header.worker.clone()),
-        pair("counted_by", header.counted_by.clone()),
-        pair("quantum_ns", header.plan.quantum.0.to_string()),
-        pair("started_unix_seconds", header.envelope.started_unix_seconds.to_string()),
-        pair("method_version", header.envelope.method_version.to_string()),
-        pair("probes", probes),
-    ])
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Writes results to standard output, or where fio's `--output` says and in the formats of its `--output-format`.
+//! Writes results to standard output, or where fio's `--output` says and in the format of its `--output-format`.
 
 use crate::arguments::{FioFlags, Shown};
 use crate::failure::{self, BadInput};
-use report::{Finding, Format};
+use report::Finding;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -27,47 +27,42 @@ pub fn columns() -> usize {
 /// Width of a table in a file.
 const COLUMNS: usize = 100;
 
-/// The formats of a result, and the file that they are written into, if it is not standard output.
+/// The form of a result, and the file that it is written into, if it is not standard output.
 pub struct Results {
-    formats: Vec<Format>,
     shown: Shown,
     file: Option<(PathBuf, File)>,
 }
 
 impl Results {
-    /// Those that fio's flags ask for, if there are such flags; otherwise standard output in one format. Opens the file, so that one that
-    /// cannot be written is found before the measurement. What it contains stays until there is a result.
+    /// What fio's flags ask for, if there are such flags. Opens the file, so that one that cannot be written is found before the measurement.
+    /// What it contains stays until there is a result.
     pub fn prepare(fio: Option<&FioFlags>, shown: Shown) -> anyhow::Result<Self> {
-        let Some(fio) = fio else { return Ok(Self { formats: vec![shown.format], shown, file: None }) };
         let open = |path: &PathBuf| {
             let file = File::options().write(true).create(true).truncate(false).open(path);
             let refused =
                 |error| BadInput(format!("--output {}: {error}; name a file that can be written", path.display()));
             file.map(|file| (path.clone(), file)).map_err(refused)
         };
-        let file = fio.file.as_ref().map(open).transpose()?;
-        Ok(Self { formats: fio.formats(shown.format), shown, file })
+        let file = fio.and_then(|fio| fio.file.as_ref()).map(open).transpose()?;
+        let format = fio.and_then(|fio| fio.output_format).unwrap_or(shown.format);
+        Ok(Self { shown: Shown { format, ..shown }, file })
     }
 
-    /// Whether they say on standard output where the record is.
+    /// Whether it says on standard output where the record is.
     pub fn say_where(&self) -> bool {
-        self.file.is_none() && self.formats.iter().any(|format| Shown { format: *format, ..self.shown }.is_glance())
+        self.file.is_none() && self.shown.is_glance()
     }
 
     /// Prints a finding; `folder` has its record.
     pub fn print(&self, finding: &dyn Finding, folder: Option<&Path>) -> anyhow::Result<()> {
-        let shown = |format: &Format| Shown { format: *format, ..self.shown };
-        let Some((path, file)) = &self.file else {
-            let print = |format: &Format| self::print(finding, shown(format), folder);
-            return self.formats.iter().try_for_each(print);
+        let Some((path, mut file)) = self.file.as_ref().map(|(path, file)| (path, file)) else {
+            return print(finding, self.shown, folder);
         };
         let ink = self.shown.color.ink(false, &|name| std::env::var_os(name));
-        let text = self.formats.iter().map(|format| shown(format).render(finding, ink, COLUMNS, folder));
-        let text: String = text.collect();
+        let text = self.shown.render(finding, ink, COLUMNS, folder);
         // A device or a pipe has no contents to replace.
         let is_file = file.metadata().is_ok_and(|data| data.is_file());
         let emptied = if is_file { file.set_len(0) } else { Ok(()) };
-        let mut file = file;
         let written = emptied.and_then(|()| file.write_all(text.as_bytes()));
         Ok(written.map_err(|error| lab::Error::file(path, "writing the result (--output)", error))?)
     }

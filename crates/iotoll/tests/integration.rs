@@ -43,7 +43,6 @@ mod integration {
     mod history;
     mod injected;
     mod json_contract;
-    mod latency_limits;
     mod layers;
     mod like_fio;
     mod limits;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::meter::{MeterSet, Owners};
 use crate::progress;
 use crate::session::{self, Session, outcome_of};
-use crate::workload::shuffler::Shuffler;
+use crate::workload::permutation::Shuffler;
 use crate::workload::target::Created;
 use drop_counters::DropCounters;
 use model::blast::plan::Point;

@@ -35,11 +35,7 @@ impl Demand {
     fn of(jobs: &[JobPlan]) -> Self {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
-            let all = job.file_count();
-            let files = match job.files.open {
-                0 => all as u64,
-                open => (all as u64).min(open.into()),
-            };
+            let files = job.file_count() as u64;
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),
@@ -54,7 +50,7 @@ impl Demand {
 fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
     let used = match job.engine {
-        EngineKind::Null | EngineKind::Spin | EngineKind::Work | EngineKind::Cpuio => 0,
+        EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
         EngineKind::Rr => slot,
         EngineKind::Mem => {
             let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
@@ -63,7 +59,7 @@ fn memory_of(job: &JobPlan) -> u64 {
         engine if engine.queue() == Queue::One => slot,
         _ => slot.saturating_mul(job.depth.in_flight.into()),
     };
-    used.saturating_add(job.thread.locked.0)
+    used.saturating_add(job.locked_memory.0)
 }
 
 /// What the machine, or the limits of this process, allow; `None` where there is no limit, or it is unknown.
@@ -112,8 +108,8 @@ impl Machine {
         }
         if let Some(most) = over(demand.files_of_one, self.files_of_one) {
             return Err(Error::Refused(format!(
-                "a job opens {} files at the same time, but the hard limit of open files leaves {most}; use openfiles={most}, fewer \
-                 files, or raise ulimit -Hn",
+                "a job opens {} files at the same time, but the hard limit of open files leaves {most}; use fewer files, or raise \
+                 ulimit -Hn",
                 demand.files_of_one
             )));
         }
@@ -185,8 +181,6 @@ mod tests {
         assert_eq!((several.files, several.files_of_one), (6, 3));
         let many = demand("--rw=write --filesize=4k --nrfiles=1000 --numjobs=2");
         assert_eq!((many.files, many.files_of_one), (2000, 1000));
-        let few = demand("--rw=write --filesize=4k --nrfiles=1000 --openfiles=10");
-        assert_eq!((few.files, few.files_of_one), (10, 10));
     }
 
     #[test]
@@ -206,7 +200,7 @@ mod tests {
             ),
             (Demand { threads: 101, ..enough }, ["need 101 threads", "ulimit -u allows 100 more", "smaller numjobs="]),
             (Demand { files: 21, ..enough }, ["open 21 files", "fs.file-max allows 20 more", "or raise it"]),
-            (Demand { files_of_one: 10, ..enough }, ["opens 10 files", "leaves 9", "use openfiles=9"]),
+            (Demand { files_of_one: 10, ..enough }, ["opens 10 files", "leaves 9", "use fewer files"]),
         ] {
             let message = machine.allows(demand).unwrap_err().to_string();
             assert!(words.iter().all(|word| message.contains(word)) && !message.contains('\n'), "{message}");

@@ -1,18 +1,16 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
-mod carrying;
 mod control;
-mod cpuio;
 pub(crate) mod files_in_loop;
 mod immediate;
 mod io_uring;
 pub mod ledger;
 mod libaio;
-mod logging;
 mod mem;
 mod mmap;
 mod nbd;
 mod null;
+mod observers;
 pub(crate) mod pacing;
 mod psync;
 mod rr;
@@ -55,12 +53,11 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine; everything that takes time or memory happens here.
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 12] = [
+const TABLE: [(EngineKind, Open); 11] = [
     (EngineKind::Null, null::open),
     (EngineKind::Spin, spin::open),
     (EngineKind::Work, work::open),
     (EngineKind::Mem, mem::open),
-    (EngineKind::Cpuio, cpuio::open),
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, psync::open),
     (EngineKind::Sync, sync::open),
@@ -109,10 +106,10 @@ fn ready(mut engine: impl Perform + 'static, depth: u32) -> OpenEngine {
     Box::new(move |worker| worker.run_queued(&mut queue))
 }
 
-/// The files of a job, or places for those that its loop opens.
+/// The files of a job, or files that stand in for those that its loop opens.
 fn open_files(setup: &Setup) -> Result<Vec<File>> {
-    if opens_in_loop(setup.plan, setup.targets.len()) {
-        return files_in_loop::places(setup.plan, setup.targets.len());
+    if opens_in_loop(setup.plan) {
+        return files_in_loop::stand_ins(setup.plan, setup.targets.len());
     }
     setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
 }
@@ -133,13 +130,7 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
     let length = slot_bytes(plan).checked_mul(count as usize);
     let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
-    let mut buffer = if plan.thread.huge_pages {
-        let why =
-            |error| Error::job(&plan.name, "mem=mmaphuge (reserve huge pages with sysctl vm.nr_hugepages)", error);
-        AlignedBuffer::huge(length).map_err(why)?
-    } else {
-        AlignedBuffer::zeroed(length).map_err(failed)?
-    };
+    let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
     fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed))?;
     Ok(buffer)
 }
@@ -150,7 +141,6 @@ fn sync_file(files: &[File], file: u32, what: Sync) -> std::io::Result<bool> {
     match what {
         Sync::All => file.sync_all(),
         Sync::Data => file.sync_data(),
-        Sync::Range { offset, length, flags } => sys::device::sync_range(file, offset, length, flags),
     }?;
     Ok(true)
 }

@@ -44,9 +44,6 @@ pub enum Error {
     /// Something that was measured failed.
     #[error("{0}")]
     Failed(String),
-    /// Blocks were read back wrong by a job that goes on after that.
-    #[error("{0}")]
-    WrongBlocks(String),
     /// Something did not answer in time.
     #[error("{0}")]
     Hung(String),
@@ -78,11 +75,6 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether a device or file system is full.
-    pub(crate) fn is_no_room(&self) -> bool {
-        matches!(self, Self::Job { source, .. } if source.raw_os_error() == Some(28))
-    }
-
     /// An operation on a file failed.
     pub fn file(path: &Path, what: impl Into<String>, source: io::Error) -> Self {
         let mend = mend(&source);

@@ -38,7 +38,7 @@ pub(crate) fn check(
     plan: &Plan,
     job_files: &[&Path],
     output: Option<&Path>,
-    opens_in_loop: fn(&JobPlan, usize) -> bool,
+    opens_in_loop: fn(&JobPlan) -> bool,
 ) -> Result<()> {
     let in_use = InUse::of(plan, job_files)?;
     let mut logs = Logs::new();
@@ -62,7 +62,7 @@ impl InUse {
         let mut of_jobs = HashSet::new();
         for job in jobs() {
             for copy in 0..job.copies.max(1) {
-                for path in target::paths(job, copy)? {
+                for path in target::paths(job, copy) {
                     let file = Identity::of(&path);
                     if job.access.changes() && inputs.contains(&file) {
                         return Err(Error::Refused(format!(
@@ -144,8 +144,8 @@ fn refuse_unwritable(path: &Path) -> std::result::Result<(), String> {
 }
 
 /// A trace names each file in each line, by words with blanks between them, and numbers that do not change.
-fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan, usize) -> bool) -> Result<()> {
-    let (name, files) = (&job.name, target::paths(job, 0)?);
+fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan) -> bool) -> Result<()> {
+    let (name, files) = (&job.name, target::paths(job, 0));
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let has_blank = |file: &PathBuf| file.to_str().is_none_or(|file| file.contains(char::is_whitespace));
     if let Some(file) = files.iter().map(absolute).find(has_blank) {
@@ -154,9 +154,9 @@ fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan, usize) -> bool) -> Res
             "job '{name}': write_iolog: the name {file} has a blank, which a trace cannot hold; use a file without"
         )));
     }
-    if opens_in_loop(job, files.len()) {
+    if opens_in_loop(job) {
         return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the job opens files while it runs; leave openfiles, create_on_open and unlink_each_loop out"
+            "job '{name}': write_iolog: the job opens files while it runs; leave create_on_open out"
         )));
     }
     Ok(())
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn refusal(plan: &Plan, job_files: &[&Path], output: Option<&Path>) -> String {
-        check(plan, job_files, output, |_, _| false).unwrap_err().to_string()
+        check(plan, job_files, output, |_| false).unwrap_err().to_string()
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         }
         let mine = at("mine_bw.1.log");
         let good = plan(&format!("filename={}\nwrite_bw_log={}", at("f"), at("mine")));
-        check(&good, &[], Some(Path::new(&at("result"))), |_, _| false).unwrap();
+        check(&good, &[], Some(Path::new(&at("result"))), |_| false).unwrap();
         assert!(refusal(&good, &[Path::new(&mine)], None).contains("it is a job file"));
     }
 
@@ -238,10 +238,10 @@ mod tests {
         assert!(refusal(&writer, &[&at("hard")], None).contains("the job writes to it"));
         let reader = parse::job_files(&[("x.fio", &format!("[a]\nsize=4k\nfilename={data}"))], &Settings::default());
         let reader = reader.unwrap();
-        check(&reader, &[&at("hard")], None, |_, _| false).unwrap();
+        check(&reader, &[&at("hard")], None, |_| false).unwrap();
         assert!(refusal(&reader, &[], Some(&at("soft"))).starts_with("--output: "));
         let logged = plan(&format!("filename={data}\nwrite_iolog={}", text("t")));
         assert!(refusal(&logged, &[], Some(&at("t"))).contains("a log goes to this file"));
-        check(&logged, &[], Some(Path::new("/dev/null")), |_, _| false).unwrap();
+        check(&logged, &[], Some(Path::new("/dev/null")), |_| false).unwrap();
     }
 }

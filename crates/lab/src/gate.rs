@@ -1,7 +1,6 @@
 //! Threads that start together wait at a gate.
 
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 /// A gate that stays open once it is open.
 #[derive(Default)]
@@ -15,16 +14,6 @@ impl Gate {
     pub(crate) fn open(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.opened.notify_all();
-    }
-
-    /// Waits until it is open, or `gives_up` says so.
-    pub(crate) fn pass_unless(&self, gives_up: impl Fn() -> bool) {
-        /// Longest reaction time to giving up.
-        const POLL_INTERVAL: Duration = Duration::from_millis(50);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*open && !gives_up() {
-            open = self.opened.wait_timeout(open, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     /// Waits until it is open.

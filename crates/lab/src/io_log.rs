@@ -2,22 +2,20 @@
 //! are written when the run has ended.
 
 pub(crate) mod files;
-mod histogram;
 mod rows;
+mod sums;
 mod trace;
-mod windows;
 
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
 use crate::workload::request_source::{Kind, Request};
-use histogram::Bins;
 pub(crate) use model::plan::{JobPlan, Plan};
 use model::unit::Hertz;
 use std::path::Path;
+use sums::{Bins, Windows};
 use sys::clock::ticks;
 use trace::Trace;
-use windows::Windows;
 
 /// Most memory of the logs of a run.
 const MOST_MEMORY: u64 = 1 << 30;

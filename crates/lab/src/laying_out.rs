@@ -6,7 +6,7 @@ use crate::interruption::Interruption;
 use crate::page_cache::{self, CachedFiles};
 use crate::progress::{Observer, Progress};
 use crate::replaying;
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::replay::Replay;
 use crate::workload::target::{self, Created};
 use model::plan::{Access, Phase};
@@ -106,14 +106,6 @@ pub(crate) fn warn_of_unlinking<'a>(
                     (true, false) => continue,
                 };
                 let message = format!("job '{job}': unlink=1 {}", what.replace("{path}", &path.to_string()));
-                add_once(warnings, Warning::new(Code::OptionDiffers, message));
-            }
-        }
-        for copy in copies.iter().filter(|copy| copy.plan.files.making.unlink_each_loop) {
-            for target in copy.targets.iter().filter(|target| !target.to_be_made && target.path.is_file()) {
-                let (job, path) = (&copy.plan.name, target.path.display());
-                let what = "because iotoll did not make it; fio removes it after each pass but the last";
-                let message = format!("job '{job}': unlink_each_loop=1 keeps {path}, {what}");
                 add_once(warnings, Warning::new(Code::OptionDiffers, message));
             }
         }

@@ -8,7 +8,7 @@ mod storage_reads;
 pub(crate) use storage_reads::{own_storage_read, storage_read_of, storage_read_of_tree};
 
 use crate::error::{Error, Result};
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::target::Span;
 use model::page_cache::{CachedPages, is_buffered};
 use model::reading::Reading;

@@ -5,12 +5,9 @@ use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::laying_out::set_cache;
 use crate::worker_pool::{Left, with_engine};
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
-use model::plan::{
-    Access, Content, Depth, Duration, Errors, FilePlan, InjectAt, JobPlan, LatencyPlan, Making, Pace, Rates, Syncing,
-    Together,
-};
+use model::plan::{Access, Content, Depth, Duration, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, Together};
 use model::record::{JobRecord, Verified};
 use model::unit::{Hertz, Nanos};
 use std::collections::BTreeMap;
@@ -50,10 +47,7 @@ pub(crate) fn all(
             match outcome {
                 Ok((verified, error)) => {
                     record.verified = Some(record.verified.unwrap_or_default().and(verified));
-                    if let Some(error @ Error::WrongBlocks(_)) = &error {
-                        record.errors = record.errors.saturating_add(verified.wrong);
-                        record.error.get_or_insert_with(|| error.to_string());
-                    }
+                    record.errors = record.errors.saturating_add(verified.wrong);
                     failure = failure.take().or(error);
                 }
                 Err(error) => failure = failure.take().or(Some(error)),
@@ -95,9 +89,8 @@ fn read_back(
     let (blocks, payload) = blocks(written);
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::<Control>::default(), clock);
     let before = payload.verified;
-    worker.carry(&plan, payload.reading_back(&plan, shared));
+    worker.carry(&plan, payload.reading_back(shared));
     let outcome = with_engine(&copy, clock, |engine| {
-        let mut wrong = Ok(());
         for (done, batch) in (0..).step_by(BATCH).zip(blocks.chunks(BATCH)) {
             if interruption.is_requested() {
                 let all = blocks.len();
@@ -108,13 +101,9 @@ fn read_back(
             }
             let requests = batch.iter().rev().map(|(request, _)| *request).collect();
             worker.read_back(requests, batch.iter().map(|(_, number)| *number).collect());
-            match engine(&mut worker) {
-                // It says how many blocks were wrong until then.
-                Err(error @ Error::WrongBlocks(_)) => wrong = Err(error),
-                ended => ended?,
-            }
+            engine(&mut worker)?;
         }
-        wrong
+        Ok(())
     });
     let all = worker.verified().unwrap_or_default();
     let verified = Verified {
@@ -130,7 +119,7 @@ fn reading(plan: &JobPlan) -> JobPlan {
     let mut sizes = plan.block_sizes;
     sizes.read = sizes.write;
     // The files are there, and stay.
-    let files = FilePlan { making: Making::default(), syncing: Syncing::default(), ..plan.files.clone() };
+    let files = FilePlan { making: Making::default(), sync_on_close: false, ..plan.files.clone() };
     JobPlan {
         access: Access::Read,
         files,
@@ -141,7 +130,6 @@ fn reading(plan: &JobPlan) -> JobPlan {
         fdatasync_every: 0,
         end_fsync: false,
         rates: Rates::default(),
-        latency: LatencyPlan::default(),
         pace: Pace::default(),
         depth: Depth { low: None, ..plan.depth },
         start_delay: Nanos(0),
@@ -150,14 +138,13 @@ fn reading(plan: &JobPlan) -> JobPlan {
         inject_every: Nanos(0),
         inject_at: InjectAt::default(),
         content: Content::default(),
-        errors: Errors::default(),
         ..plan.clone()
     }
 }
 
 /// The blocks, each with the number of its last write, by file and place: an earlier write that a later one overlaps is gone.
 fn blocks(written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::Payload) {
-    let Written { mut payload, source, drawn, failed, rest } = written;
+    let Written { mut payload, source, drawn, rest } = written;
     let read = |request: Request| Request { kind: Kind::Read, ..request };
     let Some(mut source) = source else {
         let numbers = payload.numbers();
@@ -188,9 +175,6 @@ fn blocks(written: Written) -> (Vec<(Request, u64)>, crate::workload::payload::P
             last.insert((file, offset), (request.length, number));
             number += 1;
         }
-    }
-    for place in failed {
-        last.remove(&place);
     }
     let blocks = last
         .into_iter()

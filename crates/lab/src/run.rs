@@ -20,7 +20,7 @@ use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::{Joined, WorkerPool};
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::target::Created;
 use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
@@ -61,7 +61,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
     let mut schedulers = Schedulers::prepare(plan, session, &mut sheet.record.warnings)?;
     sheet.watch_background(observer);
-    let mut complaints = Vec::new();
     let log_bytes = io_log::share(plan);
     let (mut logs, mut first) = (Vec::new(), 1);
     let mut ended = false;
@@ -75,8 +74,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
         let switched = schedulers.as_mut().map_or(Ok(()), |schedulers| schedulers.switch_on(number));
         let prepared = switched.and_then(|()| session.prepare(&Cell::default()));
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
-            Ok(Measured { execution, failure, complaint, ends_run, logs: of_phase }) => {
-                complaints.extend(complaint);
+            Ok(Measured { execution, failure, ends_run, logs: of_phase }) => {
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
                 sheet.keep_execution(number, &execution);
                 sheet.record.phases.push(PhaseRecord { executions: vec![execution] });
@@ -97,9 +95,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
         return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
     sheet.watch_background(observer);
-    if let Some(complaint) = complaints.first() {
-        sheet.note_outcome(Outcome::Failed(complaint.to_string()));
-    }
     let (warnings, written) = io_log::files::write(plan, &logs);
     sheet.record.warnings.extend(warnings);
     if let Err(error) = written {
@@ -113,8 +108,6 @@ struct Measured {
     execution: Execution,
     /// The first failure of its jobs.
     failure: Option<Error>,
-    /// What a job found that went on after it: the phases that follow are measured too.
-    complaint: Option<Error>,
     /// No other phase follows, because a job says so.
     ends_run: bool,
     /// Those of its copies, each with the number of the copy.
@@ -154,19 +147,16 @@ fn measure_phase(
     let owners = subject.pool.owners();
     let tasks = sheet.meters.scan_tasks().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let Joined { mut records, failure, complaint, ended } = subject.pool.join_writers();
+    let Joined { mut records, failure, ended } = subject.pool.join_writers();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
-    let (failure, complaint) = match wrong {
-        Some(error @ Error::WrongBlocks(_)) => (failure, complaint.or(Some(error))),
-        wrong => (failure.or(wrong), complaint),
-    };
+    let failure = failure.or(wrong);
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = IoInterval::of_jobs(phase, &stretch);
     let execution =
         Execution { jobs, stretch, io_interval, jobs_ended_nanos: ended, page_cache, ..Execution::default() };
-    Ok(Measured { execution, failure, complaint, ends_run, logs })
+    Ok(Measured { execution, failure, ends_run, logs })
 }
 
 /// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.

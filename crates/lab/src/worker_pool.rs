@@ -1,8 +1,5 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
-mod own_thread;
-mod steady_watch;
-
 use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::ledger::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
@@ -14,7 +11,7 @@ use crate::io_log::IoLog;
 use crate::meter::{Owners, Work};
 use crate::placing::Placing;
 use crate::thread_usage;
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
 use model::ThreadUsage;
@@ -26,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use steady_watch::SteadyWatch;
+use sys::buffer::AlignedBuffer;
 use sys::clock::{ThreadClock, monotonic_nanos, own_thread_nanos};
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
@@ -44,29 +41,8 @@ enum News {
 
 /// A job of the phase.
 struct Job {
-    name: String,
     together: Together,
     control: Arc<Control>,
-    /// Open when all its workers are done.
-    done: Arc<Gate>,
-    /// Workers that are not done.
-    working: usize,
-    live: Vec<Arc<LiveCounters>>,
-    steady: Option<SteadyWatch>,
-}
-
-impl Job {
-    fn new(plan: &JobPlan) -> Self {
-        Self {
-            name: plan.name.clone(),
-            together: plan.together.clone(),
-            control: Arc::default(),
-            done: Arc::default(),
-            working: 0,
-            live: Vec::new(),
-            steady: SteadyWatch::new(plan.together.steady),
-        }
-    }
 }
 
 /// What a worker leaves.
@@ -91,8 +67,6 @@ pub struct WorkerPool {
     threads: Vec<JoinHandle<Left>>,
     working: usize,
     failure: Option<Error>,
-    /// What a job found that went on after it.
-    complaint: Option<Error>,
     /// When the latest of those that are done ended.
     ended: Option<Nanos>,
 }
@@ -103,8 +77,6 @@ pub(crate) struct Joined {
     pub(crate) records: Vec<Left>,
     /// The first failure.
     pub(crate) failure: Option<Error>,
-    /// What a job found that went on after it.
-    pub(crate) complaint: Option<Error>,
     /// When the last worker ended.
     pub(crate) ended: Option<Nanos>,
 }
@@ -142,7 +114,6 @@ impl WorkerPool {
             threads: Vec::new(),
             working: 0,
             failure: None,
-            complaint: None,
             ended: None,
         };
         for (thread, copy) in copies.iter().enumerate() {
@@ -152,10 +123,9 @@ impl WorkerPool {
                 .and_then(|before| copies.get(before))
                 .is_none_or(|before| !std::ptr::eq(before.plan, copy.plan));
             if is_another {
-                pool.jobs.push(Job::new(copy.plan));
+                pool.jobs.push(Job { together: copy.plan.together.clone(), control: Arc::default() });
             }
             let mut plan = copy.plan.clone();
-            one_cpu_each(&mut plan, thread);
             placing.apply(&mut plan, thread);
             let log = match log_bytes {
                 Some(bytes) => IoLog::new(&plan, clock, bytes)?,
@@ -192,17 +162,12 @@ impl WorkerPool {
     ) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
         let job = self.jobs.len().saturating_sub(1);
-        let waits_for = plan.together.wait_for.as_ref().and_then(|name| self.jobs.iter().find(|job| job.name == *name));
-        let before = waits_for.map(|job| job.done.clone());
-        let Some(of_job) = self.jobs.last_mut() else { return Ok(()) };
-        of_job.working += 1;
-        of_job.live.push(live.clone());
+        let Some(of_job) = self.jobs.last() else { return Ok(()) };
         let mut worker = build_worker(copy, live.clone(), of_job.control.clone(), clock)?;
         let log_of = log.map(|(thread, log)| {
             worker.keep_log(log);
             thread
         });
-        let control = of_job.control.clone();
         let (number, targets) = (copy.number, copy.targets.clone());
         let (begin, release, clocks, tell) =
             (self.begin.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
@@ -216,10 +181,6 @@ impl WorkerPool {
                 }
                 let _ = ready.send(News::Ready);
                 begin.pass();
-                if let Some(before) = before {
-                    // A job that is asked to end does not wait any longer.
-                    before.pass_unless(|| control.stopped());
-                }
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let mut end = None;
@@ -230,19 +191,14 @@ impl WorkerPool {
                 Ok(())
             });
             // It was not opened, or panicked.
-            let End { ended, usage_end, failed, goes_on } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
+            let End { ended, usage_end, failed } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
             release.pass();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
-            let errors = match (&failed, goes_on) {
-                (None, _) => 0,
-                (Some(_), true) => worker.verified().unwrap_or_default().wrong,
-                (Some(_), false) => 1,
-            };
-            let failed = failed.map(|why| (why, errors));
+            let well = failed.is_none();
             let record = JobRecord { usage, ..job_record(&plan, number, &worker, clock, thread_nanos, failed) };
             let log = log_of.zip(worker.take_log());
-            Left { record, written: if goes_on { worker.written() } else { None }, log }
+            Left { record, written: if well { worker.written() } else { None }, log }
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
         self.threads.push(thread);
@@ -283,30 +239,22 @@ impl WorkerPool {
                     self.note_end(job);
                     match outcome {
                         Ok(()) => {}
-                        Err(error @ Error::WrongBlocks(_)) => self.complaint = self.complaint.take().or(Some(error)),
                         Err(error) => {
                             self.stop();
                             self.failure = self.failure.take().or(Some(error));
                         }
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.end_steady();
-                    return false;
-                }
+                Err(RecvTimeoutError::Timeout) => return false,
                 Err(RecvTimeoutError::Disconnected) => self.working = 0,
             }
         }
         true
     }
 
-    /// A worker of this job is done: what waits for it begins, what ends with it ends.
+    /// A worker of this job is done: what ends with it ends.
     fn note_end(&mut self, number: usize) {
-        let Some(job) = self.jobs.get_mut(number) else { return };
-        job.working = job.working.saturating_sub(1);
-        if job.working == 0 {
-            job.done.open();
-        }
+        let Some(job) = self.jobs.get(number) else { return };
         if !job.together.exit_all {
             return;
         }
@@ -317,18 +265,6 @@ impl WorkerPool {
             Ends::Run => {
                 self.ends_run = true;
                 self.stop();
-            }
-        }
-    }
-
-    /// Ends the jobs that are steady.
-    fn end_steady(&mut self) {
-        let now = std::time::Instant::now();
-        for job in &mut self.jobs {
-            let Some(steady) = &mut job.steady else { continue };
-            let done = job.live.iter().map(|live| live.read()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            if steady.is_steady(now, done) {
-                job.control.stop();
             }
         }
     }
@@ -351,15 +287,15 @@ impl WorkerPool {
 
     /// Ends the threads and collects their records, with the first failure.
     pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
-        let Joined { records, failure, complaint, ended: _ } = self.join_writers();
-        (records.into_iter().map(|left| left.record).collect(), failure.or(complaint))
+        let Joined { records, failure, ended: _ } = self.join_writers();
+        (records.into_iter().map(|left| left.record).collect(), failure)
     }
 
     /// The same, with what is to be read back, and their logs.
     pub(crate) fn join_writers(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
-        Joined { records, failure: self.failure.take(), complaint: self.complaint.take(), ended: self.ended }
+        Joined { records, failure: self.failure.take(), ended: self.ended }
     }
 
     fn end(&self) {
@@ -375,8 +311,6 @@ struct End {
     ended: Nanos,
     usage_end: Option<ThreadUsage>,
     failed: Option<String>,
-    /// Whether it did all of its work.
-    goes_on: bool,
 }
 
 impl End {
@@ -386,7 +320,6 @@ impl End {
             ended: Nanos(own_thread_nanos()),
             usage_end: thread_usage::own(),
             failed: outcome.as_ref().err().map(ToString::to_string),
-            goes_on: matches!(outcome, Ok(()) | Err(Error::WrongBlocks(_))),
         };
         let _ = tell.send(News::Ended(job, Nanos(monotonic_nanos()), outcome));
         end
@@ -420,15 +353,6 @@ impl Work for WorkerPool {
     }
 }
 
-/// `cpus_allowed_policy=split`: each thread of the phase has one of the CPUs.
-fn one_cpu_each(plan: &mut JobPlan, thread: usize) {
-    if plan.thread.one_cpu_each
-        && let Some(cpu) = plan.cpus_allowed.get(thread % plan.cpus_allowed.len().max(1)).copied()
-    {
-        plan.cpus_allowed = vec![cpu];
-    }
-}
-
 /// A worker for a copy of a job: its requests are generated, but nothing is opened yet.
 pub(crate) fn build_worker(
     copy: &JobCopy,
@@ -453,7 +377,7 @@ pub(crate) fn build_worker(
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
     }
-    if opens_in_loop(plan, copy.targets.len()) {
+    if opens_in_loop(plan) {
         worker.open_in_loop(plan, &copy.targets);
     }
     Ok(worker)
@@ -473,7 +397,7 @@ pub(crate) fn with_engine<T>(
 ) -> Result<T> {
     let plan = copy.plan;
     // Locked until the work is done.
-    let _locked = own_thread::set_up(plan)?;
+    let _locked = set_up_thread(plan)?;
     // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
         // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4
@@ -485,6 +409,17 @@ pub(crate) fn with_engine<T>(
         work(&mut engine::open(&Setup { plan, targets: &copy.targets, copy: copy.number, clock })?)
     });
     std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
+}
+
+/// Pins the calling thread to the CPUs of a job. Returns the memory that it locks while it runs.
+fn set_up_thread(plan: &JobPlan) -> Result<Option<AlignedBuffer>> {
+    let failed = |option: &'static str| move |error| Error::job(&plan.name, option, error);
+    if !plan.cpus_allowed.is_empty() {
+        sys::schedule::pin_to(&plan.cpus_allowed).map_err(failed("cpus_allowed"))?;
+    }
+    let locked = usize::try_from(plan.locked_memory.0).unwrap_or(usize::MAX);
+    let buffer = (locked > 0).then(|| AlignedBuffer::locked(locked));
+    buffer.transpose().map_err(failed("lockmem (run as root, or raise ulimit -l)"))
 }
 
 /// The failure of a worker that panicked: a bug in iotoll, which the message helps to find.
@@ -500,10 +435,9 @@ fn job_record(
     worker: &Worker,
     clock: Hertz,
     thread_nanos: Nanos,
-    failed: Option<(String, u64)>,
+    failed: Option<String>,
 ) -> JobRecord {
     let ledger = &worker.ledger;
-    let (error, errors) = failed.map_or((None, 0), |(why, errors)| (Some(why), errors));
     let [read, write, trim] = ledger.kinds.clone().map(|kind| Direction {
         ios: kind.latency.total(),
         bytes: Bytes(kind.bytes),
@@ -526,8 +460,8 @@ fn job_record(
         trim,
         syncs: ledger.syncs,
         verified: worker.verified(),
-        errors: ledger.errors.saturating_add(errors),
-        error: error.or_else(|| worker.first_error.clone()),
+        errors: u64::from(failed.is_some()),
+        error: failed,
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
         thread_nanos: Some(thread_nanos),
         usage: None,

@@ -13,13 +13,11 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, AccessZone, BlockSizes, CallPlan, Content, CpuPlan, DedupeMode, Depth, Distribution, Duration, ENGINES,
-    Each, Ends, Engine, EngineKind, Errors, Fallocate, FileAdvice, FilePlan, FileSize, Generator, GoesOn, HEADER_BYTES,
-    IgnoredErrors, InjectAt, JobPlan, LONGEST_PATTERN, LatencyPlan, LogKind, LogName, LogPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Making, Medium, MemoryPolicy, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull,
-    PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan, Queue,
-    RangeSync, RateProcess, Rates, RegionPlan, ReplayPlan, RequestPlan, Sequencer, Service, Shape, Size, SizeRange,
-    SizeShare, Sizes, Skipped, SteadyMetric, SteadyState, Syncing, Target, ThreadPlan, Together, TxTaskCpus,
-    VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WRONG_BLOCK, WithoutLogs, WriteHint, WriteSync,
+    Access, BlockSizes, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
+    Fallocate, FileAdvice, FilePlan, FileSize, HEADER_BYTES, InjectAt, JobPlan, LONGEST_PATTERN, LogKind, LogName,
+    LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight,
+    PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan,
+    Queue, Rates, RegionPlan, ReplayPlan, RequestPlan, Service, Shape, Size, SizeRange, SizeShare, Sizes, Target,
+    Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WithoutLogs, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

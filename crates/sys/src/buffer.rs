@@ -19,7 +19,13 @@ unsafe impl Send for AlignedBuffer {}
 impl AlignedBuffer {
     /// Maps `length` zeroed bytes, at least one page.
     pub fn zeroed(length: usize) -> io::Result<Self> {
-        Self::anonymous(length.max(1), MapFlags::PRIVATE)
+        let length = length.max(1);
+        // SAFETY: with a null hint, the kernel chooses an address range that nothing else uses.
+        let start = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null pointer"))?;
+        Ok(Self { start, length })
     }
 
     /// The same, in the machine's memory until it is dropped (mlock).
@@ -31,20 +37,6 @@ impl AlignedBuffer {
         // SAFETY: the range is that of a live mapping, which mlock does not change; munmap unlocks it.
         unsafe { mlock(buffer.start.as_ptr().cast(), buffer.length)? };
         Ok(buffer)
-    }
-
-    /// The same in reserved huge pages.
-    pub fn huge(length: usize) -> io::Result<Self> {
-        /// A multiple of the sizes of huge pages that machines reserve by default; munmap(2) wants whole ones.
-        const HUGE: usize = 2 << 20;
-        Self::anonymous(length.max(1).next_multiple_of(HUGE), MapFlags::PRIVATE | MapFlags::HUGETLB)
-    }
-
-    fn anonymous(length: usize, flags: MapFlags) -> io::Result<Self> {
-        // SAFETY: with a null hint, the kernel chooses an address range that nothing else uses.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, flags)? };
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null pointer"))?;
-        Ok(Self { start, length })
     }
 
     /// Maps the first `length` bytes of a file shared, at least one page.

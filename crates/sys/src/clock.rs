@@ -46,14 +46,6 @@ pub fn process_nanos(process: u32) -> Option<u64> {
     read.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// The time of a clock by its number in clock_gettime(2), in nanoseconds; `None` if there is no such clock.
-pub fn nanos_of(clock: u32) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time to `time`, which is valid for it; an unknown clock is an error.
-    let read = unsafe { libc::clock_gettime(clock.try_into().ok()?, &mut time) } == 0;
-    read.then(|| time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.unsigned_abs()))
-}
-
 fn nanos(time: rustix::time::Timespec) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

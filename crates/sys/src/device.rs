@@ -29,28 +29,6 @@ pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the kernel how long the data of a file is expected to live: 1 no expectation, 2 short, 3 medium, 4 long,
-/// 5 extreme.
-pub fn set_write_hint(file: &File, life: u64) -> io::Result<()> {
-    /// linux/fcntl.h
-    const F_SET_RW_HINT: libc::c_int = 1024 + 12;
-    // SAFETY: F_SET_RW_HINT reads one u64 from the pointer.
-    if unsafe { libc::fcntl(file.as_raw_fd(), F_SET_RW_HINT, &raw const life) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// Hands a range of a file over to its device, sync_file_range(2). `flags`: 1 wait before, 2 write, 4 wait after.
-pub fn sync_range(file: &File, offset: u64, length: u64, flags: u32) -> io::Result<()> {
-    let (offset, length) = (offset.cast_signed(), length.cast_signed());
-    // SAFETY: the call takes only numbers.
-    if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
 /// The alignment of offsets and lengths that O_DIRECT requires, from statx (Linux 6.1); `None` if the kernel does not
 /// report it.
 ///
@@ -82,14 +60,5 @@ mod tests {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(super::size(&file).is_err());
         assert!(super::discard(&file, 0, 4096).is_err());
-    }
-
-    #[test]
-    fn a_file_takes_a_hint_and_a_sync_of_a_range() {
-        let file = tempfile::tempfile().unwrap();
-        super::set_write_hint(&file, 2).unwrap();
-        assert!(super::set_write_hint(&file, 99).is_err());
-        super::sync_range(&file, 0, 4096, 7).unwrap();
-        assert!(super::sync_range(&file, 0, 4096, 8).is_err());
     }
 }

@@ -64,55 +64,6 @@ pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// The CPUs of a NUMA node.
-pub fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
-    listed_cpus(&format!("/sys/devices/system/node/node{node}/cpulist"))
-}
-
-/// Where the memory of the calling thread comes from: the modes of set_mempolicy(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// One node, or others when it is full.
-    Prefer = 1,
-    /// Only these nodes.
-    Bind = 2,
-    /// These nodes in turn.
-    Interleave = 3,
-    /// The node of the CPU that asks.
-    Local = 4,
-}
-
-/// Sets the memory policy of the calling thread.
-pub fn set_memory_policy(mode: Memory, nodes: &[u32]) -> io::Result<()> {
-    /// Linux has at most 1024 nodes.
-    const WORDS: usize = 16;
-    let mut mask = [0_u64; WORDS];
-    for &node in nodes {
-        let word = usize::try_from(node / 64).ok().and_then(|word| mask.get_mut(word));
-        let word = word.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("no node {node}")))?;
-        *word |= 1 << (node % 64);
-    }
-    let (pointer, bits) = if nodes.is_empty() { (std::ptr::null(), 0) } else { (mask.as_ptr(), WORDS * 64 + 1) };
-    // SAFETY: the kernel reads at most the given number of bits, less one, of `mask`, which lives until the call returns.
-    let outcome = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode as libc::c_int, pointer, bits) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Sets the nice value of the calling thread.
-pub fn set_nice(nice: i8) -> io::Result<()> {
-    // On Linux, 0 is the calling thread, not its process.
-    Ok(rustix::process::setpriority_process(None, nice.into())?)
-}
-
-/// Sets class and level of the I/O priority of the calling thread, as ioprio_set(2) has them.
-pub fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
-    const WHO_PROCESS: libc::c_int = 1;
-    const CLASS_SHIFT: u32 = 13;
-    let priority = libc::c_int::from(class) << CLASS_SHIFT | libc::c_int::from(level);
-    // SAFETY: the call takes three integers; 0 is the calling thread.
-    let outcome = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
 /// The real-time priority of [`Class::Watching`].
 pub const WATCHING: u8 = 98;
 

@@ -24,8 +24,6 @@ pub struct Asking {
     pub polled: bool,
     /// A kernel thread takes submissions (IORING_SETUP_SQPOLL).
     pub submission_thread: bool,
-    /// The CPU of that thread.
-    pub submission_cpu: Option<u32>,
     /// One transfer in this many is handed to a worker of the kernel (IOSQE_ASYNC); 0 means none.
     pub force_async: u32,
     /// Flags of each transfer, as in preadv2(2).
@@ -84,9 +82,6 @@ impl BlockRing {
         if asking.submission_thread {
             let mut builder = IoUring::builder();
             builder.setup_single_issuer().setup_sqpoll(IDLE_MILLIS).setup_cqsize(entries * 2);
-            if let Some(cpu) = asking.submission_cpu {
-                builder.setup_sqpoll_cpu(cpu);
-            }
             if asking.polled {
                 builder.setup_iopoll();
             }

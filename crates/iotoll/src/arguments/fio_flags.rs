@@ -1,6 +1,5 @@
 //! Flags of fio's command line that say how it reports, with fio's meaning; those that say what iotoll cannot do are refused by name.
 
-use super::value;
 use crate::failure::BadInput;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args};
@@ -14,44 +13,14 @@ pub struct FioFlags {
     /// Write the result into this file instead of standard output; its contents are replaced
     #[arg(long = "output", id = "output_file", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Output formats by fio's names, with commas between them: normal (table), json (fio-json), json+ (fio-json+), terse
-    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
-    output_format: Vec<Format>,
-    /// Short for --output-format terse
-    #[arg(long, conflicts_with_all = ["format", "output_format"])]
-    minimal: bool,
-    /// Version of terse; only 3 is known
-    #[arg(long, value_name = "3", value_parser = value::terse_version)]
-    terse_version: Option<u8>,
-    /// Print terse too
-    #[arg(long)]
-    append_terse: bool,
-    /// Without effect: iotoll shows its progress only on a terminal
-    #[arg(long, value_name = "WHEN")]
-    eta: Option<String>,
-    /// Without effect
-    #[arg(long, value_name = "TIME")]
-    eta_interval: Option<String>,
-    /// Without effect
-    #[arg(long, value_name = "TIME")]
-    eta_newline: Option<String>,
-    /// Without effect: iotoll has no pool of memory of a given size
-    #[arg(long, value_name = "KIB")]
-    alloc_size: Option<String>,
-    /// Without effect: iotoll has no table of jobs of a given size
-    #[arg(long, value_name = "N")]
-    max_jobs: Option<String>,
-    /// Without effect: iotoll saves and loads no states of verifications
-    #[arg(long, value_name = "FOLDER")]
-    aux_path: Option<PathBuf>,
-    /// Without effect: what fio warns about in a job, iotoll refuses or says in a caveat
-    #[arg(long)]
-    warnings_fatal: bool,
+    /// Output format by fio's name: normal (table), json (fio-json) or json+ (fio-json+)
+    #[arg(long, value_name = "FORMAT", value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
+    pub output_format: Option<Format>,
 }
 
-/// fio's names of its formats, in the order in which it prints several.
-const FORMATS: [(&str, Format); 4] =
-    [("terse", Format::Terse), ("json", Format::FioJson), ("json+", Format::FioJsonPlus), ("normal", Format::Table)];
+/// fio's names of formats.
+const FORMATS: [(&str, Format); 3] =
+    [("normal", Format::Table), ("json", Format::FioJson), ("json+", Format::FioJsonPlus)];
 
 fn fio_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).try_map(|text| {
@@ -60,28 +29,8 @@ fn fio_format() -> impl TypedValueParser<Value = Format> {
     })
 }
 
-impl FioFlags {
-    /// The formats to print, one after the other: those of these flags, or `ours`.
-    pub fn formats(&self, ours: Format) -> Vec<Format> {
-        let minimal = |format: Format| self.minimal && format == Format::Terse;
-        let mut formats = FORMATS.map(|(_, format)| format).to_vec();
-        formats.retain(|format| minimal(*format) || self.output_format.contains(format));
-        // json+ contains json.
-        if formats.contains(&Format::FioJsonPlus) {
-            formats.retain(|format| *format != Format::FioJson);
-        }
-        if formats.is_empty() {
-            formats.push(ours);
-        }
-        if self.append_terse && !formats.contains(&Format::Terse) {
-            formats.push(Format::Terse);
-        }
-        formats
-    }
-}
-
 /// Flags that iotoll has not, each with what to do instead.
-const REFUSED: [(&str, &str); 14] = [
+const REFUSED: [(&str, &str); 24] = [
     ("client", "run iotoll on that machine, for example by ssh, and save its record with --out"),
     ("server", "run iotoll on this machine itself, for example by ssh"),
     ("remote-config", "copy the job file to the machine that runs it"),
@@ -97,6 +46,16 @@ const REFUSED: [(&str, &str); 14] = [
         "bandwidth-log",
         "write_bw_log with log_avg_msec logs the bandwidth of each job, and --format json has the rate over time (phases[].series)",
     ),
+    ("minimal", "--format fio-json has all numbers"),
+    ("append-terse", "--format fio-json has all numbers"),
+    ("terse-version", "--format fio-json has all numbers"),
+    ("eta", "leave it out: progress is shown only on a terminal"),
+    ("eta-interval", "leave it out: progress is shown only on a terminal"),
+    ("eta-newline", "leave it out: progress is shown only on a terminal"),
+    ("alloc-size", "leave it out: there is no pool of memory of a given size"),
+    ("max-jobs", "leave it out: there is no table of jobs of a given size"),
+    ("aux-path", "leave it out: no states of verifications are saved"),
+    ("warnings-fatal", "leave it out: what fio warns about is refused, or said in a caveat"),
     ("crctest", "run fio --crctest"),
     ("cpuclock-test", "iotoll doctor checks the clocks"),
 ];
@@ -134,41 +93,12 @@ pub const ONLY_RUNS: &str = "only iotoll run, and iotoll report of its record, h
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        flags: FioFlags,
-        #[arg(long, default_value = "table")]
-        format: String,
-    }
-
-    #[test]
-    fn formats_are_printed_in_fios_order() {
-        let formats = |line: &str| {
-            let line = Line::try_parse_from(std::iter::once("iotoll").chain(line.split_whitespace()))?;
-            Ok::<_, clap::Error>(line.flags.formats(Format::Mail).into_iter().map(Format::name).collect::<Vec<_>>())
-        };
-        for (line, expected) in [
-            ("", &["mail"][..]),
-            ("--output-format=normal,json", &["fio-json", "table"]),
-            ("--output-format json,json+,terse", &["terse", "fio-json+"]),
-            ("--minimal --terse-version=3", &["terse"]),
-            ("--append-terse", &["mail", "terse"]),
-            ("--eta=never --eta-interval 1s --alloc-size=9 --max-jobs=3 --warnings-fatal", &["mail"]),
-        ] {
-            assert_eq!(formats(line).unwrap(), expected, "{line}");
-        }
-        for line in ["--terse-version=2", "--output-format=xml", "--minimal --format json"] {
-            assert!(formats(line).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn a_refused_flag_is_named() {
         let refused = |word: &str| refuse_others(&[word.to_owned()]).map_err(|error| error.to_string());
         assert!(refused("--client=host").unwrap_err().starts_with("--client: "));
+        assert!(refused("--eta=never").unwrap_err().contains("leave it out"));
         assert_eq!(refused("--rw=read"), Ok(()));
         assert_eq!(refused("client"), Ok(()), "a file's name");
     }

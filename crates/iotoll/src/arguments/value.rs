@@ -79,14 +79,6 @@ pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
     PossibleValuesParser::new(SHELLS.map(|shell| shell.to_string())).try_map(|name| name.parse::<Shell>())
 }
 
-/// A version of fio's terse format.
-pub(super) fn terse_version(text: &str) -> Result<u8, String> {
-    match text {
-        "3" => Ok(3),
-        _ => Err("iotoll knows version 3; --output-format json has all numbers".to_owned()),
-    }
-}
-
 pub(super) fn selection(text: &str) -> Result<Selection, String> {
     match text {
         "all" => return Ok(Selection::All),

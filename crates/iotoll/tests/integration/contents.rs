@@ -28,7 +28,6 @@ const CASES: &[Case] = &[
     Case("buffer_compress_percentage=50\nbuffer_pattern=0x55", None),
     Case("dedupe_percentage=50", None),
     Case("dedupe_percentage=80\nbuffer_compress_percentage=50", None),
-    Case("dedupe_percentage=50\ndedupe_mode=working_set\ndedupe_working_set_percentage=20", None),
     Case("verify=md5\ndo_verify=0\nbuffer_compress_percentage=50", None),
     // fio scrambles by default, which is measured.
     Case("bs=4k", Some([100, 0])),

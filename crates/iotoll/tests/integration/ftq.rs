@@ -2,8 +2,6 @@
 
 use super::iotoll::{Folder, eventually, number, warns, whole};
 use super::machine::{Peer, has, skip};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -68,7 +66,7 @@ fn the_saved_record_is_shown_again_and_its_series_written() {
     ended.done();
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
-    let files = ["series.parquet", "ftq_times.dat", "ftq_counts.dat"];
+    let files = ["series.csv", "ftq_times.dat", "ftq_counts.dat"];
     let saved = files.map(|name| folder.read(&format!("kept/{name}")));
     folder.iotoll("report kept --series elsewhere").run().done();
     assert_eq!(files.map(|name| folder.read(&format!("elsewhere/{name}"))), saved);
@@ -87,37 +85,18 @@ fn a_series_has_a_row_for_each_reading_and_units_in_its_names() {
         level.display()
     );
     let finding = recorded(&folder, &words);
-    let reader = SerializedFileReader::new(fs::File::open(folder.path("kept/series.parquet")).unwrap()).unwrap();
-    let metadata = reader.metadata().file_metadata();
-    assert_eq!(u64::try_from(metadata.num_rows()).unwrap(), whole(&finding["readings"]));
-    let of = |key: &str| {
-        let pairs = metadata.key_value_metadata().unwrap();
-        pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone()).unwrap_or_else(|| panic!("{key}"))
+    let text = String::from_utf8(folder.read("kept/series.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len() as u64 - 1, whole(&finding["readings"]));
+    let column = |name: &str| -> Vec<&str> {
+        let place = rows[0].iter().position(|there| *there == name).unwrap_or_else(|| panic!("{name}: {:?}", rows[0]));
+        rows[1..].iter().map(|row| row[place]).collect()
     };
-    assert_eq!(of("iotoll.quantum_ns"), "440000");
-    assert_eq!(serde_json::from_str::<Value>(&of("iotoll.host")).unwrap(), finding["host"]);
-    let rows: Vec<Vec<(String, Field)>> = reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(|row| row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect())
-        .collect();
-    let column = |name: &str| -> Vec<Field> {
-        rows.iter()
-            .map(|row| {
-                row.iter().find(|(there, _)| there == name).unwrap_or_else(|| panic!("{name}: {row:?}")).1.clone()
-            })
-            .collect()
-    };
-    assert!(column("queue").iter().all(|field| *field == Field::Double(7.0)));
+    assert!(column("queue").iter().all(|value| *value == "7"));
     column("page_faults");
     column("dirty_pages");
-    let whole_of = |field: &Field| match field {
-        Field::Long(value) => *value,
-        other => panic!("{other:?}"),
-    };
-    let times: Vec<i64> = column("time_ns").iter().map(whole_of).collect();
-    let done: Vec<i64> = column("done_bytes").iter().map(whole_of).collect();
-    let total: Vec<i64> = column("total_bytes").iter().map(whole_of).collect();
+    let numbers = |name: &str| -> Vec<i64> { column(name).iter().map(|value| value.parse().unwrap()).collect() };
+    let [times, done, total] = ["time_ns", "done_bytes", "total_bytes"].map(numbers);
     assert!(times.is_sorted_by(|a, b| a < b));
     assert_eq!(done.iter().sum::<i64>(), total.last().unwrap() - total.first().unwrap());
     assert_eq!(u64::try_from(done.iter().sum::<i64>()).unwrap(), whole(&finding["bytes"]));

@@ -120,17 +120,3 @@ fn a_setting_that_cannot_be_put_back_is_said_once() {
     assert_eq!(failed.matches("could not be set back to 'original'").count(), 1, "{failed}");
     folder.assert_no_processes();
 }
-
-#[test]
-fn a_job_that_is_to_fill_the_disk_ends_well() {
-    each_file_system("a_job_that_is_to_fill_the_disk_ends_well", &["tmpfs"], |kind, folder| {
-        for engine in ["psync", "io_uring"] {
-            let finding = folder.measured(&format!(
-                "run --name=w --filename=tiny/all-{engine} --rw=write --fill_device=1 --unlink=1 --ioengine={engine}"
-            ));
-            assert_eq!(finding["outcome"], "completed");
-            let ios = whole(&finding["jobs"][0]["write"]["ios"]);
-            assert!((1500..=2048).contains(&ios), "{kind} {engine}: {ios} writes fill 8 MiB");
-        }
-    });
-}

@@ -82,7 +82,7 @@ fn too_few_open_files_are_reported_in_one_line() {
         let many =
             format!("run --background 200ms --name=m --rw=read --ioengine={engine} --filename={}", names.join(":"));
         let ended = folder.iotoll(&many).under(&["prlimit", "--nofile=48:48"]).run();
-        ended.refused(2, &["opens 64 files at the same time", "use openfiles=", "ulimit -Hn"]);
+        ended.refused(2, &["opens 64 files at the same time", "use fewer files", "ulimit -Hn"]);
         assert_eq!(folder.listing(), before, "{engine}");
     }
     // Fewer than five would not suffice for the loader. With this few, even the meters fail: any result but a panic is

@@ -36,7 +36,7 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --size=0", &["'--size'"]),
         ("run --name=a --percentile_list=nan", &["'--percentile_list'"]),
         ("run --name=a --cpus_allowed=3-0", &["'--cpus_allowed'"]),
-        ("run --name=a --wait_for=b --size=1m", &["wait_for", "'b'"]),
+        ("run --name=a --wait_for=b --size=1m", &["wait_for", "stonewall waits", "iotoll cost -- fio"]),
         ("run --name=a --ioengine=null", &["size", "null"]),
         ("run --name=a --ioengine=spin --size=1m", &["spin_cycles"]),
         ("run --name=a --ioengine=null --size=1m --inject_ns=1 --inject_at=wire", &["'--inject_at'", "submit", "nbd"]),
@@ -198,9 +198,9 @@ fn flags_are_refused_in_one_line() {
         // Of fio.
         ("run --client=host --name=a", &["--client", "ssh"]),
         ("run --status-interval 1 --name=a --filename=data", &["--status-interval", "at the end"]),
-        ("run --terse-version=2 --name=a --filename=data", &["--terse-version", "version 3"]),
+        ("run --eta=never --name=a --filename=data", &["--eta", "leave it out"]),
         ("run --output nowhere/x --name=a --filename=data", &["--output nowhere/x", "can be written"]),
-        ("compare --format terse --name=a --filename=data", &["--format terse", "only iotoll run"]),
+        ("compare --format fio-json --name=a --filename=data", &["--format fio-json", "only iotoll run"]),
         (
             "cost --background 200ms -- fio --output=x --name=a --size=1m",
             &["fio", "--output=x", "leave it out", "--ios"],

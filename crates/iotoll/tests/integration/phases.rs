@@ -36,18 +36,12 @@ fn stonewall_begins_a_phase() {
 }
 
 #[test]
-fn jobs_wait_for_each_other_and_end_others() {
+fn a_job_ends_others() {
     let folder = Folder::new();
     let finding = folder.measured_job(
-        "[global]\nioengine=null\nsize=100g\ntime_based\n[first]\nruntime=300ms\n[second]\nwait_for=first\nruntime=300ms\n\
-         [endless]\nruntime=1h\n[last]\nwait_for=second\nruntime=300ms\nexitall\n",
+        "[global]\nioengine=null\nsize=100g\ntime_based\n[first]\nruntime=300ms\nexitall\n[endless]\nruntime=1h\n",
     );
-    let seconds = |index: usize| number(&finding["jobs"][index]["wall_seconds"]);
-    assert!(
-        seconds(0) < 0.9 && seconds(1) < 0.9 && seconds(3) < 0.9,
-        "a job's time begins when the other one has ended"
-    );
-    assert!((0.9..30.0).contains(&seconds(2)), "{}", seconds(2));
+    assert!((0.3..30.0).contains(&number(&finding["jobs"][1]["wall_seconds"])), "{}", finding["jobs"]);
     assert_eq!(finding["outcome"], "completed");
     // Nothing follows a job that ends the run.
     let finding = folder.measured_job(
@@ -56,12 +50,6 @@ fn jobs_wait_for_each_other_and_end_others() {
     );
     assert_eq!(names(&finding["phases"][0]["jobs"]), ["one", "other"]);
     assert_eq!((finding["phases"].as_array().unwrap().len(), &finding["outcome"]), (1, &Value::from("completed")));
-    let bad = "[a]\nioengine=null\nsize=1g\nwait_for=b\n[b]\nioengine=null\nsize=1g\n";
-    folder.write("bad.fio", bad);
-    folder
-        .iotoll("run bad.fio")
-        .run()
-        .refused(2, &["bad.fio:4", "wait_for", "no job before this one has the name 'b'"]);
 }
 
 #[test]

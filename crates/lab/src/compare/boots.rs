@@ -13,7 +13,7 @@ use crate::session;
 use crate::shell;
 use crate::store::{RecordFile, Saver};
 use crate::wait_limit::WaitLimit;
-use crate::workload::shuffler::Shuffler;
+use crate::workload::permutation::Shuffler;
 use model::comparison::CompareRecord;
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};

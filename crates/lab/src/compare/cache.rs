@@ -7,7 +7,7 @@ use super::CaseTargets;
 use crate::error::{Error, Result};
 use crate::page_cache::{CachedFiles, ReadProgress};
 use crate::sysroot::Sysroot;
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use model::comparison::record::{CacheCondition, CacheSetup};
 use model::experiment::{Cache, Case, Experiment};
 use model::page_cache::{CachedPages, is_buffered};

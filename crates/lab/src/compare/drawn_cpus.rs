@@ -4,7 +4,7 @@
 //! never sleeps: each arm of a round would have CPUs of its own. Measured in docs/method/commands.md.
 
 use crate::error::{Error, Result};
-use crate::workload::shuffler::Shuffler;
+use crate::workload::permutation::Shuffler;
 use model::plan::{JobPlan, Medium};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn busy_thread(before: &ThreadTimes, after: &ThreadTimes, time: Duration) -> Opt
 
 /// Whether iotoll chooses the CPUs of a job's threads: nobody else does, and all that works for it is on them, not on those of a server.
 pub(super) fn may_be_placed(job: &JobPlan) -> bool {
-    job.cpus_allowed.is_empty() && job.thread.nodes.is_empty() && job.engine.medium() != Medium::Remote
+    job.cpus_allowed.is_empty() && job.engine.medium() != Medium::Remote
 }
 
 /// CPUs to draw from, each first once before any comes first again.

@@ -4,7 +4,7 @@ use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::engine::worker::{Control, Worker};
 use crate::error::{Error, Result};
 use crate::worker_pool::{build_worker, with_engine};
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::request_source::Kind;
 use crate::workload::target::Target;
 use model::histogram::Histogram;

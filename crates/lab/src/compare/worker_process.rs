@@ -180,7 +180,7 @@ impl WorkerProcess {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Err(self.died(&status.to_string())),
                 Ok(None) => match self.limit.ends(begun, doing) {
-                    Some(Error::Failed(why) | Error::WrongBlocks(why)) => return Err(self.failed(&why)),
+                    Some(Error::Failed(why)) => return Err(self.failed(&why)),
                     Some(error) => return Err(error),
                     None => {}
                 },

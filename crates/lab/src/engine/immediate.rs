@@ -35,7 +35,7 @@ impl<E: Perform> Queue for Immediate<E> {
     }
 
     #[inline(always)]
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+    fn reap(&mut self, most: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>)) {
         let count = self.done.len().min(most as usize);
         self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
     }

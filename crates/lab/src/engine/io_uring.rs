@@ -35,7 +35,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         Some(true) | None => Registration::Registered,
     };
     // Files that the loop opens are not known to the ring.
-    let files_asked = if opens_in_loop(plan, setup.targets.len()) { Some(false) } else { plan.registered_files };
+    let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.registered_files };
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
@@ -51,7 +51,6 @@ fn asking(plan: &JobPlan) -> Asking {
     Asking {
         polled: calls.polled,
         submission_thread: calls.submission_thread,
-        submission_cpu: calls.submission_cpu,
         force_async: calls.force_async,
         flags: flags.bits().cast_signed(),
     }
@@ -97,7 +96,7 @@ impl Queue for Uring {
     }
 
     #[inline(always)]
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+    fn reap(&mut self, most: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>)) {
         self.ring.reap(most, |completion| each(completion.slot, completion.result, None));
         self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }

@@ -86,12 +86,6 @@ impl Ledger {
         ledger.latency.record(latency_ticks, 1);
     }
 
-    /// Counts an I/O that failed.
-    pub fn count_error(&mut self, kind: Kind, latency_ticks: u64) {
-        self.kinds[kind as usize].latency.record(latency_ticks, 1);
-        self.errors += 1;
-    }
-
     /// Counts the time of one I/O in each stage between issue and reaping.
     #[inline]
     pub fn count_stages(&mut self, issued: u64, stages: Stages, reaped: u64) {

@@ -84,7 +84,7 @@ impl Perform for Mapped {
     }
 
     fn replace(&mut self, _: u32, _: File) -> io::Result<File> {
-        let why = "ioengine=mmap maps all files before the first I/O; leave openfiles, create_on_open and unlink_each_loop out";
+        let why = "ioengine=mmap maps all files before the first I/O; leave create_on_open out";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 

@@ -1,20 +1,14 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
-mod backlog;
-mod rates;
-mod replaying;
-mod thinking;
-
-pub(super) use backlog::{Backlog, Step};
-pub(super) use replaying::{Due, Replaying};
-pub(super) use thinking::Pause;
-
 use super::traits::Sync;
+use crate::workload::ROOM_AT_FIRST;
+use crate::workload::replay::{self, Replay};
 use crate::workload::request_source::{Kind, Request};
-use model::plan::{JobPlan, RangeSync};
-use model::unit::Hertz;
-use rates::{Least, Rates};
-use thinking::Thinking;
+use model::plan::{JobPlan, ReplayPlan};
+use model::unit::{Hertz, Nanos};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The state of these options.
 pub(super) struct Pacing {
@@ -24,25 +18,16 @@ pub(super) struct Pacing {
     pub replaying: Option<Replaying>,
     /// What is read back while the job writes.
     pub backlog: Option<Backlog>,
-    /// The longest latencies that do not end the job, in ticks.
-    pub most: [u64; 3],
-    /// Whether there are any.
-    pub has_most: bool,
     rates: Rates,
-    /// `None` if the job does not end for being slow.
-    least: Option<Least>,
     thinking: Thinking,
-    /// What a pause delays is due later.
-    ignores_thinking: bool,
-    sync_every: [(u32, What); 3],
-    range: Option<RangeSync>,
+    sync_every: [(u32, Sync); 2],
     writes: u64,
     /// The number of writes for which the last sync was due; `None` in a pass without one.
     synced_at: Option<u64>,
-    /// Per file, what was written since its last sync.
-    dirty: Vec<Written>,
+    /// Per file, whether something was written since its last sync.
+    dirty: Vec<bool>,
     /// The sync that is under way.
-    what: What,
+    what: Sync,
     /// The files that are still to sync, the first one last. It has room for all, because the measured loop does not allocate.
     to_sync: Vec<u32>,
     /// The file that was written last.
@@ -59,63 +44,27 @@ pub(super) struct Pacing {
     close_sync_due: bool,
 }
 
-/// A kind of sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    /// fsync.
-    All,
-    /// fdatasync.
-    Data,
-    /// sync_file_range.
-    Range,
-}
-
-/// A range of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Written {
-    begin: u64,
-    end: u64,
-}
-
-impl Written {
-    const NOTHING: Self = Self { begin: u64::MAX, end: 0 };
-
-    fn is_some(self) -> bool {
-        self.begin < self.end
-    }
-}
-
 impl Pacing {
     /// The options of a job with this number of files.
     pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
-        let most = plan.latency.most.all().map(|most| if most.0 == 0 { u64::MAX } else { clock.ticks(*most).0 });
         Self {
             held: None,
             replaying: None,
             backlog: Backlog::new(plan),
-            most,
-            has_most: most.iter().any(|most| *most < u64::MAX),
             rates: Rates::new(plan, clock),
-            least: Least::new(plan, clock),
             thinking: Thinking::new(plan, clock),
-            ignores_thinking: plan.pace.ignores_thinking,
-            sync_every: [
-                (plan.fsync_every, What::All),
-                (plan.fdatasync_every, What::Data),
-                (plan.files.syncing.range.map_or(0, |range| range.every), What::Range),
-            ],
-            range: plan.files.syncing.range,
-            what: What::All,
+            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
+            what: Sync::All,
             writes: 0,
             synced_at: None,
-            dirty: vec![Written::NOTHING; files],
+            dirty: vec![false; files],
             to_sync: Vec::with_capacity(files.max(1)),
             last_written: 0,
             last_was_sync: false,
             // As in fio, a job that does not write has nothing to sync.
             end_sync: plan.end_fsync && plan.access.writes(),
             end_sync_due: false,
-            close_sync: plan.files.syncing.on_close && plan.access.writes(),
+            close_sync: plan.files.sync_on_close && plan.access.writes(),
             close_sync_due: false,
         }
     }
@@ -124,9 +73,7 @@ impl Pacing {
     pub fn is_in_force(&self) -> bool {
         self.thinking.is_in_force()
             || self.rates.is_in_force()
-            || self.least.is_some()
             || self.backlog.is_some()
-            || self.has_most
             || self.sync_every.iter().any(|(every, _)| *every > 0)
             || self.end_sync
             || self.close_sync
@@ -135,12 +82,9 @@ impl Pacing {
     /// The job begins.
     pub fn begin(&mut self, now: u64) {
         self.rates.begin(now);
-        self.thinking.begin(now);
+        self.thinking.begin();
         if let Some(replaying) = &mut self.replaying {
             replaying.begin(now);
-        }
-        if let Some(least) = &mut self.least {
-            least.begin(now);
         }
         self.last_was_sync = false;
         self.end_sync_due = self.end_sync;
@@ -158,24 +102,14 @@ impl Pacing {
         (self.writes, self.synced_at) = (0, None);
     }
 
-    /// The pause between I/Os, if one runs.
-    pub fn pause(&mut self, now: u64) -> Option<Pause> {
-        let pause = self.thinking.pause(now)?;
-        // Each pause begins once.
-        if self.ignores_thinking && pause.end == now.saturating_add(self.thinking.length()) {
-            self.rates.delay(self.thinking.length());
-        }
-        Some(pause)
+    /// The end of the pause between I/Os, if one runs.
+    pub fn pause(&mut self, now: u64) -> Option<u64> {
+        self.thinking.pause(now)
     }
 
     /// When the next request of each direction is due.
     pub fn due(&self) -> [u64; 3] {
         self.rates.due()
-    }
-
-    /// Why the job has to end, if it was slower than its least rate.
-    pub fn too_slow(&mut self, now: u64) -> Option<String> {
-        self.least.as_mut()?.missed(now)
     }
 
     /// The sync that is due now, of the files written since their last one ([`Self::next_to_sync`]). fio syncs once more where
@@ -190,14 +124,14 @@ impl Pacing {
         self.synced_at = Some(self.writes);
         self.last_was_sync = true;
         self.list_to_sync(|dirty| dirty);
-        if self.to_sync.is_empty() && self.what != What::Range {
+        if self.to_sync.is_empty() {
             self.to_sync.push(self.last_written);
         }
         true
     }
 
     /// A file is to be synced now, everything or its data.
-    pub fn sync_one(&mut self, file: u32, what: What) {
+    pub fn sync_one(&mut self, file: u32, what: Sync) {
         self.what = what;
         self.to_sync.clear();
         self.to_sync.push(file);
@@ -207,7 +141,7 @@ impl Pacing {
     pub fn last_sync(&mut self) -> bool {
         let is_due = std::mem::take(&mut self.end_sync_due) && !self.last_was_sync;
         if is_due {
-            self.what = What::All;
+            self.what = Sync::All;
             self.list_to_sync(|_| true);
         }
         is_due
@@ -217,14 +151,14 @@ impl Pacing {
     pub fn close_sync(&mut self) -> bool {
         let is_due = std::mem::take(&mut self.close_sync_due);
         if is_due {
-            self.what = What::All;
+            self.what = Sync::All;
             self.list_to_sync(|_| true);
         }
         is_due
     }
 
     fn list_to_sync(&mut self, belongs: impl Fn(bool) -> bool) {
-        let files = (0..).zip(&self.dirty).filter(|(_, dirty)| belongs(dirty.is_some())).map(|(file, _)| file);
+        let files = (0..).zip(&self.dirty).filter(|(_, dirty)| belongs(**dirty)).map(|(file, _)| file);
         self.to_sync.clear();
         self.to_sync.extend(files);
         self.to_sync.reverse();
@@ -233,24 +167,14 @@ impl Pacing {
     /// The next file of the sync that is due, and the call; it counts as synced.
     pub fn next_to_sync(&mut self) -> Option<(u32, Sync)> {
         let file = self.to_sync.pop()?;
-        let written = self.dirty.get_mut(file as usize);
-        let written = written.map_or(Written::NOTHING, |dirty| std::mem::replace(dirty, Written::NOTHING));
-        let call = match (self.what, self.range) {
-            (What::Data, _) => Sync::Data,
-            (What::Range, Some(range)) => Sync::Range {
-                offset: written.begin,
-                length: written.end.saturating_sub(written.begin),
-                flags: u32::from(range.wait_before) | u32::from(range.write) << 1 | u32::from(range.wait_after) << 2,
-            },
-            _ => Sync::All,
-        };
-        Some((file, call))
+        self.note_closed(file);
+        Some((file, self.what))
     }
 
-    /// A file was synced and closed.
+    /// Nothing of a file is left to sync.
     pub fn note_closed(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
-            *dirty = Written::NOTHING;
+            *dirty = false;
         }
     }
 
@@ -262,22 +186,217 @@ impl Pacing {
                 backlog.note_written(request);
             }
             if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
-                dirty.begin = dirty.begin.min(request.offset);
-                dirty.end = dirty.end.max(request.offset.saturating_add(request.length.into()));
+                *dirty = true;
             }
         }
         self.last_was_sync = false;
         self.rates.note_issued(request);
         self.thinking.note_issued();
-        if let Some(least) = &mut self.least {
-            least.note_issued(request);
+    }
+}
+
+/// The writes that were not read back yet.
+pub struct Backlog {
+    writes: VecDeque<Request>,
+    most: usize,
+    /// Of a batch that has begun, the blocks that are still to be read.
+    left: usize,
+    /// Whether nothing must be in flight before the next step: a block is read after it was written, and written again
+    /// after it was read.
+    settles: bool,
+    /// Tells the payload which reads are these.
+    due: Arc<AtomicU64>,
+}
+
+/// The next step of a batch.
+pub enum Step {
+    /// Wait until nothing is in flight.
+    Settle,
+    Read(Request),
+}
+
+impl Backlog {
+    /// `None` if the job reads back when it has written everything, or not at all.
+    pub fn new(plan: &JobPlan) -> Option<Self> {
+        if !plan.verify.reads_between() || !plan.access.writes() {
+            return None;
         }
+        let most = plan.verify.backlog as usize;
+        let writes = VecDeque::with_capacity(most.saturating_add(1).min(ROOM_AT_FIRST));
+        Some(Self { writes, most, left: 0, settles: false, due: Arc::default() })
+    }
+
+    /// The counter of the payload that checks what is read.
+    pub fn tell(&mut self, due: Arc<AtomicU64>) {
+        self.due = due;
+    }
+
+    pub fn note_written(&mut self, request: &Request) {
+        self.writes.push_back(*request);
+    }
+
+    /// The next step of a batch, if one is due or has begun.
+    pub fn step(&mut self) -> Option<Step> {
+        if self.left == 0 && self.writes.len() >= self.most && !self.settles {
+            (self.left, self.settles) = (self.writes.len(), true);
+        }
+        if std::mem::take(&mut self.settles) {
+            return Some(Step::Settle);
+        }
+        self.left = self.left.checked_sub(1)?;
+        let read = self.writes.pop_front()?;
+        self.settles = self.left == 0;
+        self.due.fetch_add(1, Relaxed);
+        Some(Step::Read(Request { kind: Kind::Read, ..read }))
+    }
+
+    /// What was not read back when the job has written everything.
+    pub fn rest(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.writes).into()
+    }
+}
+
+/// The rates of a job: the schedule of each direction. It does not slip: what is late is caught up.
+pub(super) struct Rates {
+    /// Ticks of a request, and of each of its bytes; both 0 means no limit.
+    per_io: [f64; 3],
+    per_byte: [f64; 3],
+    /// Ticks from the begin to the next request.
+    scheduled: [f64; 3],
+    begin: u64,
+}
+
+impl Rates {
+    pub fn new(plan: &JobPlan, clock: Hertz) -> Self {
+        let ticks = |rate: u64| if rate == 0 { 0.0 } else { clock.0 / rate as f64 };
+        Self {
+            per_io: plan.rates.each().map(ticks),
+            per_byte: plan.pace.bytes.each().map(ticks),
+            scheduled: [0.0; 3],
+            begin: 0,
+        }
+    }
+
+    pub fn is_in_force(&self) -> bool {
+        self.per_io.iter().chain(&self.per_byte).any(|ticks| *ticks > 0.0)
+    }
+
+    pub fn begin(&mut self, now: u64) {
+        (self.begin, self.scheduled) = (now, [0.0; 3]);
+    }
+
+    /// When the next request of each direction is due.
+    pub fn due(&self) -> [u64; 3] {
+        self.scheduled.map(|ticks| self.begin.saturating_add(ticks as u64))
+    }
+
+    /// A request is issued.
+    pub fn note_issued(&mut self, request: &Request) {
+        let kind = request.kind as usize;
+        let (Some(scheduled), Some(per_io), Some(per_byte)) =
+            (self.scheduled.get_mut(kind), self.per_io.get(kind), self.per_byte.get(kind))
+        else {
+            return;
+        };
+        *scheduled += per_io + per_byte * f64::from(request.length);
+    }
+}
+
+/// A trace that is replayed.
+pub(crate) struct Replaying {
+    replay: Arc<Replay>,
+    next: usize,
+    begin: u64,
+    /// Ticks of a microsecond of the trace; 0 if times do not matter.
+    scale: f64,
+}
+
+/// What is due.
+pub(crate) enum Due {
+    /// Nothing until then.
+    Wait(u64),
+    Issue(Request),
+    /// Of a file, everything.
+    Sync(u32),
+    /// Of a file, its data.
+    DataSync(u32),
+    Done,
+}
+
+impl Replaying {
+    pub fn new(replay: Arc<Replay>, plan: &ReplayPlan, clock: Hertz) -> Self {
+        let micro = clock.ticks(Nanos(1_000_000_000)).0 as f64 / 1e6;
+        let scale = if plan.no_stall { 0.0 } else { micro * 100.0 / f64::from(plan.time_scale.max(1)) };
+        Self { replay, next: 0, begin: 0, scale }
+    }
+
+    /// The first step is due now.
+    pub fn begin(&mut self, now: u64) {
+        (self.next, self.begin) = (0, now);
+    }
+
+    /// The next step, if it is due.
+    pub fn step(&mut self, now: u64) -> Due {
+        let Some(replay::Step { at, what }) = self.replay.steps.get(self.next) else { return Due::Done };
+        let due = self.begin.saturating_add((*at as f64 * self.scale) as u64);
+        if due > now {
+            return Due::Wait(due);
+        }
+        self.next += 1;
+        match *what {
+            replay::What::Io(request) => Due::Issue(request),
+            replay::What::Sync(file) => Due::Sync(file),
+            replay::What::DataSync(file) => Due::DataSync(file),
+        }
+    }
+}
+
+pub(super) struct Thinking {
+    ticks: u64,
+    /// I/Os from one pause to the next.
+    blocks: u64,
+    /// I/Os since the last pause.
+    issued: u64,
+    /// The end of the pause that runs.
+    end: Option<u64>,
+}
+
+impl Thinking {
+    pub fn new(plan: &JobPlan, clock: Hertz) -> Self {
+        let ticks = clock.ticks(plan.think_time).0;
+        Self { ticks, blocks: plan.pace.think_blocks.into(), issued: 0, end: None }
+    }
+
+    pub fn is_in_force(&self) -> bool {
+        self.ticks > 0
+    }
+
+    pub fn begin(&mut self) {
+        (self.issued, self.end) = (0, None);
+    }
+
+    pub fn note_issued(&mut self) {
+        self.issued += 1;
+    }
+
+    /// The end of the pause that runs now or is due now.
+    pub fn pause(&mut self, now: u64) -> Option<u64> {
+        if self.ticks == 0 || self.end.is_none() && self.issued < self.blocks {
+            return None;
+        }
+        let end = *self.end.get_or_insert(now.saturating_add(self.ticks));
+        if now < end {
+            return Some(end);
+        }
+        self.begin();
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::plan::{Access, Pace, Rates as Limits, Verify, VerifyMethod};
 
     fn write(file: u32) -> Request {
         Request { kind: Kind::Write, file, offset: 0, length: 512 }
@@ -285,8 +404,7 @@ mod tests {
 
     #[test]
     fn a_sync_covers_the_files_that_were_written_since_theirs() {
-        let plan =
-            JobPlan { access: model::plan::Access::Write, fsync_every: 2, end_fsync: true, ..JobPlan::default() };
+        let plan = JobPlan { access: Access::Write, fsync_every: 2, end_fsync: true, ..JobPlan::default() };
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 3);
         pacing.begin(0);
         assert!(!pacing.due_sync());
@@ -318,23 +436,9 @@ mod tests {
     }
 
     #[test]
-    fn a_range_covers_what_was_written_since_the_last_sync() {
-        let mut plan = JobPlan { access: model::plan::Access::Write, ..JobPlan::default() };
-        plan.files.syncing.range = Some(RangeSync { wait_before: true, write: true, wait_after: false, every: 2 });
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
-        pacing.begin(0);
-        for offset in [4096, 512] {
-            pacing.note_issued(&Request { offset, ..write(1) });
-        }
-        let range = Sync::Range { offset: 512, length: 4096, flags: 3 };
-        assert!(pacing.due_sync());
-        assert_eq!((pacing.next_to_sync(), pacing.next_to_sync()), (Some((1, range)), None));
-    }
-
-    #[test]
     fn files_are_synced_once_when_they_are_closed() {
-        let mut plan = JobPlan { access: model::plan::Access::Write, end_fsync: true, ..JobPlan::default() };
-        plan.files.syncing.on_close = true;
+        let mut plan = JobPlan { access: Access::Write, end_fsync: true, ..JobPlan::default() };
+        plan.files.sync_on_close = true;
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
         pacing.begin(0);
         pacing.note_issued(&write(0));
@@ -346,5 +450,103 @@ mod tests {
         assert!(!pacing.last_sync() && pacing.close_sync());
         assert_eq!(std::iter::from_fn(|| pacing.next_to_sync()).count(), 2);
         assert!(!pacing.close_sync());
+    }
+
+    fn backlog(most: u32) -> Backlog {
+        let verify = Verify { method: Some(VerifyMethod::Md5), backlog: most, ..Verify::default() };
+        Backlog::new(&JobPlan { access: Access::Write, verify, ..JobPlan::default() }).unwrap()
+    }
+
+    /// The steps of eight writes: the offsets of the reads, and `-` where nothing is in flight.
+    fn steps(mut backlog: Backlog) -> String {
+        let mut text = String::new();
+        for offset in 0..8 {
+            backlog.note_written(&Request { kind: Kind::Write, file: 0, offset, length: 1 });
+            text += "w";
+            while let Some(step) = backlog.step() {
+                match step {
+                    Step::Settle => text += "-",
+                    Step::Read(request) => text += &request.offset.to_string(),
+                }
+            }
+        }
+        let rest: Vec<String> = backlog.rest().iter().map(|request| request.offset.to_string()).collect();
+        format!("{text} {}", rest.concat())
+    }
+
+    /// As strace shows of fio 3.33.
+    #[test]
+    fn batches_are_read_in_the_order_of_their_writes() {
+        assert_eq!(steps(backlog(4)), "wwww-0123-wwww-4567- ");
+        assert_eq!(steps(backlog(3)), "www-012-www-345-ww 67");
+    }
+
+    const CLOCK: Hertz = Hertz(1e9);
+
+    fn request(kind: Kind, length: u32) -> Request {
+        Request { kind, file: 0, offset: 0, length }
+    }
+
+    #[test]
+    fn bytes_and_ios_are_due_at_their_rates_without_drift() {
+        let bytes = Limits { read: 3_000_000, write: 0, trim: 0 };
+        let plan = JobPlan { pace: Pace { bytes, ..Pace::default() }, ..JobPlan::default() };
+        let mut rates = Rates::new(&plan, CLOCK);
+        rates.begin(100);
+        assert_eq!(rates.due(), [100; 3]);
+        (0..3000).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
+        // A third of a millisecond each, a million of them: one second.
+        assert_eq!(rates.due(), [1_000_000_100, 100, 100]);
+        let plan = JobPlan { rates: Limits { read: 3, write: 0, trim: 0 }, ..JobPlan::default() };
+        let mut rates = Rates::new(&plan, CLOCK);
+        (0..3).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
+        assert_eq!(rates.due()[0], 1_000_000_000);
+    }
+
+    #[test]
+    fn steps_are_due_at_the_times_of_the_trace() {
+        let text = b"fio version 3 iolog\n0 a add\n100 a read 0 1\n1100 a sync 0 0\n";
+        let replay = Arc::new(Replay::parse(text, &ReplayPlan::default()).unwrap());
+        let replaying = |plan| {
+            let mut replaying = Replaying::new(replay.clone(), &plan, Hertz(1e9));
+            replaying.begin(5_000);
+            replaying
+        };
+        let mut timed = replaying(ReplayPlan { time_scale: 200, ..ReplayPlan::default() });
+        assert!(matches!(timed.step(5_000), Due::Issue(Request { length: 1, .. })));
+        assert!(matches!(timed.step(6_000), Due::Wait(505_000)));
+        assert!(matches!(timed.step(505_000), Due::Sync(0)));
+        assert!(matches!(timed.step(505_000), Due::Done));
+        let mut fast = replaying(ReplayPlan { no_stall: true, ..ReplayPlan::default() });
+        assert!(matches!((fast.step(5_000), fast.step(5_000)), (Due::Issue(_), Due::Sync(0))));
+    }
+
+    fn thinking(think_blocks: u32) -> Thinking {
+        let pace = Pace { think_blocks, ..Pace::default() };
+        Thinking::new(&JobPlan { think_time: Nanos(100), pace, ..JobPlan::default() }, Hertz(1e9))
+    }
+
+    #[test]
+    fn a_pause_ends_once() {
+        let mut thinking = thinking(1);
+        assert_eq!(thinking.pause(7), None, "not before the first I/O");
+        thinking.note_issued();
+        assert_eq!((thinking.pause(10), thinking.pause(60)), (Some(110), Some(110)));
+        assert_eq!((thinking.pause(110), thinking.pause(111)), (None, None));
+    }
+
+    #[test]
+    fn a_pause_comes_after_its_ios() {
+        let mut blocks = thinking(3);
+        let pauses: Vec<bool> = (1..=7)
+            .map(|now| {
+                blocks.note_issued();
+                let pauses = blocks.pause(now * 1000).is_some();
+                // The pause is over.
+                assert_eq!(blocks.pause(now * 1000 + 100), None);
+                pauses
+            })
+            .collect();
+        assert_eq!(pauses, [false, false, true, false, false, true, false]);
     }
 }

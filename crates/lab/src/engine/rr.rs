@@ -254,7 +254,7 @@ impl Queue for Exchanges {
         Ok(())
     }
 
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+    fn reap(&mut self, most: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>)) {
         let count = self.done.len().min(most as usize);
         self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }

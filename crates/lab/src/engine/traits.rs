@@ -32,7 +32,7 @@ pub trait Queue {
     fn wait(&mut self, least: u32, most: u32) -> io::Result<()>;
     /// Takes completed requests: slot, bytes moved or minus the error number, and the times of its stages if the engine
     /// measures them.
-    fn reap(&mut self, most: u32, each: impl FnMut(u32, i32, Option<Stages>));
+    fn reap(&mut self, most: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>));
     /// Passes the memory of a slot that is not in flight to `work`, if the engine has one.
     fn with_memory(&mut self, _slot: u32, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
     /// As [`Perform::sync`]; called with nothing in flight.
@@ -70,13 +70,4 @@ pub enum Sync {
     All,
     /// fdatasync(2): what is needed to read the data back.
     Data,
-    /// sync_file_range(2) with these flags: hands over a range of data.
-    Range {
-        /// First byte.
-        offset: u64,
-        /// Bytes.
-        length: u64,
-        /// 1 wait before, 2 write, 4 wait after.
-        flags: u32,
-    },
 }

@@ -4,12 +4,8 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
-mod injection;
+mod around;
 mod interludes;
-mod limited;
-mod outcome;
-mod step;
-mod wrapped;
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
@@ -21,13 +17,13 @@ use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
+use around::Next;
+pub use around::Written;
 use model::ThreadUsage;
-use model::plan::{Access, Depth, EngineKind, Errors, InjectAt, JobPlan};
+use model::plan::{Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
-pub use outcome::Written;
 use std::sync::Arc;
 use std::time::Duration;
-use step::Next;
 use sys::burner::Burner;
 use sys::clock::{own_thread_nanos, ticks};
 
@@ -67,8 +63,6 @@ pub struct Worker {
     files: Option<Box<FilesInLoop>>,
     /// A pass began, and the loop has not opened its files again.
     pass_began: bool,
-    /// `fill_device`: a full device ends the job well.
-    fills: bool,
     /// What is written, and whether it is read back right, if the job says so.
     payload: Option<Box<Payload>>,
     /// Its log, if the job has one.
@@ -79,13 +73,6 @@ pub struct Worker {
     drawn: u64,
     /// All requests of the job were issued.
     complete: bool,
-    /// Errors that do not end the job.
-    errors: Errors,
-    /// An I/O that moved nothing succeeded.
-    moves_nothing: bool,
-    /// Writes that failed, and the first error, if they did not end the job.
-    failed_writes: Vec<(u32, u64)>,
-    pub first_error: Option<String>,
     /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
     /// Whether to read `usage_begin`. Guests do not: their instructions are counted, and reading would be among them.
@@ -142,12 +129,7 @@ impl Worker {
             ios_left: 0,
             // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
             most_ios: match plan.duration.number_ios {
-                _ if plan.files.making.only => 0,
-                Some(ios) if !plan.duration.time_based => {
-                    // Each block is trimmed and written.
-                    let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
-                    ios.saturating_mul(plan.duration.loops.max(1).into()).saturating_mul(times)
-                }
+                Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
                 _ => u64::MAX,
             },
             ramp_ticks: clock.ticks(plan.duration.ramp).0,
@@ -165,16 +147,11 @@ impl Worker {
             pacing,
             files: None,
             pass_began: false,
-            fills: plan.files.making.fill,
             payload: None,
             log: None,
             first: None,
             drawn: 0,
             complete: false,
-            errors: plan.errors.clone(),
-            moves_nothing: plan.engine == EngineKind::Cpuio,
-            failed_writes: Vec::new(),
-            first_error: None,
             thread_begin: Nanos(0),
             reads_usage: false,
             usage_begin: None,
@@ -230,7 +207,7 @@ impl Worker {
         if self.runtime_ticks == 0 { u64::MAX } else { begin.saturating_add(self.runtime_ticks) }
     }
 
-    fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
+    fn direct_loop<E: Perform + ?Sized>(&mut self, engine: &mut E) -> Result<()> {
         /// One I/O in this many gets a stamp of its own, to measure how late the shared one is.
         const STAMP_CHECK: u64 = 1024;
         // The completion of one I/O is the submission of the next: one stamp serves for both.
@@ -243,8 +220,8 @@ impl Worker {
             } else {
                 match self.next(stamp) {
                     Next::Issue(request) => request,
-                    Next::Pause(rest) => {
-                        self.rest(&rest, stamp);
+                    Next::Pause(pause) => {
+                        self.control.pause(pause);
                         stamp = ticks();
                         continue;
                     }
@@ -265,7 +242,6 @@ impl Worker {
                     }
                     // An engine that performs each I/O at once has none in flight here.
                     Next::Settle => continue,
-                    Next::Fail(error) => return Err(*error),
                     Next::Done => {
                         self.ledger.end_ticks = ticks();
                         return Ok(());
@@ -293,7 +269,7 @@ impl Worker {
         self.control.clone()
     }
 
-    fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
+    fn queued_loop<E: Queue + ?Sized>(&mut self, engine: &mut E) -> Result<()> {
         let depth = self.depth.in_flight;
         let low = self.depth.low.unwrap_or(depth);
         // Whether the queue is being filled, not drained to its low mark. Most jobs have none.
@@ -365,10 +341,9 @@ impl Worker {
                 continue;
             }
             match interlude.take() {
-                Some(Next::Pause(rest)) => self.rest(&rest, stamp),
+                Some(Next::Pause(pause)) => self.control.pause(pause),
                 Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
                 Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
-                Some(Next::Fail(error)) => return Err(*error),
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
@@ -383,7 +358,7 @@ impl Worker {
     /// The next step of a queue that is being filled, if it is not simply a request. A function of its own, so that the loop of the common case
     /// stays small: it keeps its values in registers.
     #[inline(never)]
-    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
+    fn next_staged<E: Queue + ?Sized>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
         Ok(match self.next(stamp) {
             Next::Issue(request) => Staged::Issue(request),
             Next::Count => {
@@ -402,7 +377,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn reap<E: Queue>(
+    fn reap<E: Queue + ?Sized>(
         &mut self,
         engine: &mut E,
         most: u32,
@@ -416,7 +391,7 @@ impl Worker {
         // An I/O may have completed at any time since its submission or since the last look at completions, whichever
         // is later: its stamp can be late by that much.
         let since_look = now.saturating_sub(looked);
-        engine.reap(most, |slot, result, stages| {
+        engine.reap(most, &mut |slot, result, stages| {
             let Some(entry) = table.get(slot as usize) else { return };
             free.push(slot);
             let latency = now.saturating_sub(entry.stamp);
@@ -452,7 +427,7 @@ impl Worker {
         const LARGEST: u32 = u32::MAX - 4095;
         let moved = result.cast_unsigned();
         if moved.wrapping_sub(1) >= LARGEST {
-            return self.failed(request, result, latency);
+            return Err(self.failed(request, result));
         }
         self.ledger.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))

@@ -9,7 +9,7 @@ use crate::placing::Placing;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Observer;
 use crate::worker_pool::WorkerPool;
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
 use model::probe::{Descriptor, Kind, Probe};

@@ -72,9 +72,6 @@ fn names_of_job(job: &JobPlan) -> Vec<String> {
         return Vec::new();
     }
     let folder = job.target.directory.as_deref();
-    if let Some(folder) = &job.files.folder {
-        return vec![folder.clone()];
-    }
     if job.target.files.is_empty() {
         return vec![folder.unwrap_or(".").to_owned()];
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 use sys::clock::ticks;
 
 /// The files of a job in its trace.
@@ -18,7 +19,7 @@ fn traced(job: &JobPlan) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    Ok(target::paths(job, 0)?.into_iter().map(absolute).collect())
+    Ok(target::paths(job, 0).into_iter().map(absolute).collect())
 }
 
 /// Writes the logs of copies by their number among those of the run, in place of what an earlier run left. Returns caveats.
@@ -61,10 +62,12 @@ fn open(path: &Path, shared: bool) -> std::io::Result<File> {
     if shared { OpenOptions::new().append(true).create(true).open(path) } else { File::create(path) }
 }
 
-/// When the job started, in milliseconds of the clock that its rows have; 0 if their times are since then.
+/// When the job started, in milliseconds since 1970 if its rows have that time; otherwise 0.
 fn epoch_ms(job: &JobPlan, log: &IoLog) -> u64 {
-    let Some(clock) = job.logs.epoch() else { return 0 };
-    let now = sys::clock::nanos_of(clock).unwrap_or(0);
+    if !job.logs.unix_epoch {
+        return 0;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     now.saturating_sub(log.clock.nanos(Ticks(ticks().saturating_sub(log.begin))).0) / 1_000_000
 }
 

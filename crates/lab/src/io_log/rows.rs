@@ -1,7 +1,6 @@
 //! The rows of log files, in fio's format.
 
-use super::histogram::{BINS, Row};
-use super::windows::Sums;
+use super::sums::{BINS, Row, Sums};
 use super::{Entry, IoLog};
 use crate::workload::request_source::Kind;
 use model::plan::{JobPlan, LogKind, LogPlan, Queue};
@@ -27,9 +26,7 @@ pub(super) fn write(
         let Some(trace) = &log.trace else { return Ok(()) };
         return trace.write(files, log.clock, log.end, out);
     }
-    let priority =
-        plan.thread.io_priority.map_or(0, |(class, level)| u16::from(class) << CLASS_SHIFT | u16::from(level));
-    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms, priority };
+    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms };
     match kind {
         LogKind::Histogram => rows.of_bins(out),
         _ if plan.logs.window > 0 => rows.of_windows(out),
@@ -43,12 +40,7 @@ struct Rows<'a> {
     logs: &'a LogPlan,
     kind: LogKind,
     epoch_ms: u64,
-    priority: u16,
 }
-
-/// The class in a priority, and that of real time.
-const CLASS_SHIFT: u32 = 13;
-const REAL_TIME: u16 = 1;
 
 /// What a row has of a single I/O.
 #[derive(Clone, Copy, Default)]
@@ -80,13 +72,8 @@ impl Rows<'_> {
         if self.logs.offset {
             write!(out, "{offset}, ")?;
         }
-        // Class and level in one number, or whether the class is real time.
-        let priority = self.priority;
-        if self.logs.priority {
-            writeln!(out, "0x{priority:04x}")
-        } else {
-            writeln!(out, "{}", u8::from(priority >> CLASS_SHIFT == REAL_TIME))
-        }
+        // Not of the real-time class of I/O priorities.
+        writeln!(out, "0")
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
@@ -171,13 +158,12 @@ impl Rows<'_> {
             let Row::Window(number, kind, length) = row else { continue };
             let mut counts = [0u64; BINS];
             while let Some(Row::Bin(bin, count)) = rows.next_if(|row| matches!(row, Row::Bin(..))) {
-                let bin = usize::from(*bin) >> self.logs.coarseness;
-                counts.get_mut(bin).into_iter().for_each(|sum| *sum += u64::from(*count));
+                counts.get_mut(usize::from(*bin)).into_iter().for_each(|sum| *sum += u64::from(*count));
             }
             let (time, _) = self.end_of(*number, self.logs.histogram_window);
             let direction = *kind as usize;
             write!(out, "{time}, {direction}, {length}")?;
-            for count in counts.iter().take(BINS >> self.logs.coarseness) {
+            for count in counts {
                 write!(out, ", {count}")?;
             }
             writeln!(out)?;
@@ -229,8 +215,8 @@ mod tests {
             each(LogKind::Bandwidth),
             "5, 1000, 0, 4096, 0\n9, 571, 1, 4096, 0\n20, 333, 0, 4096, 0\n65, 1333, 0, 4096, 0\n"
         );
-        let with = LogPlan { offset: true, priority: true, ..LogPlan::default() };
-        assert_eq!(logged(with, &IOS[..1], 70, LogKind::Iops), "5, 1, 0, 4096, 8192, 0x0000\n");
+        let with = LogPlan { offset: true, ..LogPlan::default() };
+        assert_eq!(logged(with, &IOS[..1], 70, LogKind::Iops), "5, 1, 0, 4096, 8192, 0\n");
         assert_eq!(each(LogKind::Submission).lines().next(), Some("1, 1000000, 0, 4096, 0"));
         assert_eq!(each(LogKind::Latency).lines().next(), Some("5, 5000000, 0, 4096, 0"));
     }
@@ -253,17 +239,15 @@ mod tests {
 
     #[test]
     fn histograms_have_fios_bins() {
-        let logs = LogPlan { histogram_window: 30, coarseness: 6, ..LogPlan::default() };
+        let logs = LogPlan { histogram_window: 30, ..LogPlan::default() };
         let text = logged(logs, &IOS, 70, LogKind::Histogram);
         let row = |line: &str| -> Vec<u64> { line.split(", ").map(|field| field.parse().unwrap()).collect() };
         let rows: Vec<_> = text.lines().map(row).collect();
         assert_eq!(
             rows.iter().map(|row| (row[0], row[1], row.len())).collect::<Vec<_>>(),
-            [(30, 0, 32), (30, 1, 32), (70, 0, 32)]
+            [(30, 0, 1859), (30, 1, 1859), (70, 0, 1859)]
         );
         assert_eq!(rows.iter().map(|row| row[3..].iter().sum::<u64>()).collect::<Vec<_>>(), [2, 1, 1]);
-        let fine = logged(LogPlan { histogram_window: 30, ..LogPlan::default() }, &IOS, 70, LogKind::Histogram);
-        assert_eq!(row(fine.lines().next().unwrap()).len(), 3 + 1856);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The requests of a job in the order in which it issues them, in the format of fio's traces, version 3.
 
+use crate::workload::replay::{Action, VERSION_3};
 use crate::workload::request_source::Request;
-use crate::workload::trace_format::{Action, VERSION_3};
 use model::unit::{Hertz, Ticks};
 use std::io::{self, Write};
 use std::path::PathBuf;

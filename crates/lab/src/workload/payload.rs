@@ -1,21 +1,17 @@
 //! What a job writes, block by block, and whether what it reads is what was written. Only jobs that ask for it have a payload: others
 //! write their buffers as they were filled once.
 
-mod digest;
 mod filler;
 mod marks;
-mod noise;
-mod repeated;
 
-use super::job_copy::JobCopy;
+use super::JobCopy;
 use super::request_source::{Kind, Request, seed as job_seed};
 use crate::error::Result;
-use filler::Filler;
+use filler::{Filler, Repeated};
 use marks::{Marks, WRONG, Write};
-use model::plan::{Access, JobPlan, Pattern, VerifyMethod, WRONG_BLOCK};
+use model::plan::{Access, JobPlan, Pattern, VerifyMethod};
 use model::record::Verified;
 use model::unit::{Bytes, Hertz};
-use repeated::Repeated;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,9 +42,6 @@ pub struct Payload {
     names: Vec<String>,
     /// Other copies of the job may write the same blocks, so that a block need not be this one's.
     shared: bool,
-    /// Wrong blocks are counted, and do not end the job.
-    goes_on: bool,
-    fatal: bool,
     dump: bool,
     job: String,
     /// What was read and checked.
@@ -106,21 +99,18 @@ impl Payload {
             _ => Fill::Once,
         };
         let checks = match plan.access {
-            _ if !checked || verify.method == Some(VerifyMethod::Null) => Checks::None,
+            _ if !checked => Checks::None,
             Access::Read => Checks::All,
             _ if verify.reads_between() => Checks::Due,
             _ => Checks::None,
         };
-        if matches!(fill, Fill::Once) && checks == Checks::None && !(checked && plan.access == Access::Read) {
+        if matches!(fill, Fill::Once) && checks == Checks::None {
             return Ok(None);
         }
         let bare = match (&verify.pattern, verify.method) {
             (Some(pattern), Some(VerifyMethod::Pattern)) => Some(Repeated::new(&plan.name, "verify_pattern", pattern)?),
             _ => None,
         };
-        let block = plan.block_sizes.write.0.max(1);
-        let set = copy.targets.iter().map(|target| target.span.length / block).sum();
-        let ignored = plan.errors.ignored.verify.contains(&WRONG_BLOCK);
         let names = copy.targets.iter().map(|target| match &plan.uri {
             Some(uri) if target.path.as_os_str().is_empty() => uri.clone(),
             _ => target.path.display().to_string(),
@@ -129,7 +119,7 @@ impl Payload {
         let backlog = if checks == Checks::Due { verify.backlog as usize + 1 } else { 0 };
         Ok(Some(Self {
             fill,
-            filler: Filler::new(plan, job_seed(plan, copy.number), set)?,
+            filler: Filler::new(plan, job_seed(plan, copy.number))?,
             marks: Marks::new(plan, copy.number),
             bare,
             checks,
@@ -141,8 +131,6 @@ impl Payload {
             numbers: VecDeque::with_capacity(backlog),
             names: names.collect(),
             shared: plan.copies > 1 && (plan.uri.is_some() || !plan.target.files.is_empty()),
-            goes_on: (plan.errors.goes_on.after_checks() || ignored) && !verify.fatal,
-            fatal: verify.fatal,
             dump: verify.dump,
             job: plan.name.clone(),
             verified: Verified::default(),
@@ -152,9 +140,9 @@ impl Payload {
     }
 
     /// The same job reads back what it wrote, also into files that others wrote to.
-    pub fn reading_back(mut self, plan: &JobPlan, shared: bool) -> Self {
+    pub fn reading_back(mut self, shared: bool) -> Self {
         self.shared |= shared;
-        self.checks = if plan.verify.method == Some(VerifyMethod::Null) { Checks::None } else { Checks::All };
+        self.checks = Checks::All;
         self
     }
 
@@ -233,12 +221,12 @@ impl Payload {
     }
 
     /// Checks a block that was read. Returns the result of the read, or that it is wrong.
-    pub fn after_read(&mut self, request: &Request, expected: Expected, moved: i32, memory: &mut [u8]) -> i32 {
+    pub fn after_read(&mut self, request: &Request, expected: Expected, moved: i32, memory: &[u8]) -> i32 {
         self.verified.ios += 1;
         self.verified.bytes += Bytes(u64::from(moved.unsigned_abs()));
         let whole = memory.len() == moved.unsigned_abs() as usize;
         let wrong = match (&self.bare, self.marks) {
-            _ if !whole => Some((0, format!("only {moved} bytes of {} were read", memory.len()))),
+            _ if !whole => Some(format!("only {moved} bytes of {} were read", memory.len())),
             (Some(pattern), _) => {
                 let expected = self.scratch.get_mut(..memory.len()).unwrap_or_default();
                 pattern.fill(expected, request.offset);
@@ -246,51 +234,31 @@ impl Payload {
                 place.map(|place| {
                     let byte = |bytes: &[u8]| bytes.get(place).copied().unwrap_or_default();
                     let (found, wanted) = (byte(memory), byte(expected));
-                    (0, format!("byte {place} is {found:#04x}, expected {wanted:#04x} of the pattern"))
+                    format!("byte {place} is {found:#04x}, expected {wanted:#04x} of the pattern")
                 })
             }
             (None, Some(marks)) => {
                 let known = expected.number.map(|number| (self.seed_of(number), number));
-                let interval = marks.interval(memory.len());
-                let mut first = None;
-                for (part, begin) in memory.chunks_mut(interval).zip((0..).step_by(interval)) {
-                    if let Err(what) = marks.check(part, request.offset + begin as u64, known) {
-                        first = first.or(Some((begin, what)));
-                        if self.fatal {
-                            break;
-                        }
-                    }
-                }
-                first
+                marks.check(memory, request.offset, known).err()
             }
             (None, None) => None,
         };
         match wrong {
             None => moved,
-            Some((begin, what)) => self.note_wrong(request, expected, memory, begin, &what, moved),
+            Some(what) => self.note_wrong(request, expected, memory, &what),
         }
     }
 
     #[cold]
-    fn note_wrong(
-        &mut self,
-        request: &Request,
-        expected: Expected,
-        memory: &[u8],
-        begin: usize,
-        what: &str,
-        moved: i32,
-    ) -> i32 {
+    fn note_wrong(&mut self, request: &Request, expected: Expected, memory: &[u8], what: &str) -> i32 {
         self.verified.wrong += 1;
         let name = self.names.get(request.file as usize).cloned().unwrap_or_default();
-        let (offset, at) = (request.offset, request.offset + begin as u64);
-        let place = format!("{name}: the block of {} bytes at offset {offset}", request.length);
-        let place = if begin > 0 { format!("{place}, at {at}") } else { place };
+        let place = format!("{name}: the block of {} bytes at offset {}", request.length, request.offset);
         self.first_wrong.get_or_insert_with(|| format!("{place}: {what}"));
         if self.dump && self.verified.wrong <= MOST_DUMPS {
             self.dump(&name, request, expected, memory);
         }
-        if self.goes_on { moved } else { WRONG }
+        WRONG
     }
 
     /// Writes a wrong block to a file, and what should be there to another, if it is known. A failure to write changes
@@ -313,11 +281,6 @@ impl Payload {
             _ => return,
         }
         let _ = std::fs::write(file("expected"), should);
-    }
-
-    /// Whether the job goes on after a wrong block.
-    pub fn goes_on(&self) -> bool {
-        self.goes_on
     }
 
     /// What was wrong, in one line, with the counts.

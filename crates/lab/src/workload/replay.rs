@@ -1,7 +1,6 @@
 //! Reads traces of fio: the requests that a job replays.
 
 use super::request_source::{Kind, Request};
-use super::trace_format::{Action, VERSION_2, VERSION_3};
 use model::plan::ReplayPlan;
 use std::collections::HashMap;
 
@@ -66,7 +65,7 @@ impl Replay {
         if replay.steps.iter().any(|step| matches!(step.what, What::Io(_))) {
             Ok(replay)
         } else {
-            Err("1: the trace has no reads, writes or trims that are not skipped".to_owned())
+            Err("1: the trace has no reads, writes or trims".to_owned())
         }
     }
 }
@@ -100,7 +99,6 @@ impl Reader<'_> {
         }
         let (offset, length) = (number(word()?)?, number(word()?)?);
         let file = self.file(file)?;
-        let skip = self.plan.skip;
         if action == "wait" {
             if self.version == Version::Two && offset >= LEAST_WAIT_MICROS {
                 self.waited = self.waited.saturating_add(offset);
@@ -108,15 +106,6 @@ impl Reader<'_> {
             return Ok(());
         }
         let action = Action::parse(action).ok_or_else(|| format!("'{}' is no action of a trace", shown(action)))?;
-        let skipped = match action {
-            Action::Io(Kind::Read) => skip.read,
-            Action::Io(Kind::Write) => skip.write,
-            Action::Io(Kind::Trim) => skip.trim,
-            Action::Sync | Action::DataSync => skip.sync,
-        };
-        if skipped {
-            return Ok(());
-        }
         let kind = match action {
             Action::Io(kind) => kind,
             Action::Sync => {
@@ -128,7 +117,6 @@ impl Reader<'_> {
                 return Ok(());
             }
         };
-        let offset = self.placed(offset);
         let end = offset.checked_add(length).filter(|_| (1..=LONGEST).contains(&length));
         let end = end.filter(|end| i64::try_from(*end).is_ok());
         let (Some(end), Ok(length)) = (end, u32::try_from(length)) else {
@@ -141,12 +129,6 @@ impl Reader<'_> {
         }
         self.steps.push(Step { at, what: What::Io(Request { kind, file, offset, length }) });
         Ok(())
-    }
-
-    /// Where the job has this offset.
-    fn placed(&self, offset: u64) -> u64 {
-        let scaled = offset / u64::from(self.plan.scale.max(1));
-        scaled - scaled.checked_rem(self.plan.align).unwrap_or(0)
     }
 
     /// A file that all requests are redirected to stands for each.
@@ -200,10 +182,46 @@ fn shown(word: &str) -> String {
     word.chars().take(60).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
+// The words of traces: the log of a job writes them, too.
+
+/// The first line of a version whose waits are lines.
+pub(crate) const VERSION_2: &str = "fio version 2 iolog";
+/// The first line of a version whose lines begin with their time.
+pub(crate) const VERSION_3: &str = "fio version 3 iolog";
+
+/// What a line with an offset and a length does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Io(Kind),
+    /// Of a file, everything.
+    Sync,
+    /// Of a file, its data.
+    DataSync,
+}
+
+const WORDS: [(Action, &str); 5] = [
+    (Action::Io(Kind::Read), "read"),
+    (Action::Io(Kind::Write), "write"),
+    (Action::Io(Kind::Trim), "trim"),
+    (Action::Sync, "sync"),
+    (Action::DataSync, "datasync"),
+];
+
+impl Action {
+    /// Its word.
+    pub(crate) fn word(self) -> &'static str {
+        WORDS.iter().find(|(action, _)| *action == self).map_or("", |(_, word)| word)
+    }
+
+    /// The action of a word.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        WORDS.iter().find(|(_, known)| *known == word).map(|(action, _)| *action)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::Skipped;
 
     fn io(kind: Kind, file: u32, offset: u64, length: u32) -> What {
         What::Io(Request { kind, file, offset, length })
@@ -239,14 +257,8 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_redirected_moved_and_skipped() {
-        let plan = ReplayPlan {
-            redirect: Some("d".to_owned()),
-            scale: 2,
-            align: 512,
-            skip: Skipped { trim: true, sync: true, ..Skipped::default() },
-            ..ReplayPlan::default()
-        };
+    fn requests_are_redirected() {
+        let plan = ReplayPlan { redirect: Some("d".to_owned()), ..ReplayPlan::default() };
         let replay = Replay::parse(THREE.as_bytes(), &plan).unwrap();
         assert_eq!(replay.files, [("d".to_owned(), 4096)]);
         assert_eq!(steps(&replay), [(0, io(Kind::Read, 0, 0, 4096)), (1000, io(Kind::Write, 0, 2048, 512))]);
@@ -259,7 +271,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             usize::try_from(state >> 33).unwrap() % below
         };
-        let (mut read, plan) = (0, ReplayPlan { scale: 3, align: 8, ..ReplayPlan::default() });
+        let (mut read, plan) = (0, ReplayPlan::default());
         for _ in 0..5000 {
             let mut text = THREE.as_bytes().to_vec();
             for _ in 0..=random(3) {
@@ -290,5 +302,14 @@ mod tests {
             let error = Replay::parse(text.as_bytes(), &ReplayPlan::default()).unwrap_err();
             assert!(error.starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn every_action_has_a_word_that_is_read_back() {
+        let kinds = Kind::ALL.map(Action::Io);
+        for action in kinds.into_iter().chain([Action::Sync, Action::DataSync]) {
+            assert_eq!(Action::parse(action.word()), Some(action));
+        }
+        assert_eq!((Action::parse(""), Action::parse("wait")), (None, None));
     }
 }

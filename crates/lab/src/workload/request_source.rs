@@ -1,15 +1,12 @@
 //! Generates a job's requests: direction, file, offset and length, until its amount is done.
 
-mod cursor;
-mod free_map;
-mod sizes;
-mod skew;
+mod draws;
 mod varied;
 
 #[cfg(test)]
 mod tests;
 
-use self::cursor::{Cursor, Position, blocks};
+use self::draws::{Cursor, Position, blocks};
 use self::varied::Varied;
 use super::amount::Amount;
 use super::permutation::{Permutation, split_mix};
@@ -90,7 +87,7 @@ pub struct RequestSource {
 impl RequestSource {
     /// The sequence for copy `copy` of a job over these parts of its files. `None` when they have no room for a block.
     pub fn new(plan: &JobPlan, spans: &[Span], copy: u32) -> Option<Self> {
-        let sizes = plan.sizes(plan.order);
+        let sizes = plan.sizes();
         let mut lengths = [0u32; 3];
         for (length, sizes) in lengths.iter_mut().zip(&sizes) {
             *length = u32::try_from(sizes.most()).ok().filter(|length| *length > 0)?;
@@ -182,12 +179,6 @@ impl RequestSource {
         self.cursors.len()
     }
 
-    /// Whether requests of this file may follow in this pass.
-    pub fn serves(&self, file: u32) -> bool {
-        let waits = self.turn.as_ref().is_some_and(|turn| !turn.serves(file));
-        !waits && self.done.get(file as usize).is_some_and(|done| !done)
-    }
-
     /// The number of passes that have ended.
     pub fn passes(&self) -> u64 {
         self.passes
@@ -260,9 +251,6 @@ impl RequestSource {
                 Some(turn) => turn.choose().unwrap_or(self.file),
             };
             self.file = file;
-            if self.turn.as_ref().is_some_and(|turn| turn.repeats()) && self.left(file, kind) == 0 {
-                self.restart(file);
-            }
             if self.left(file, kind) > 0 {
                 return true;
             }

@@ -63,7 +63,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
         )));
     }
     names::refuse_ascent(plan)?;
-    let paths = names::paths(plan, copy)?;
+    let paths = names::paths(plan, copy);
     let count = paths.len() as u64;
     let mut targets = Vec::with_capacity(paths.len());
     for (number, path) in (0..).zip(paths) {
@@ -135,7 +135,7 @@ fn prepare_one(
     }
     let end = span.begin.saturating_add(span.length);
     span.beyond = length.saturating_sub(end);
-    if device && end > length && !plan.files.making.fill {
+    if device && end > length {
         return Err(Error::Refused(format!(
             "job '{}': {} has {length} bytes, but offset + size is {end}; use a smaller size=",
             plan.name,
@@ -151,31 +151,26 @@ fn prepare_one(
             path.display()
         )));
     }
-    // As in fio, only files that exist are removed between passes; here only those that iotoll made.
-    let to_be_made = !exists && (making.on_open || making.unlink_each_loop);
+    let to_be_made = !exists && making.on_open;
     if !device && end > length {
-        let empty = making.on_open || making.fill && plan.target.size.is_none() && plan.files.each.is_none();
-        if empty && reads(plan) {
+        if making.on_open && reads(plan) {
             return Err(Error::Refused(format!(
                 "job '{}': {} is too short to be read, and create_on_open=1 writes nothing into it; leave that out",
                 plan.name,
                 path.display()
             )));
         }
-        if making.on_open && !exists {
+        if to_be_made {
             created.will_be_made_by_job(&path)?;
-        } else if !exists || !empty {
-            make(plan, &path, (exists, length, if empty { length } else { end }), created, progress)?;
+        } else if !making.on_open {
+            make(plan, &path, (exists, length, end), created, progress)?;
         }
-    }
-    if to_be_made && !making.on_open {
-        created.will_be_made_by_job(&path)?;
     }
     if plan.unlink && !device {
         created.will_unlink(&path);
     }
     let target = Target { path, span, to_be_made };
-    if making.on_open && !exists { Ok(target) } else { opened(plan, target) }
+    if to_be_made { Ok(target) } else { opened(plan, target) }
 }
 
 /// Makes a file, or makes it longer.

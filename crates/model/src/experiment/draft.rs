@@ -370,8 +370,12 @@ impl Draft {
     fn work(&self, cell: &Cell, arm: &ArmPlan, names: &Names, surroundings: &Surroundings) -> Result<Work, DraftError> {
         let command = match (&arm.command, &self.workload) {
             (Some(command), Workload::None) => Some(command),
-            (Some(_), _) => {
-                return wrong(format!("arm '{}' has a command besides the common workload; use one", arm.name));
+            (Some(_), common) => {
+                let common = match common {
+                    Workload::Command(_) => "the command of all arms",
+                    _ => "the options of a job",
+                };
+                return wrong(format!("arm '{}' has a command of its own, which cannot be beside {common}", arm.name));
             }
             (None, Workload::Command(command)) => Some(command),
             (None, _) => None,

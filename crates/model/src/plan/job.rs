@@ -1,46 +1,30 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
-mod access;
-mod calls;
+mod conduct;
 mod content;
-mod cpu;
 mod engine;
-mod errors;
 mod files;
 mod logs;
-mod pace;
 mod path_plan;
 mod peer;
-mod replay;
 mod requests;
-mod thread;
-mod together;
 mod verify;
 
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-pub use access::{Access, Order, PATTERNS};
-pub use calls::CallPlan;
-pub use content::{Content, DedupeMode, LONGEST_PATTERN, Pattern, PatternPiece};
-pub use cpu::CpuPlan;
+pub use conduct::{Access, CallPlan, Ends, Order, PATTERNS, Pace, ReplayPlan, Together};
+pub use content::{Content, LONGEST_PATTERN, Pattern, PatternPiece};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
-pub use errors::{Errors, GoesOn, IgnoredErrors, WRONG_BLOCK};
-pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, RangeSync, Service, Syncing, WriteHint, WriteSync};
+pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, Service, WriteSync};
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
-pub use pace::{LatencyPlan, Pace, RateProcess};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 pub use peer::Peer;
-pub use replay::{ReplayPlan, Skipped};
-pub use requests::{
-    AccessZone, Distribution, Each, Generator, RegionPlan, RequestPlan, Sequencer, Shape, SizeRange, SizeShare, Sizes,
-};
-pub use thread::{MemoryPolicy, ThreadPlan};
-pub use together::{Ends, SteadyMetric, SteadyState, Together};
+pub use requests::{Distribution, Each, RegionPlan, RequestPlan, Shape, SizeRange, SizeShare, Sizes};
 pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
@@ -155,12 +139,9 @@ pub struct JobPlan {
     pub registered_files: Option<bool>,
     /// `rate_iops` for reads, writes and trims.
     pub rates: Rates,
-    /// Rates in bytes, least rates, and how pauses are made.
+    /// Rates in bytes, and how often it pauses.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
-    /// Limits of its latencies.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub latency: LatencyPlan,
     /// What it writes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub content: Content,
@@ -173,18 +154,15 @@ pub struct JobPlan {
     /// Its logs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub logs: LogPlan,
-    /// Errors that do not end it.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub errors: Errors,
     /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// How its engine asks the kernel.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calls: CallPlan,
-    /// Its thread: CPUs, priorities, memory.
+    /// `lockmem`: bytes of memory that each thread takes away from the machine.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub thread: ThreadPlan,
-    /// How it depends on other jobs, and when it ends before its I/O is done.
+    pub locked_memory: Bytes,
+    /// How other jobs depend on it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub together: Together,
     /// `startdelay`.
@@ -203,9 +181,6 @@ pub struct JobPlan {
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
-    /// How engine `cpuio` uses a CPU.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub cpu: CpuPlan,
     /// `mem_copy`: how engine `mem` copies.
     #[serde(default)]
     pub mem_copy: PathCopy,
@@ -282,15 +257,13 @@ impl Default for JobPlan {
             registered_files: None,
             rates: Rates::default(),
             pace: Pace::default(),
-            latency: LatencyPlan::default(),
             content: Content::default(),
             verify: Verify::default(),
             replay: ReplayPlan::default(),
             logs: LogPlan::default(),
-            errors: Errors::default(),
             cpus_allowed: Vec::new(),
             calls: CallPlan::default(),
-            thread: ThreadPlan::default(),
+            locked_memory: Bytes(0),
             together: Together::default(),
             start_delay: Nanos(0),
             think_time: Nanos(0),
@@ -299,7 +272,6 @@ impl Default for JobPlan {
             path: PathPlan::default(),
             spin_cycles: 0,
             work_steps: 0,
-            cpu: CpuPlan::default(),
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
             rr_peer: None,
@@ -319,7 +291,7 @@ impl JobPlan {
         self.invalidate.unwrap_or(true) && !self.files.opening.pre_read
     }
 
-    /// The number of its files, as far as the job itself says it: `opendir` may find more.
+    /// The number of its files.
     pub fn file_count(&self) -> usize {
         let made = self.files.count.unwrap_or(1).max(1) as usize;
         if self.target.files.is_empty() { made } else { self.target.files.len() }

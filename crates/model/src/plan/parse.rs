@@ -304,8 +304,7 @@ impl<'a> Reader<'a> {
             // What is missing may stand in the lines that were refused.
             return None;
         }
-        let refused = self.unknown_wait(&draft);
-        match refused.map_or_else(|| check::job(draft, origin, &mut self.plan.warnings), Err) {
+        match check::job(draft, origin, &mut self.plan.warnings) {
             Ok(mut job) => {
                 self.group = if start == Start::AfterPrevious { 0 } else { self.group + u32::from(new_group) };
                 job.together.group = self.group;
@@ -316,15 +315,6 @@ impl<'a> Reader<'a> {
                 None
             }
         }
-    }
-
-    /// As in fio, a job waits for one that stands before it.
-    fn unknown_wait(&self, draft: &Draft) -> Option<Refusal> {
-        let name = draft.job.together.wait_for.as_ref()?;
-        let before = self.plan.phases.iter().flat_map(|phase| &phase.jobs).any(|job| job.name == *name);
-        let wrong =
-            || Wrong::new(format!("no job before this one has the name {}; give the name of one", Quoted(name)));
-        (!before).then(|| Refusal::option("wait_for", draft.origin("wait_for").unwrap_or(Origin::Flag), wrong()))
     }
 
     /// Applies the options of one section to `draft`.

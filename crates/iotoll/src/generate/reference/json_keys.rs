@@ -23,7 +23,7 @@ fn introduced(kind: Option<Kind>) -> (&'static str, [String; 2]) {
             ". Instructions are those that an emulated CPU executes, neither cycles nor time",
         ),
         Some(Kind::Ftq) => {
-            let more = " The series itself is in `series.parquet` ([guide](../guide/ftq.md)).";
+            let more = " The series itself is in `series.csv` ([guide](../guide/ftq.md)).";
             ("ftq", "ftq", more, ". Amounts are in `unit`, bytes or steps")
         }
         Some(Kind::Blast) => {

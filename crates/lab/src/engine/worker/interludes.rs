@@ -1,13 +1,12 @@
 //! What the loop does between requests, if the job asks for it: pauses, syncs, and files that are opened and closed.
 
 use super::super::files_in_loop::FilesInLoop;
-use super::super::pacing::{Backlog, Due, Pause, Replaying, Step, What};
+use super::super::pacing::{Backlog, Due, Replaying, Step};
 use super::super::traits::Sync;
 use super::Worker;
-use super::step::{Next, Rest};
+use super::around::Next;
 use crate::error::{Error, Result};
 use crate::workload::replay::Replay;
-use crate::workload::request_source::Request;
 use crate::workload::target::Target;
 use model::plan::JobPlan;
 use std::fs::File;
@@ -31,22 +30,28 @@ impl Worker {
     #[cold]
     pub(super) fn sync(&mut self, mut call: impl FnMut(u32, Sync) -> io::Result<bool>) -> Result<()> {
         while let Some((file, what)) = self.pacing.next_to_sync() {
-            let place = self.files.as_ref().map_or(Some(file), |files| files.place_of(file));
-            // One that is closed was synced, if the job wants that.
-            let Some(place) = place else { continue };
-            if call(place, what).map_err(|error| Error::job(&self.job, "fsync", error))? {
+            // One that the loop has not opened in this pass was synced, if the job wants that.
+            if !self.is_open(file) {
+                continue;
+            }
+            if call(file, what).map_err(|error| Error::job(&self.job, "fsync", error))? {
                 self.ledger.count_sync(ticks());
             }
         }
         Ok(())
     }
 
-    /// Opens a file in the place of one that is done.
+    /// Whether a file is open: all are before the loop, unless it opens them.
+    fn is_open(&self, file: u32) -> bool {
+        self.files.as_ref().is_none_or(|files| files.is_open(file))
+    }
+
+    /// Opens a file in the loop.
     #[cold]
     pub(super) fn open_file(&mut self, file: u32, replace: impl FnOnce(u32, File) -> io::Result<File>) -> Result<()> {
         let Some(files) = &mut self.files else { return Ok(()) };
-        if let Some(closed) = files.open(file, |file| self.source.serves(file), replace)? {
-            self.pacing.note_closed(closed);
+        if files.open(file, replace)? {
+            self.pacing.note_closed(file);
             self.ledger.count_sync(ticks());
         }
         Ok(())
@@ -55,18 +60,6 @@ impl Worker {
     /// Whether a file can be opened while I/Os of the one before it are in flight: the kernel holds that.
     pub(super) fn opens_at_once(&self) -> bool {
         self.files.as_ref().is_some_and(|files| !files.syncs_on_close())
-    }
-
-    /// A full device ends a job that is to fill it.
-    #[cold]
-    pub(super) fn filled(&self, error: Error) -> Result<()> {
-        if self.fills && error.is_no_room() { Ok(()) } else { Err(error) }
-    }
-
-    /// A read of a backlog: its file is open, because it was written there.
-    fn place(&self, request: Request) -> Next {
-        let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
-        Next::Issue(Request { file: place.unwrap_or(request.file), ..request })
     }
 
     /// All requests were issued.
@@ -82,19 +75,9 @@ impl Worker {
     }
 
     /// A pause, or until the job's time is over, as in fio.
-    pub(super) fn pause(&self, pause: Pause, now: u64) -> Next {
-        let ticks = pause.end.min(self.alarm).saturating_sub(now);
-        let duration = self.clock.nanos(model::unit::Ticks(ticks)).duration();
-        Next::Pause(Rest { busy_until: pause.busy_until.min(self.alarm), duration })
-    }
-
-    #[cold]
-    pub(super) fn rest(&self, rest: &Rest, now: u64) {
-        while ticks() < rest.busy_until && !self.control.stopped() {
-            std::hint::spin_loop();
-        }
-        let spun = self.clock.nanos(model::unit::Ticks(rest.busy_until.saturating_sub(now))).duration();
-        self.control.pause(rest.duration.saturating_sub(spun));
+    pub(super) fn pause(&self, end: u64, now: u64) -> Next {
+        let ticks = end.min(self.alarm).saturating_sub(now);
+        Next::Pause(self.clock.nanos(model::unit::Ticks(ticks)).duration())
     }
 
     /// Goes through this trace instead of drawing requests.
@@ -105,19 +88,16 @@ impl Worker {
 
     fn next_replayed(&mut self, due: Due, now: u64) -> Next {
         match due {
-            Due::Wait(end) => return self.pause(Pause { busy_until: 0, end }, now),
+            Due::Wait(end) => return self.pause(end, now),
             Due::Issue(request) => return Next::Issue(request),
-            Due::Sync(file) => self.pacing.sync_one(file, What::All),
-            Due::DataSync(file) => self.pacing.sync_one(file, What::Data),
+            Due::Sync(file) => self.pacing.sync_one(file, Sync::All),
+            Due::DataSync(file) => self.pacing.sync_one(file, Sync::Data),
             Due::Done => return self.complete(),
         }
         Next::Sync
     }
 
     pub(super) fn next_paced(&mut self, now: u64) -> Next {
-        if let Err(error) = self.within_limits() {
-            return Next::Fail(Box::new(error));
-        }
         if let Some(replaying) = &mut self.pacing.replaying {
             let due = replaying.step(now);
             return self.next_replayed(due, now);
@@ -125,7 +105,7 @@ impl Worker {
         if self.pacing.held.is_none() {
             match self.pacing.backlog.as_mut().and_then(Backlog::step) {
                 Some(Step::Settle) => return Next::Settle,
-                Some(Step::Read(request)) => return self.place(request),
+                Some(Step::Read(request)) => return Next::Issue(request),
                 None => {}
             }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
@@ -137,19 +117,16 @@ impl Worker {
                 return self.complete();
             }
             if std::mem::take(&mut self.pass_began)
-                && let Some(Err(error)) = self.files.as_mut().map(|files| files.begin_pass())
+                && let Some(files) = &mut self.files
             {
-                return Next::Fail(Box::new(error));
+                files.begin_pass();
             }
             if self.pacing.due_sync() {
                 return Next::Sync;
             }
-            if let Some(pause) = self.pacing.pause(now) {
-                return self.pause(pause, now);
+            if let Some(end) = self.pacing.pause(now) {
+                return self.pause(end, now);
             }
-        }
-        if let Some(why) = self.pacing.too_slow(now) {
-            return Next::Fail(Box::new(self.too_slow(why)));
         }
         let pacing = &mut self.pacing;
         let due = pacing.due();
@@ -163,13 +140,12 @@ impl Worker {
         let end = due[request.kind as usize];
         if end > now {
             pacing.held = Some(request);
-            return self.pause(Pause { busy_until: 0, end }, now);
+            return self.pause(end, now);
         }
-        let place = self.files.as_ref().map_or(Some(request.file), |files| files.place_of(request.file));
-        let Some(place) = place else {
-            pacing.held = Some(request);
+        if !self.is_open(request.file) {
+            self.pacing.held = Some(request);
             return Next::Open(request.file);
-        };
+        }
         self.pacing.note_issued(&request);
         if self.sure > 0 {
             self.sure -= 1;
@@ -178,6 +154,6 @@ impl Worker {
             self.ios_left = self.ios_left.saturating_sub(1);
             self.drawn = self.drawn.wrapping_add(1);
         }
-        Next::Issue(Request { file: place, ..request })
+        Next::Issue(request)
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::guest::protocol::{Assignment, Done};
 use crate::guest::stack::{Counter, Source, Stack, Target as Place};
 use crate::worker_pool::{build_worker, with_engine};
-use crate::workload::job_copy::JobCopy;
+use crate::workload::JobCopy;
 use crate::workload::target::{Created, Target};
 use model::plan::{JobPlan, Medium};
 use model::unit::Hertz;

@@ -1,13 +1,9 @@
 //! What a write contains: noise, in part compressible, in part equal to what was written before; or a pattern.
 
-use super::noise::Noise;
-use super::repeated::Repeated;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::workload::permutation::{below, split_mix};
-use model::plan::{DedupeMode, JobPlan};
-
-/// The first seed of the working set that all jobs share.
-const SHARED: u64 = 0x1071_d0b1;
+use model::plan::{JobPlan, LONGEST_PATTERN, Pattern, PatternPiece};
+use std::io::Read;
 
 /// Fills blocks. The content of a block follows from its seed.
 pub(super) struct Filler {
@@ -29,20 +25,12 @@ struct Compressible {
 struct Dedupe {
     dice: u64,
     percent: u64,
-    source: Source,
-}
-
-/// Where the seed of an equal block comes from.
-enum Source {
-    /// The last new block.
-    Last(u64),
-    /// One of the first new blocks of a sequence of seeds.
-    Set { first: u64, blocks: u64 },
+    /// The seed of the last new block.
+    last: u64,
 }
 
 impl Filler {
-    /// `set`: the number of blocks of which `dedupe_working_set_percentage` is a part.
-    pub fn new(plan: &JobPlan, seed: u64, set: u64) -> Result<Self> {
+    pub fn new(plan: &JobPlan, seed: u64) -> Result<Self> {
         let content = &plan.content;
         let compressible = match content.compress_percent {
             0 => None,
@@ -56,19 +44,10 @@ impl Filler {
             }),
         };
         // Marks make blocks unequal.
-        let dedupe = (content.dedupe_percent > 0 && plan.verify.method.is_none()).then(|| {
-            let blocks = u128::from(set) * u128::from(content.dedupe_set_percent) / 100;
-            let first = if content.dedupe_global { SHARED } else { seed };
-            Dedupe {
-                dice: seed ^ 0xd1ce,
-                percent: content.dedupe_percent.into(),
-                source: match content.dedupe_mode {
-                    DedupeMode::Repeat => Source::Last(peek(seed, 0)),
-                    DedupeMode::WorkingSet => {
-                        Source::Set { first, blocks: u64::try_from(blocks).unwrap_or(u64::MAX).max(1) }
-                    }
-                },
-            }
+        let dedupe = (content.dedupe_percent > 0 && plan.verify.method.is_none()).then(|| Dedupe {
+            dice: seed ^ 0xd1ce,
+            percent: content.dedupe_percent.into(),
+            last: split_mix(&mut seed.clone()),
         });
         Ok(Self { state: seed, compressible, dedupe })
     }
@@ -77,16 +56,10 @@ impl Filler {
     pub fn next_seed(&mut self) -> u64 {
         let Some(dedupe) = &mut self.dedupe else { return split_mix(&mut self.state) };
         if below(split_mix(&mut dedupe.dice), 100) < dedupe.percent {
-            return match dedupe.source {
-                Source::Last(seed) => seed,
-                Source::Set { first, blocks } => peek(first, below(split_mix(&mut dedupe.dice), blocks)),
-            };
+            return dedupe.last;
         }
-        let seed = split_mix(&mut self.state);
-        if let Source::Last(last) = &mut dedupe.source {
-            *last = seed;
-        }
-        seed
+        dedupe.last = split_mix(&mut self.state);
+        dedupe.last
     }
 
     /// Fills a block.
@@ -106,11 +79,101 @@ impl Filler {
     }
 }
 
-/// The seed that follows `ahead` others.
-fn peek(state: u64, ahead: u64) -> u64 {
-    /// The step of the generator (Steele, Lea and Flood, 2014).
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-    split_mix(&mut state.wrapping_add(STEP.wrapping_mul(ahead)))
+/// Generators side by side. Shifts and exclusive ors of independent words are what every vector unit has, so that the
+/// compiler uses it; a multiplication of 64 bits is not.
+const LANES: usize = 8;
+const BYTES: usize = LANES * 8;
+
+/// Marsaglia's xorshift (2003) in each lane, with shifts of 13, 7 and 17.
+pub(super) struct Noise([u64; LANES]);
+
+impl Noise {
+    pub fn new(mut seed: u64) -> Self {
+        // Never 0, at which xorshift stays.
+        Self(std::array::from_fn(|_| split_mix(&mut seed) | 1))
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        for lane in &mut self.0 {
+            *lane ^= *lane << 13;
+            *lane ^= *lane >> 7;
+            *lane ^= *lane << 17;
+        }
+    }
+
+    /// Fills memory, and goes on there with the next call.
+    pub fn fill(&mut self, memory: &mut [u8]) {
+        let mut blocks = memory.chunks_exact_mut(BYTES);
+        for block in &mut blocks {
+            self.step();
+            for (word, lane) in block.chunks_exact_mut(8).zip(self.0) {
+                word.copy_from_slice(&lane.to_le_bytes());
+            }
+        }
+        let rest = blocks.into_remainder();
+        if !rest.is_empty() {
+            self.step();
+            for (word, lane) in rest.chunks_mut(8).zip(self.0) {
+                let bytes = lane.to_le_bytes();
+                word.iter_mut().zip(bytes).for_each(|(byte, noise)| *byte = noise);
+            }
+        }
+    }
+}
+
+/// The bytes of a pattern, and where the offset of the block is in them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Repeated {
+    bytes: Vec<u8>,
+    offsets: Vec<usize>,
+}
+
+impl Repeated {
+    /// Reads the files that it names.
+    pub fn new(job: &str, option: &str, pattern: &Pattern) -> Result<Self> {
+        let refused = |name: &str, why: &dyn std::fmt::Display| {
+            Error::Refused(format!("job '{job}': {option}: {name}: {why}; name a file that can be read"))
+        };
+        let mut found = Self::default();
+        for part in pattern.pieces() {
+            match part {
+                PatternPiece::Bytes(bytes) => found.bytes.extend_from_slice(bytes),
+                PatternPiece::Offset => {
+                    found.offsets.push(found.bytes.len());
+                    found.bytes.extend_from_slice(&[0; 8]);
+                }
+                PatternPiece::File(name) => {
+                    let file = std::fs::File::open(name).map_err(|error| refused(name, &error))?;
+                    // As in fio, as much of it as there is room for.
+                    let room = LONGEST_PATTERN.saturating_sub(found.bytes.len()) as u64;
+                    let read = file.take(room).read_to_end(&mut found.bytes).map_err(|error| refused(name, &error))?;
+                    if read == 0 {
+                        return Err(refused(name, &"has no bytes, or none for which there is room"));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Fills memory that belongs at `offset`.
+    pub fn fill(&self, memory: &mut [u8], offset: u64) {
+        let first = self.bytes.len().min(memory.len());
+        let (unit, _) = memory.split_at_mut(first);
+        unit.copy_from_slice(self.bytes.get(..first).unwrap_or_default());
+        for place in &self.offsets {
+            let bytes = unit.iter_mut().skip(*place).zip(offset.to_le_bytes());
+            bytes.for_each(|(byte, offset)| *byte = offset);
+        }
+        // Each copy doubles the part that is filled.
+        let mut done = first;
+        while done < memory.len() && done > 0 {
+            let next = done.min(memory.len() - done);
+            memory.copy_within(..next, done);
+            done += next;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -120,14 +183,7 @@ mod tests {
     use model::unit::Bytes;
 
     fn filler(content: Content) -> Filler {
-        Filler::new(&JobPlan { content, ..JobPlan::default() }, 5, 1000).unwrap()
-    }
-
-    #[test]
-    fn seeds_can_be_looked_at_ahead() {
-        let mut state = 77;
-        let drawn: Vec<u64> = (0..4).map(|_| split_mix(&mut state)).collect();
-        assert_eq!((0..4).map(|ahead| peek(77, ahead)).collect::<Vec<_>>(), drawn);
+        Filler::new(&JobPlan { content, ..JobPlan::default() }, 5).unwrap()
     }
 
     #[test]
@@ -144,21 +200,65 @@ mod tests {
 
     #[test]
     fn a_part_of_the_blocks_equals_earlier_ones() {
-        let seeds = |mode, percent| {
-            let content =
-                Content { dedupe_percent: percent, dedupe_mode: mode, dedupe_set_percent: 5, ..Content::default() };
-            let mut filler = filler(content);
+        let seeds = |dedupe_percent| {
+            let mut filler = filler(Content { dedupe_percent, ..Content::default() });
             (0..10_000).map(|_| filler.next_seed()).collect::<Vec<u64>>()
         };
         let unique = |seeds: &[u64]| seeds.iter().collect::<std::collections::BTreeSet<_>>().len();
-        let repeated = seeds(DedupeMode::Repeat, 30);
+        let repeated = seeds(30);
         assert!((6800..7200).contains(&unique(&repeated)), "{}", unique(&repeated));
         // A repetition follows the block that it repeats.
         let runs = repeated.windows(2).filter(|pair| pair[0] != pair[1]).count() + 1;
         assert_eq!(runs, unique(&repeated));
-        let set = seeds(DedupeMode::WorkingSet, 80);
-        assert!((1900..2200).contains(&unique(&set)), "{}", unique(&set));
-        assert_eq!(unique(&seeds(DedupeMode::Repeat, 100)), 1);
-        assert_eq!(unique(&seeds(DedupeMode::WorkingSet, 100)), 50);
+        assert_eq!(unique(&seeds(100)), 1);
+    }
+
+    #[test]
+    fn noise_has_each_byte_equally_often_and_no_word_twice() {
+        let mut memory = vec![0; 1 << 20];
+        Noise::new(7).fill(&mut memory);
+        let mut counts = [0_u32; 256];
+        memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        // 4096 of each, give or take six standard deviations.
+        assert!(counts.iter().all(|count| (3712..4480).contains(count)), "{counts:?}");
+        let mut words: Vec<&[u8]> = memory.chunks(8).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 1 << 17);
+    }
+
+    #[test]
+    fn any_length_is_filled_and_other_seeds_differ() {
+        for length in [1, 7, 8, 63, 64, 65, 1000] {
+            let (mut one, mut other) = (vec![0; length], vec![0; length]);
+            Noise::new(1).fill(&mut one);
+            Noise::new(2).fill(&mut other);
+            assert!(length < 8 || one != other && one[length - 7..].iter().any(|byte| *byte != 0), "{length}");
+        }
+    }
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::try_from(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_repeats_with_the_offset_of_its_block() {
+        let mut memory = [0; 28];
+        Repeated::new("a", "verify_pattern", &pattern("\"ab\"%o")).unwrap().fill(&mut memory, 0x1234);
+        assert_eq!(&memory, b"ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0");
+        let mut short = [0; 5];
+        Repeated::new("a", "verify_pattern", &pattern("\"ab\"%o")).unwrap().fill(&mut short, 0x1234);
+        assert_eq!(&short, b"ab\x34\x12\0");
+    }
+
+    #[test]
+    fn a_file_is_read_and_must_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let text = format!("0xff'{}'", path.display());
+        let error = Repeated::new("a", "buffer_pattern", &pattern(&text)).unwrap_err().to_string();
+        assert!(error.contains("job 'a': buffer_pattern: ") && error.contains("No such file"), "{error}");
+        std::fs::write(&path, [7; 600]).unwrap();
+        assert_eq!(Repeated::new("a", "buffer_pattern", &pattern(&text)).unwrap().bytes.len(), 512);
     }
 }

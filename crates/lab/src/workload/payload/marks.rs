@@ -13,8 +13,9 @@
 //! | 34 | number of the write, from 0, in 16 bits |
 //! | 36 | CRC-32C of the bytes before it |
 
-use super::digest;
-use model::plan::{HEADER_BYTES, JobPlan, VERIFY_METHODS, VerifyMethod, WRONG_BLOCK};
+use crc::{Algorithm, Crc, Table};
+use md5::Digest;
+use model::plan::{HEADER_BYTES, JobPlan, VERIFY_METHODS, VerifyMethod};
 
 const HEADER: usize = HEADER_BYTES as usize;
 const MAGIC: u16 = 0xacca;
@@ -27,8 +28,6 @@ pub(super) struct Marks {
     number: u16,
     /// Bytes of header and checksum.
     header: usize,
-    interval: Option<usize>,
-    offset: usize,
     thread: u16,
 }
 
@@ -49,65 +48,38 @@ impl Marks {
             method,
             number: method.row()?.number?,
             header: method.header()? as usize,
-            interval: plan
-                .verify
-                .interval
-                .and_then(|interval| usize::try_from(interval.0).ok())
-                .filter(|bytes| *bytes > 0),
-            offset: usize::try_from(plan.verify.offset.0).unwrap_or(usize::MAX),
             thread: (copy as u16).wrapping_add(1),
         })
     }
 
-    /// Bytes that a header covers in a block of this length.
-    pub fn interval(&self, length: usize) -> usize {
-        self.interval.filter(|interval| length.is_multiple_of(*interval)).unwrap_or(length).max(1)
-    }
-
-    /// Marks a block that is complete but for its headers.
+    /// Marks a block that is complete but for its header.
     pub fn mark(&self, memory: &mut [u8], offset: u64, write: Write) {
-        let interval = self.interval(memory.len());
-        for (part, at) in memory.chunks_mut(interval).zip((offset..).step_by(interval)) {
-            let length = part.len();
-            let Some((header, data)) = part.split_at_mut_checked(self.header) else { return };
-            let (front, sum) = header.split_at_mut(HEADER);
-            digest::write(self.method, data, sum);
-            let fields: [&[u8]; 9] = [
-                &MAGIC.to_le_bytes(),
-                &self.number.to_le_bytes(),
-                &(length as u32).to_le_bytes(),
-                &write.seed.to_le_bytes(),
-                &at.to_le_bytes(),
-                &((write.nanos / 1_000_000_000) as u32).to_le_bytes(),
-                &((write.nanos % 1_000_000_000) as u32).to_le_bytes(),
-                &self.thread.to_le_bytes(),
-                &(write.number as u16).to_le_bytes(),
-            ];
-            let bytes = fields.into_iter().flatten();
-            front.iter_mut().zip(bytes).for_each(|(byte, field)| *byte = *field);
-            let (before, crc) = front.split_at_mut(CRC_AT);
-            crc.copy_from_slice(&digest::crc32c(before).to_le_bytes());
-            self.exchange(part);
-        }
+        let length = memory.len();
+        let Some((header, data)) = memory.split_at_mut_checked(self.header) else { return };
+        let (front, sum) = header.split_at_mut(HEADER);
+        checksum(self.method, data, sum);
+        let fields: [&[u8]; 9] = [
+            &MAGIC.to_le_bytes(),
+            &self.number.to_le_bytes(),
+            &(length as u32).to_le_bytes(),
+            &write.seed.to_le_bytes(),
+            &offset.to_le_bytes(),
+            &((write.nanos / 1_000_000_000) as u32).to_le_bytes(),
+            &((write.nanos % 1_000_000_000) as u32).to_le_bytes(),
+            &self.thread.to_le_bytes(),
+            &(write.number as u16).to_le_bytes(),
+        ];
+        let bytes = fields.into_iter().flatten();
+        front.iter_mut().zip(bytes).for_each(|(byte, field)| *byte = *field);
+        let (before, crc) = front.split_at_mut(CRC_AT);
+        crc.copy_from_slice(&crc32c(before).to_le_bytes());
     }
 
-    /// Exchanges the header with what is at `verify_offset`.
-    fn exchange(&self, part: &mut [u8]) {
-        if self.offset < self.header {
-            return;
-        }
-        let (front, behind) = part.split_at_mut(self.offset);
-        if let (Some(front), Some(there)) = (front.get_mut(..self.header), behind.get_mut(..self.header)) {
-            front.swap_with_slice(there);
-        }
-    }
-
-    /// Checks what one header covers, and puts it back in front. `expected`: seed and number of its write, if known.
+    /// Checks a block. `expected`: seed and number of its write, if known.
     ///
     /// # Errors
     /// What is wrong, in words.
-    pub fn check(&self, part: &mut [u8], offset: u64, expected: Option<(u64, u64)>) -> Result<(), String> {
-        self.exchange(part);
+    pub fn check(&self, part: &[u8], offset: u64, expected: Option<(u64, u64)>) -> Result<(), String> {
         let Some((header, data)) = part.split_at_checked(self.header) else {
             return Err(format!("has {} bytes, less than a header", part.len()));
         };
@@ -120,7 +92,7 @@ impl Marks {
         if field(0, 2) != u64::from(MAGIC) {
             return Err(format!("has no header: it begins with {:#06x}, expected {MAGIC:#06x}", field(0, 2)));
         }
-        let crc = u64::from(digest::crc32c(front.get(..CRC_AT).unwrap_or_default()));
+        let crc = u64::from(crc32c(front.get(..CRC_AT).unwrap_or_default()));
         if field(CRC_AT, 4) != crc {
             return Err(format!("the header's checksum is {:#010x}, expected {crc:#010x}", field(CRC_AT, 4)));
         }
@@ -141,50 +113,70 @@ impl Marks {
                 ));
             }
         }
-        if self.method == VerifyMethod::Meta {
-            return Ok(());
-        }
-        if field(2, 2) != u64::from(self.number) && !self.is_twin(field(2, 2)) {
+        if field(2, 2) != u64::from(self.number) {
             let there = VERIFY_METHODS.iter().find(|row| row.number.map(u64::from) == Some(field(2, 2)));
             let there = there.map_or_else(|| format!("method {}", field(2, 2)), |row| row.word.to_owned());
             return Err(format!("was written with verify={there}"));
         }
         let mut computed = [0; 128];
         let computed = computed.get_mut(..sum.len()).unwrap_or_default();
-        digest::write(self.method, data, computed);
+        checksum(self.method, data, computed);
         if computed != sum {
             let word = self.method.word();
             return Err(format!("the {word} of its data is {}, expected {}", hexadecimal(computed), hexadecimal(sum)));
         }
         Ok(())
     }
-
-    /// CRC-32C has two numbers.
-    fn is_twin(&self, number: u64) -> bool {
-        matches!(self.method, VerifyMethod::Crc32c | VerifyMethod::Crc32cIntel) && (5..=6).contains(&number)
-    }
 }
 
-/// EILSEQ, as the engines report errors.
-pub(super) const WRONG: i32 = -(WRONG_BLOCK as i32);
+/// −EILSEQ, as the engines report errors.
+pub(super) const WRONG: i32 = -84;
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+// The checksums of fio 3.33, with its own parameters: what fio stores is what counts, and tests read its files.
+
+/// Neither the usual start nor the usual end, and not reflected.
+static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
+    width: 32,
+    poly: 0x04c1_1db7,
+    init: 0,
+    refin: false,
+    refout: false,
+    xorout: 0,
+    check: 0,
+    residue: 0,
+});
+
+/// CRC-32C without the last exclusive or.
+fn crc32c(data: &[u8]) -> u32 {
+    !::crc32c::crc32c(data)
+}
+
+/// Writes the checksum of `data` to `out`, which has the length that the method's row says.
+fn checksum(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
+    match method {
+        VerifyMethod::Pattern => {}
+        VerifyMethod::Crc32 => put(out, &CRC32.checksum(data).to_le_bytes()),
+        VerifyMethod::Crc32c => put(out, &crc32c(data).to_le_bytes()),
+        VerifyMethod::Md5 => put(out, &md5::Md5::digest(data)),
+        VerifyMethod::Xxhash => put(out, &xxhash_rust::xxh32::xxh32(data, 1).to_le_bytes()),
+    }
+}
+
+fn put(out: &mut [u8], digest: &[u8]) {
+    out.iter_mut().zip(digest).for_each(|(out, byte)| *out = *byte);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::plan::Verify;
-    use model::unit::Bytes;
 
-    fn marks(row: &model::plan::VerifyRow, interval: Option<u64>, offset: u64) -> Option<Marks> {
-        let verify = Verify {
-            method: Some(row.method),
-            interval: interval.map(Bytes),
-            offset: Bytes(offset),
-            ..Verify::default()
-        };
+    fn marks(row: &model::plan::VerifyRow) -> Option<Marks> {
+        let verify = Verify { method: Some(row.method), ..Verify::default() };
         Marks::new(&JobPlan { verify, ..JobPlan::default() }, 0)
     }
 
@@ -192,45 +184,35 @@ mod tests {
     fn each_changed_byte_is_found() {
         let write = Write { seed: 9, number: 70_000, nanos: 5_000_000_007 };
         for row in &VERIFY_METHODS {
-            for (interval, offset) in [(None, 0), (Some(512), 0), (Some(512), 200), (Some(1000), 300)] {
-                let Some(marks) = marks(row, interval, offset) else { continue };
-                let mut memory: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7) as u8).collect();
-                marks.mark(&mut memory, 4096, write);
-                let covers = marks.interval(memory.len());
-                assert_eq!(covers, if interval == Some(512) { 512 } else { 2048 });
-                let check = |memory: &[u8], expected| {
-                    let mut memory = memory.to_vec();
-                    let parts = memory.chunks_mut(covers).zip((4096..).step_by(covers));
-                    parts.map(|(part, at)| marks.check(part, at, expected)).find(Result::is_err).unwrap_or(Ok(()))
-                };
-                assert_eq!(check(&memory, Some((9, 70_000))), Ok(()), "{}", row.word);
-                assert!(check(&memory, Some((9, 70_001))).unwrap_err().contains("number of the write"));
-                assert!(check(&memory, Some((8, 70_000))).unwrap_err().contains("not of this run"));
-                for at in (0..2048).step_by(37) {
-                    let mut wrong = memory.clone();
-                    wrong[at] ^= 4;
-                    let found = check(&wrong, None).is_err();
-                    assert!(found || row.method == VerifyMethod::Meta, "{} {at}", row.word);
-                }
+            let Some(marks) = marks(row) else { continue };
+            let mut memory: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7) as u8).collect();
+            marks.mark(&mut memory, 4096, write);
+            let check = |memory: &[u8], expected| marks.check(memory, 4096, expected);
+            assert_eq!(check(&memory, Some((9, 70_000))), Ok(()), "{}", row.word);
+            assert!(check(&memory, Some((9, 70_001))).unwrap_err().contains("number of the write"));
+            assert!(check(&memory, Some((8, 70_000))).unwrap_err().contains("not of this run"));
+            for at in (0..2048).step_by(37) {
+                let mut wrong = memory.clone();
+                wrong[at] ^= 4;
+                assert!(check(&wrong, None).is_err(), "{} {at}", row.word);
             }
         }
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let of = |word: &str| marks(VERIFY_METHODS.iter().find(|row| row.word == word).unwrap(), None, 0).unwrap();
+        let of = |word: &str| marks(VERIFY_METHODS.iter().find(|row| row.word == word).unwrap()).unwrap();
         let mut memory = vec![7; 512];
         assert_eq!(
-            of("md5").check(&mut memory, 0, None).unwrap_err(),
+            of("md5").check(&memory, 0, None).unwrap_err(),
             "has no header: it begins with 0x0707, expected 0xacca"
         );
         of("md5").mark(&mut memory, 1024, Write { seed: 0, number: 0, nanos: 0 });
-        let mut check = |word, offset| of(word).check(&mut memory, offset, None);
+        let check = |word, offset| of(word).check(&memory, offset, None);
         assert_eq!(check("md5", 0).unwrap_err(), "the offset in the header is 1024, expected 0");
-        assert_eq!(check("sha1", 1024).unwrap_err(), "was written with verify=md5");
-        assert_eq!(check("meta", 1024), Ok(()));
+        assert_eq!(check("crc32", 1024).unwrap_err(), "was written with verify=md5");
         memory[300] = 8;
-        let wrong = of("md5").check(&mut memory, 1024, None).unwrap_err();
+        let wrong = of("md5").check(&memory, 1024, None).unwrap_err();
         assert!(wrong.starts_with("the md5 of its data is ") && wrong.contains(", expected "), "{wrong}");
     }
 }

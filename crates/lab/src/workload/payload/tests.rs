@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::workload::target::{Span, Target};
-use model::plan::{Content, GoesOn, Verify};
+use model::plan::{Content, Verify};
 use std::path::PathBuf;
 
 const BLOCK: u32 = 4096;
@@ -84,13 +84,12 @@ fn refilled_and_scrambled_blocks_all_differ() {
 #[test]
 fn a_wrong_block_is_counted_and_named() {
     let mut plan = writing(Content::default(), Some(VerifyMethod::Crc32c));
-    plan.errors.goes_on = GoesOn::Verify;
     let mut payload = payload(&plan).unwrap();
     let mut memory = vec![vec![0; BLOCK as usize]; 4];
     for (block, memory) in (0..).zip(&mut memory) {
         payload.before_write(&request(Kind::Write, block), memory);
     }
-    let mut payload = payload.reading_back(&plan, false);
+    let mut payload = payload.reading_back(false);
     memory[2][100] ^= 1;
     // The third write is lost: the block there is an older one, whose header is right.
     payload.expect([0, 1, 2, 4]);
@@ -102,14 +101,13 @@ fn a_wrong_block_is_counted_and_named() {
             payload.after_read(&request, expected, BLOCK as i32, memory)
         })
         .collect();
-    assert_eq!(results, [4096; 4], "it goes on");
+    assert_eq!(results, [4096, 4096, WRONG, WRONG]);
     assert_eq!((payload.verified.ios, payload.verified.wrong), (4, 2));
     let complaint = payload.complaint().unwrap();
     assert!(
         complaint.starts_with("job 'a': verify: x: the block of 4096 bytes at offset 8192: the crc32c of its data is ")
     );
     assert!(complaint.ends_with("(2 of 4 blocks read back so far are wrong)"), "{complaint}");
-    plan.errors.goes_on = GoesOn::None;
     plan.access = Access::Read;
     let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap().unwrap();
     let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();

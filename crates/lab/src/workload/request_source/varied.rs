@@ -4,27 +4,22 @@
 //! All offsets here are relative to the part of the file that the job uses.
 
 use super::Kind;
-use super::free_map::FreeMap;
-use super::sizes::Dice;
-use super::skew::Skew;
+use super::draws::{Dice, FreeMap, Skew};
 use crate::workload::permutation::{Permutation, below, split_mix};
 use crate::workload::target::Span;
-use model::plan::{Access, Distribution, Generator, JobPlan, Order, Sequencer, Sizes};
+use model::plan::{Access, Distribution, JobPlan, Order, Sizes};
 
 /// The state of such a job.
 #[derive(Clone, Debug)]
 pub(super) struct Varied {
     order: Order,
-    /// By direction: of requests that follow the one before them, and of random ones.
-    sequential: [Dice; 3],
-    random: [Dice; 3],
+    /// By direction.
+    sizes: [Dice; 3],
     /// `percentage_random`.
     percent: [u64; 3],
     /// `rw=randread:N`: N, and requests up to and with the next position by chance.
     run: u32,
     run_left: u32,
-    identical: bool,
-    skip: i64,
     /// Only time ends the job, and it has one file: each direction goes back to the beginning by itself.
     pub wraps: bool,
     dice: u64,
@@ -39,8 +34,8 @@ struct Part {
     /// Bytes up to the end of the file.
     whole: u64,
     lanes: [Lane; 3],
-    /// Where the last request of each direction was: first byte, and the byte behind it.
-    last: [(u64, u64); 3],
+    /// The byte behind the last request of each direction.
+    end: [u64; 3],
 }
 
 /// Random positions: block numbers times their alignment.
@@ -67,7 +62,6 @@ impl Varied {
     /// `None` if the job needs none of this.
     pub fn new(plan: &JobPlan, spans: &[Span], mut seed: u64) -> Option<Self> {
         let seed = &mut seed;
-        let sizes = [plan.sizes(Order::Sequential), plan.sizes(Order::Random)];
         let requests = &plan.requests;
         let random = plan.order == Order::Random;
         let percent = requests.percent_random.all().map(|percent| u64::from(*percent));
@@ -77,38 +71,28 @@ impl Varied {
                 || percent != [100; 3]
                 || plan.has_own_alignment()
                 || requests.distribution != Distribution::Random);
-        if !(several || scattered || !random && requests.skip != 0) {
+        if !(several || scattered) {
             return None;
         }
-        let [sequential, by_chance] = sizes.each_ref().map(|sizes| sizes.each_ref().map(Dice::new));
+        let sizes = plan.sizes().each_ref().map(Dice::new);
         let dice = split_mix(seed);
         let files = spans.iter().map(|span| {
             // Reads and writes have the same centre.
             let (walks, chance) = (split_mix(seed), split_mix(seed));
-            let lanes = [0, 1, 2].map(|direction| {
-                Lane::new(
-                    plan,
-                    direction,
-                    span.length,
-                    [&sequential[direction], &by_chance[direction]],
-                    [walks, chance],
-                )
-            });
+            let lanes =
+                [0, 1, 2].map(|direction| Lane::new(plan, direction, span.length, &sizes[direction], [walks, chance]));
             let whole = span.length.saturating_add(span.beyond);
-            Part { begin: span.begin, length: span.length, whole, lanes, last: [(0, 0); 3] }
+            Part { begin: span.begin, length: span.length, whole, lanes, end: [0; 3] }
         });
         Some(Self {
             order: plan.order,
             percent,
             run: plan.random_run,
             run_left: 1,
-            identical: requests.sequencer == Sequencer::Identical,
-            skip: if random { 0 } else { requests.skip },
             wraps: false,
             dice,
             files: files.collect(),
-            sequential,
-            random: by_chance,
+            sizes,
         })
     }
 
@@ -123,7 +107,7 @@ impl Varied {
 
     /// The largest size of this direction.
     pub fn longest(&self, kind: Kind) -> u64 {
-        self.sequential[kind as usize].most().max(self.random[kind as usize].most())
+        self.sizes[kind as usize].most()
     }
 
     /// A number of requests of this direction for which the file has room in this pass, at least one if it has any.
@@ -131,11 +115,10 @@ impl Varied {
         let direction = kind as usize;
         let part = &self.files[file];
         match self.order {
-            Order::Random => part.lanes[lane].left(self.random[direction].most()),
+            Order::Random => part.lanes[lane].left(self.sizes[direction].most()),
             Order::Sequential => match self.follows(part, direction) {
                 None => 0,
-                Some(_) if self.skip != 0 => 1,
-                Some(at) => (part.length.saturating_sub(at) / self.sequential[direction].most()).max(1),
+                Some(at) => (part.length.saturating_sub(at) / self.sizes[direction].most()).max(1),
             },
         }
     }
@@ -144,7 +127,7 @@ impl Varied {
     pub fn restart(&mut self, file: usize) {
         let wraps = self.wraps;
         let Some(part) = self.files.get_mut(file) else { return };
-        part.last = [(0, 0); 3];
+        part.end = [0; 3];
         if !wraps {
             part.lanes.iter_mut().for_each(Lane::begin_pass);
         }
@@ -161,32 +144,28 @@ impl Varied {
         let (at, length) = match followed {
             Some(at) => {
                 let room = self.room(&self.files[file], at);
-                (at, self.sequential[direction].draw(&mut self.dice, room))
+                (at, self.sizes[direction].draw(&mut self.dice, room))
             }
             // Only time ends the job, and its region is over.
             None if self.order == Order::Sequential => {
                 let room = self.files[file].length;
-                (0, self.sequential[direction].draw(&mut self.dice, room))
+                (0, self.sizes[direction].draw(&mut self.dice, room))
             }
             None => {
                 let part = &mut self.files[file];
-                part.lanes[lane].draw(&mut self.dice, &self.random[direction], part.length)
+                part.lanes[lane].draw(&mut self.dice, &self.sizes[direction], part.length)
             }
         };
         let part = &mut self.files[file];
-        part.last[direction] = (at, at + length);
+        part.end[direction] = at + length;
         (part.begin + at, u32::try_from(length).unwrap_or(u32::MAX))
     }
 
     /// Where a request of a random order is that is not at a position by chance.
     fn drawn_to_follow(&mut self, file: usize, direction: usize) -> Option<u64> {
-        let (first, end) = self.files[file].last[direction];
+        let end = self.files[file].end[direction];
         self.run_left -= 1;
-        if self.run_left > 0 {
-            if self.identical {
-                return Some(first);
-            }
-        } else {
+        if self.run_left == 0 {
             self.run_left = self.run.max(1);
             let percent = self.percent[direction];
             if percent == 100 || below(split_mix(&mut self.dice), 100) < percent {
@@ -194,33 +173,22 @@ impl Varied {
             }
         }
         let part = &self.files[file];
-        let fits = end.saturating_add(self.sequential[direction].least()) <= self.limit(part);
+        let fits = end.saturating_add(self.sizes[direction].least()) <= self.limit(part);
         // Behind the end, chance goes on; if only time ends the job, the beginning does, as in fio.
         if fits { Some(end) } else { self.wraps.then_some(0) }
     }
 
     /// Where the next request of a sequential order is; `None` if the pass over the file is over.
     fn follows(&self, part: &Part, direction: usize) -> Option<u64> {
-        let end = part.last[direction].1;
-        // fio's rule for skipping: beyond the file it goes on at the beginning, before the region at its end, and a request that
-        // ends with the file is the last one.
-        let at = if self.skip == 0 || end == 0 || end >= part.whole {
-            end
-        } else {
-            match end.checked_add_signed(self.skip) {
-                Some(at) if at >= part.whole => 0,
-                Some(at) => at,
-                None => part.length.saturating_sub(self.skip.unsigned_abs()),
-            }
-        };
-        let least = self.sequential[direction].least();
+        let at = part.end[direction];
+        let least = self.sizes[direction].least();
         let ends_within = at.saturating_add(least) <= self.limit(part);
         (ends_within && at < part.length).then_some(at)
     }
 
     /// Where the last request must end. As in fio, that of one size may reach into the file behind the region.
     fn limit(&self, part: &Part) -> u64 {
-        let one = self.order == Order::Sequential && self.sequential.iter().all(|dice| matches!(dice, Dice::One(_)));
+        let one = self.order == Order::Sequential && self.sizes.iter().all(|dice| matches!(dice, Dice::One(_)));
         if one { part.whole } else { part.length }
     }
 
@@ -240,22 +208,19 @@ fn takes_blocks(plan: &JobPlan, direction: usize) -> bool {
 }
 
 impl Lane {
-    fn new(plan: &JobPlan, direction: usize, room: u64, dice: [&Dice; 2], [walks, chance]: [u64; 2]) -> Self {
+    fn new(plan: &JobPlan, direction: usize, room: u64, dice: &Dice, [walks, chance]: [u64; 2]) -> Self {
         let requests = &plan.requests;
         let mut walks = walks ^ direction as u64;
-        let [_, random] = dice;
-        // Positions are multiples of the smallest size, and with bs_is_seq_rand of the smaller of both.
-        let least = dice.map(Dice::least).into_iter().min().unwrap_or(1).max(1);
         let align = requests.align.all()[direction].0;
-        let unit = if align == 0 { least } else { align };
-        let lane = Self { unit, least: random.least(), blocks: 0, chosen: Chosen::Repeatedly };
+        let unit = if align == 0 { dice.least().max(1) } else { align };
+        let lane = Self { unit, least: dice.least(), blocks: 0, chosen: Chosen::Repeatedly };
         let blocks = lane.blocks_of(room);
         let distribution = &requests.distribution;
-        let several = plan.used_sizes().any(|sizes| !matches!(sizes, Sizes::One(_))) || random.most() > unit;
-        let chosen = match Skew::new(distribution, direction, blocks, unit, chance) {
+        let several = plan.used_sizes().any(|sizes| !matches!(sizes, Sizes::One(_))) || dice.most() > unit;
+        let chosen = match Skew::new(distribution, blocks, chance) {
             Some(skew) => Chosen::Skewed(skew),
             None if !plan.has_random_map() || !takes_blocks(plan, direction) => Chosen::Repeatedly,
-            None if several && requests.generator != Generator::Lfsr => Chosen::Mapped(FreeMap::new(blocks)),
+            None if several => Chosen::Mapped(FreeMap::new(blocks)),
             None => Chosen::Once(Permutation::new(blocks, split_mix(&mut walks))),
         };
         Self { blocks, chosen, ..lane }

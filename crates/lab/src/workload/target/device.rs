@@ -112,16 +112,11 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
     };
     let sizes = plan.used_sizes().zip(names.into_iter().cycle()).flat_map(|(sizes, name)| match sizes {
         Sizes::One(size) => vec![(name, size)],
-        Sizes::Range { least, most, step } => {
-            vec![("bsrange", least), ("bsrange", most), ("the step of bs_unaligned", step)]
-        }
+        Sizes::Range { least, most, .. } => vec![("bsrange", least), ("bsrange", most)],
         Sizes::Shares(shares) => shares.into_iter().map(|(size, _)| ("bssplit", size)).collect(),
     });
-    let requests = &plan.requests;
-    let places = match plan.order {
-        Order::Random => requests.align.all().map(|align| ("blockalign", align.0)).to_vec(),
-        Order::Sequential => vec![("the bytes behind the ':' of rw", requests.skip.unsigned_abs())],
-    };
+    let aligned = plan.requests.align.all().map(|align| ("blockalign", align.0));
+    let places = aligned.into_iter().filter(|_| plan.order == Order::Random);
     for (option, bytes) in sizes.chain([("offset", target.span.begin)]).chain(places) {
         if bytes % align != 0 {
             return Err(Error::Refused(format!(

@@ -60,9 +60,7 @@ pub(super) fn lay_out(
     allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
     if reads(plan) || plan.files.making.overwrite {
         write_noise(&mut file, path, length, end, progress)?;
-        if !plan.files.making.unsynced {
-            file.sync_all().map_err(failed("syncing the file"))?;
-        }
+        file.sync_all().map_err(failed("syncing the file"))?;
     }
     Ok(())
 }

@@ -74,21 +74,12 @@ fn is_among_devices(path: &Path) -> bool {
     is_a_mount && !absolute.exists() && folder.is_some_and(|folder| device(folder) == nodes)
 }
 
-/// The files of one copy of a job: those of `opendir`, then those of `filename`, or else its own.
-///
-/// # Errors
-/// The folder of `opendir` cannot be read, or is empty.
-pub(crate) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
-    let mut paths = match &plan.files.folder {
-        Some(folder) => files_below(plan, folder)?,
-        None => Vec::new(),
-    };
+/// The files of one copy of a job: those of `filename`, or else its own.
+pub(crate) fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
     let names = match plan.target.files.as_slice() {
         // As in fio, a job with one file may have the name of a device, or of another file that is none of its own.
-        [] if paths.is_empty() && plan.file_count() == 1 && is_special(Path::new(plan.file_stem())) => {
-            vec![plan.file_stem().to_owned()]
-        }
-        [] if paths.is_empty() => (0..plan.file_count()).map(|number| own_name(plan, copy, number)).collect(),
+        [] if plan.file_count() == 1 && is_special(Path::new(plan.file_stem())) => vec![plan.file_stem().to_owned()],
+        [] => (0..plan.file_count()).map(|number| own_name(plan, copy, number)).collect(),
         names => names.to_vec(),
     };
     // As in fio, a name that begins with a slash is in the directory too.
@@ -96,8 +87,7 @@ pub(crate) fn paths(plan: &JobPlan, copy: u32) -> Result<Vec<PathBuf>> {
         Some(directory) => format!("{directory}/{name}"),
         None => name,
     };
-    paths.extend(names.into_iter().map(|name| PathBuf::from(within(name))));
-    Ok(paths)
+    names.into_iter().map(|name| PathBuf::from(within(name))).collect()
 }
 
 /// Whether there is a device, a link or the like at a path. fio fails where there is a folder; a file beside it does no harm.
@@ -125,34 +115,4 @@ fn own_name(plan: &JobPlan, copy: u32, number: usize) -> String {
         rest = from.strip_prefix(word).unwrap_or_default();
     }
     name + rest
-}
-
-/// The files in a folder and the folders in it, in order of their names, at most `nrfiles`.
-fn files_below(plan: &JobPlan, folder: &str) -> Result<Vec<PathBuf>> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |error| Error::file(&path, "reading the folder of opendir", error)
-    };
-    let most = plan.files.count.map_or(usize::MAX, |most| most as usize);
-    let mut folders = vec![PathBuf::from(folder)];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(failed(&folder))? {
-            let entry = entry.map_err(failed(&folder))?;
-            entries.push((entry.path(), entry.file_type().map_err(failed(&folder))?));
-        }
-        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
-        files.extend(entries.iter().filter(|(_, kind)| kind.is_file()).map(|(path, _)| path.clone()));
-        // A link may lead back.
-        folders.extend(entries.into_iter().rev().filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path));
-        if files.len() >= most {
-            break;
-        }
-    }
-    files.truncate(most);
-    if files.is_empty() {
-        return Err(Error::Refused(format!("job '{}': opendir={folder} has no files; use another folder", plan.name)));
-    }
-    Ok(files)
 }

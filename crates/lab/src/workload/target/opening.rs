@@ -2,7 +2,7 @@
 
 use super::{Target, device, reads, writes};
 use crate::error::{Error, Result};
-use model::plan::{EngineKind, FileAdvice, JobPlan, Order, WriteHint, WriteSync};
+use model::plan::{EngineKind, FileAdvice, JobPlan, Order, WriteSync};
 use rustix::fs::{Advice, FileType, OFlags};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -53,7 +53,7 @@ fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
             path.display()
         )),
         (_, Some(24)) => Error::Refused(format!(
-            "job '{}': this process may not open more files; use openfiles=, fewer files, or raise ulimit -n",
+            "job '{}': this process may not open more files; use fewer files, or raise ulimit -n",
             plan.name
         )),
         _ => Error::file(path, "opening", error),
@@ -70,16 +70,6 @@ fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
     if let Some(advice) = advice {
         // Only advice: a failure changes nothing else.
         let _ = rustix::fs::fadvise(&file, target.span.begin, std::num::NonZeroU64::new(target.span.length), advice);
-    }
-    if let Some(hint) = opening.write_hint {
-        let life = match hint {
-            WriteHint::None => 1,
-            WriteHint::Short => 2,
-            WriteHint::Medium => 3,
-            WriteHint::Long => 4,
-            WriteHint::Extreme => 5,
-        };
-        sys::device::set_write_hint(&file, life).map_err(|error| Error::file(path, "setting write_hint", error))?;
     }
     Ok(file)
 }

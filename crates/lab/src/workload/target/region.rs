@@ -48,11 +48,8 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
     let part = |percent: u8| amount::share(length, percent);
     let block = plan.smallest_block().0.max(1);
     let each = plan.files.each.map(|size| share.within(size, plan, block));
-    let offset = begin(plan, share, each, length, block);
-    let appends = plan.files.making.append;
-    let begin = if appends { length.saturating_add(offset) } else { offset };
-    let endless = plan.files.making.fill && plan.target.size.is_none() && each.is_none();
-    let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some() || endless;
+    let begin = begin(plan, share, each, length, block);
+    let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some();
     if !absolute && length > 0 && begin > length {
         let (name, path) = (&plan.name, path.display());
         return Err(Error::Refused(format!(
@@ -60,8 +57,7 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
         )));
     }
     let wanted = match (plan.target.size, each) {
-        (size, Some(file)) => of_file(file, size, if appends { 0 } else { begin }, block),
-        (None, None) if endless => (LARGEST_FILE.saturating_sub(begin)) / block * block,
+        (size, Some(file)) => of_file(file, size, begin, block),
         (Some(Size::Bytes(bytes)), _) => share.of(bytes.0, block),
         (Some(Size::Percent(percent @ ..100)), _) if length > 0 => {
             let wanted = part(percent).min(length.saturating_sub(begin));
@@ -77,7 +73,7 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
     if each.is_some() && wanted == 0 {
         let (name, path) = (&plan.name, path.display());
         return Err(Error::Refused(format!(
-            "job '{name}': filesize= leaves nothing of {path} behind offset={offset}; use a smaller offset="
+            "job '{name}': filesize= leaves nothing of {path} behind offset={begin}; use a smaller offset="
         )));
     }
     if !absolute && length > 0 && wanted < block {

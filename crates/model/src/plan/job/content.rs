@@ -22,14 +22,8 @@ pub struct Content {
     pub compress_percent: u8,
     /// `buffer_compress_chunk`: bytes of a chunk; 0 means a block.
     pub compress_chunk: Bytes,
-    /// `dedupe_percentage`: writes that repeat an earlier one, in percent.
+    /// `dedupe_percentage`: writes that repeat the last one that is no repetition, in percent.
     pub dedupe_percent: u8,
-    /// `dedupe_mode`: which one they repeat.
-    pub dedupe_mode: DedupeMode,
-    /// `dedupe_working_set_percentage`: blocks that can be repeated, in percent of `size`.
-    pub dedupe_set_percent: u8,
-    /// `dedupe_global`: the jobs with this option repeat the same blocks.
-    pub dedupe_global: bool,
 }
 
 impl Default for Content {
@@ -42,23 +36,8 @@ impl Default for Content {
             compress_percent: 0,
             compress_chunk: Bytes(512),
             dedupe_percent: 0,
-            dedupe_mode: DedupeMode::Repeat,
-            dedupe_set_percent: 5,
-            dedupe_global: false,
         }
     }
-}
-
-/// Which earlier write a repeated one equals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum DedupeMode {
-    /// The last one that is no repetition.
-    #[default]
-    Repeat,
-    /// Any of a set of blocks.
-    WorkingSet,
 }
 
 /// Bytes that are repeated: texts, numbers, the content of files, and the offset of the block. It is stored as it was typed.

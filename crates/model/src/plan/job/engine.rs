@@ -15,8 +15,6 @@ pub enum EngineKind {
     Work,
     /// Copies from and to memory: a storage class memory without its driver.
     Mem,
-    /// Uses a share of a CPU.
-    Cpuio,
     /// Exchanges requests and responses with an echo server.
     Rr,
     /// pread, pwrite.
@@ -59,7 +57,7 @@ impl Engine {
 }
 
 /// Every engine, in the order in which help lists them.
-pub static ENGINES: [Engine; 12] = [
+pub static ENGINES: [Engine; 11] = [
     engine(EngineKind::Null, "null", Medium::Nothing, Queue::Deep)
         .about("Completes each I/O at once: the overhead of the load generator itself"),
     engine(EngineKind::Spin, "spin", Medium::Nothing, Queue::Deep)
@@ -68,8 +66,6 @@ pub static ENGINES: [Engine; 12] = [
         .about("Executes a number of dependent instructions for each I/O: a known cost in instructions"),
     engine(EngineKind::Mem, "mem", Medium::Nothing, Queue::One)
         .about("Copies from and to memory: a pmem device without its driver"),
-    engine(EngineKind::Cpuio, "cpuio", Medium::Nothing, Queue::One)
-        .about("Uses a share of a CPU, in chunks that stand for I/Os"),
     engine(EngineKind::Rr, "rr", Medium::Nothing, Queue::Deep)
         .about("Exchanges requests and responses with an echo server"),
     engine(EngineKind::Psync, "psync", Medium::Files, Queue::One).about("Calls pread and pwrite"),

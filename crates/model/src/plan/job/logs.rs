@@ -30,18 +30,10 @@ pub struct LogPlan {
     pub largest: bool,
     /// `log_hist_msec`: milliseconds of a row of the histograms; 0 for no rows.
     pub histogram_window: u32,
-    /// `log_hist_coarseness`: adjacent bins are joined in pairs this number of times.
-    pub coarseness: u8,
     /// `log_offset`: rows have the offset of their I/O.
     pub offset: bool,
-    /// `log_prio`: rows have the class and level of the I/O priority.
-    pub priority: bool,
-    /// `log_unix_epoch`: times are those of a clock, not since the start.
+    /// `log_unix_epoch`: times are those since 1970, not since the start.
     pub unix_epoch: bool,
-    /// `log_alternate_epoch`: likewise.
-    pub alternate_epoch: bool,
-    /// `log_alternate_epoch_clock_id`: that clock, as clock_gettime(2) numbers it.
-    pub clock: u32,
     /// `per_job_logs=0`: jobs with the same name of the log share a file.
     pub shared: bool,
     /// `disable_lat`, `disable_slat` and `disable_clat`: the logs of latency that are left out.
@@ -128,11 +120,6 @@ impl LogPlan {
             ("write_iolog", self.trace.is_some()),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
-    }
-
-    /// The clock whose time rows have; `None` if it is the time since the start.
-    pub fn epoch(&self) -> Option<u32> {
-        (self.unix_epoch || self.alternate_epoch).then_some(self.clock)
     }
 
     /// The logs, each with the first part of its name.

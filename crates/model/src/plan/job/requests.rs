@@ -1,6 +1,6 @@
 //! Which requests a job makes, beyond its direction, its order and one size of blocks.
 
-use super::{Access, JobPlan, Order, Size};
+use super::{Access, JobPlan, Size};
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -46,22 +46,12 @@ pub struct RequestPlan {
     pub ranges: Each<Option<SizeRange>>,
     /// `bssplit`, instead of one size or a range. Empty means not given.
     pub splits: Each<Vec<SizeShare>>,
-    /// `bs_unaligned`: sizes of a range or split need not be multiples of the smallest one.
-    pub unaligned: bool,
-    /// `bs_is_seq_rand`: sequential requests have the sizes of reads, random ones those of writes.
-    pub sizes_by_order: bool,
     /// `blockalign` of random positions; 0 means the smallest size of the direction.
     pub align: Each<Bytes>,
     /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
     pub percent_random: Each<u8>,
     /// `random_distribution`.
     pub distribution: Distribution,
-    /// `random_generator`.
-    pub generator: Generator,
-    /// `rw=read:8k`: bytes between the end of a request and the beginning of the next one in a sequential order.
-    pub skip: i64,
-    /// `rw_sequencer`: where the requests of a run of `rw=randread:N` are.
-    pub sequencer: Sequencer,
 }
 
 impl Default for RequestPlan {
@@ -69,14 +59,9 @@ impl Default for RequestPlan {
         Self {
             ranges: Each::default(),
             splits: Each::default(),
-            unaligned: false,
-            sizes_by_order: false,
             align: Each::default(),
             percent_random: Each::from(100),
             distribution: Distribution::default(),
-            generator: Generator::default(),
-            skip: 0,
-            sequencer: Sequencer::default(),
         }
     }
 }
@@ -122,59 +107,16 @@ pub enum Distribution {
     Random,
     /// The block of rank k in proportion to k to the power of −`parameter`.
     Zipf(Shape),
-    /// Self-similar: `parameter` of the accesses go to 1 − `parameter` of the blocks.
-    Pareto(Shape),
-    /// A normal distribution around the centre; its standard deviation is `parameter` percent of the region.
-    Normal(Shape),
-    /// Parts of the region, from its beginning.
-    Zoned(Each<Vec<AccessZone>>),
 }
 
-/// Parameters of a skewed distribution.
+/// Parameters of Zipf's law.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
-    /// What the distribution makes of it.
+    /// The exponent, theta.
     pub parameter: f64,
-    /// Where the block that is used most is: a fraction of the region. `None` means by chance, or in the middle of a
-    /// normal distribution.
+    /// Where the block that is used most is: a fraction of the region. `None` means by chance.
     pub center: Option<f64>,
-}
-
-/// A part of the region of `random_distribution=zoned` or `zoned_abs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AccessZone {
-    /// Percentage of the accesses.
-    pub percent: u8,
-    /// Its size, of the region or in bytes.
-    pub size: Size,
-}
-
-/// `random_generator`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Generator {
-    /// Numbers with repetitions, among which a map of used blocks chooses. The default.
-    #[default]
-    Tausworthe,
-    /// Each number once, also without a map.
-    Lfsr,
-    /// As `Tausworthe`.
-    Tausworthe64,
-}
-
-/// `rw_sequencer`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Sequencer {
-    /// Each request of a run follows the one before it.
-    #[default]
-    Sequential,
-    /// All requests of a run are at the same place.
-    Identical,
 }
 
 /// The sizes that requests of one direction may have.
@@ -205,10 +147,10 @@ impl Sizes {
         }
     }
 
-    fn of(one: Bytes, range: Option<SizeRange>, split: &[SizeShare], unaligned: bool) -> Self {
+    fn of(one: Bytes, range: Option<SizeRange>, split: &[SizeShare]) -> Self {
         if let Some(least) = split.iter().map(|share| share.size.0).min() {
             // As in fio, all are multiples of the smallest.
-            let step = if unaligned { 1 } else { least.max(1) };
+            let step = least.max(1);
             let sizes: Vec<_> = split.iter().map(|share| (share.size.0 - share.size.0 % step, share.percent)).collect();
             return match sizes.as_slice() {
                 [(first, _), rest @ ..] if rest.iter().all(|(size, _)| size == first) => Self::One(*first),
@@ -217,7 +159,7 @@ impl Sizes {
         }
         match range {
             Some(SizeRange { least, most }) if least < most => {
-                Self::Range { least: least.0, most: most.0, step: if unaligned { 1 } else { least.0.max(1) } }
+                Self::Range { least: least.0, most: most.0, step: least.0.max(1) }
             }
             Some(range) => Self::One(range.least.0),
             None => Self::One(one.0),
@@ -226,32 +168,16 @@ impl Sizes {
 }
 
 impl JobPlan {
-    /// The sizes of reads, writes and trims that are in `order`.
-    pub fn sizes(&self, order: Order) -> [Sizes; 3] {
-        let RequestPlan { ranges, splits, unaligned, sizes_by_order, .. } = &self.requests;
+    /// The sizes of reads, writes and trims.
+    pub fn sizes(&self) -> [Sizes; 3] {
+        let RequestPlan { ranges, splits, .. } = &self.requests;
         let ones = [self.block_sizes.read, self.block_sizes.write, self.block_sizes.trim];
-        let of = |direction: usize| {
-            let (one, range, split) = (ones[direction], ranges.all()[direction], splits.all()[direction]);
-            Sizes::of(one, *range, split, *unaligned)
-        };
-        match (sizes_by_order, order) {
-            (false, _) => [of(0), of(1), of(2)],
-            (true, Order::Sequential) => [of(0), of(0), of(0)],
-            (true, Order::Random) => [of(1), of(1), of(1)],
-        }
-    }
-
-    /// The sizes of reads, writes and trims in either order that the job has: those of sequential requests are among
-    /// them if some of a random order are.
-    fn sizes_in_use(&self) -> impl Iterator<Item = [Sizes; 3]> {
-        let part = self.requests.sizes_by_order && self.order == Order::Random;
-        let sequential = part && (self.random_run > 1 || self.requests.percent_random != Each::from(100));
-        std::iter::once(self.sizes(self.order)).chain(sequential.then(|| self.sizes(Order::Sequential)))
+        std::array::from_fn(|direction| Sizes::of(ones[direction], *ranges.all()[direction], splits.all()[direction]))
     }
 
     /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
     pub fn smallest_block(&self) -> Bytes {
-        Bytes(self.sizes_in_use().flatten().map(|sizes| sizes.least()).min().unwrap_or(0))
+        Bytes(self.sizes().iter().map(|sizes| sizes.least()).min().unwrap_or(0))
     }
 
     /// The smallest block of a direction in use.
@@ -266,7 +192,7 @@ impl JobPlan {
 
     /// Bytes of a buffer that holds each block of any direction, used or not.
     pub fn buffer_bytes(&self) -> u64 {
-        self.sizes_in_use().flatten().map(|sizes| sizes.most()).max().unwrap_or(0)
+        self.sizes().iter().map(|sizes| sizes.most()).max().unwrap_or(0)
     }
 
     /// Bytes of memory of one I/O. A trim needs none.
@@ -284,15 +210,12 @@ impl JobPlan {
             // The write has the size of the trim before it.
             Access::TrimWrite => [false, true, true],
         };
-        self.sizes_in_use()
-            .flat_map(move |sizes| sizes.into_iter().zip(used))
-            .filter(|(_, used)| *used)
-            .map(|(sizes, _)| sizes)
+        self.sizes().into_iter().zip(used).filter(|(_, used)| *used).map(|(sizes, _)| sizes)
     }
 
     /// Whether `blockalign` is another than the smallest block.
     pub fn has_own_alignment(&self) -> bool {
-        let sizes = self.sizes(Order::Random);
+        let sizes = self.sizes();
         let other = |(sizes, align): (&Sizes, &Bytes)| align.0 != 0 && align.0 != sizes.least();
         sizes.iter().zip(self.requests.align.all()).any(other)
     }
@@ -304,8 +227,7 @@ impl JobPlan {
 
     /// Whether each block of a random order is used once before any is used again.
     pub fn has_random_map(&self) -> bool {
-        let lfsr = self.requests.generator == Generator::Lfsr;
-        self.requests.distribution == Distribution::Random && (lfsr || !self.sets_no_random_map())
+        self.requests.distribution == Distribution::Random && !self.sets_no_random_map()
     }
 }
 
@@ -324,7 +246,7 @@ mod tests {
     }
 
     fn shares(option: &str) -> Vec<(u64, u8)> {
-        match &job(option).sizes(Order::Random)[0] {
+        match &job(option).sizes()[0] {
             Sizes::Shares(shares) => shares.clone(),
             Sizes::One(size) => vec![(*size, 100)],
             Sizes::Range { .. } => Vec::new(),
@@ -338,13 +260,12 @@ mod tests {
         assert_eq!(shares("bssplit=4k/50:8k/20"), [(8192, 20), (4096, 80)], "the most frequent one has the rest");
         assert_eq!(shares("bssplit=8k"), [(8192, 100)]);
         assert_eq!(shares("bssplit=3k/50:4k/50"), [(3072, 100)], "multiples of the smallest");
-        assert_eq!(shares("bssplit=3k/50:4k/50\nbs_unaligned"), [(3072, 50), (4096, 50)]);
         assert_eq!(shares("bssplit=,8k/100"), [(4096, 100)], "reads keep theirs");
     }
 
     #[test]
     fn a_split_comes_before_a_range_and_a_range_before_one_size() {
-        let sizes = |options| job(options).sizes(Order::Sequential)[0].clone();
+        let sizes = |options| job(options).sizes()[0].clone();
         assert_eq!(sizes("bsrange=8k-16k\nbs=4k"), Sizes::Range { least: 8192, most: 16384, step: 8192 });
         assert_eq!(sizes("bssplit=2k/100\nbsrange=8k-16k"), Sizes::One(2048));
         let job = job("rw=randrw\nbs=512\nbsrange=4k-16k,8k-32k");
@@ -352,23 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_by_order_replace_those_of_directions() {
-        let sequential = job("rw=write\nbs=4k,8k\nbs_is_seq_rand=1");
-        assert_eq!((sequential.largest_block(), sequential.buffer_bytes()), (Bytes(4096), 4096));
-        let random = job("rw=randread\nbs=4k,8k\nbs_is_seq_rand=1\npercentage_random=50");
-        assert_eq!((random.least_block(), random.largest_block()), (Bytes(4096), Bytes(8192)));
-    }
-
-    #[test]
     fn what_turns_the_map_off_is_as_in_fio() {
         for (options, map) in [
             ("", true),
             ("norandommap", false),
-            ("norandommap\nrandom_generator=lfsr", true),
             ("blockalign=4k", true),
             ("blockalign=512", false),
             ("random_distribution=zipf:1.2", false),
-            ("random_distribution=zoned:50/10:50/90", false),
         ] {
             assert_eq!(job(&format!("rw=randread\n{options}")).has_random_map(), map, "{options}");
         }

@@ -1,7 +1,6 @@
 //! Whether what was written is read back right.
 
 use super::content::Pattern;
-use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// How blocks are marked when they are written, and checked when they are read. With fio's defaults.
@@ -17,45 +16,17 @@ pub struct Verify {
     /// `verify_pattern`: the content of the blocks instead of noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
-    /// `verify_interval`: bytes that one header covers. `None` means a block.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Bytes>,
-    /// `verify_offset`: the place of the header in them.
-    pub offset: Bytes,
-    /// `verify_fatal`: the first error ends the job.
-    pub fatal: bool,
     /// `verify_dump`: blocks with errors are written to files.
     pub dump: bool,
     /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
     pub backlog: u32,
-    /// `verify_backlog_batch`: blocks that are then read back. `None` means all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u32>,
-    /// `verify_only`: the blocks were written earlier.
-    pub only: bool,
     /// `verify_async`: threads that fio checks blocks with.
     pub threads: u32,
-    /// `verify_async_cpus`: their CPUs. Empty means all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub threads_cpus: Vec<u32>,
 }
 
 impl Default for Verify {
     fn default() -> Self {
-        Self {
-            method: None,
-            after: true,
-            pattern: None,
-            interval: None,
-            offset: Bytes(0),
-            fatal: false,
-            dump: false,
-            backlog: 0,
-            batch: None,
-            only: false,
-            threads: 0,
-            threads_cpus: Vec::new(),
-        }
+        Self { method: None, after: true, pattern: None, dump: false, backlog: 0, threads: 0 }
     }
 }
 
@@ -71,22 +42,14 @@ impl Verify {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum VerifyMethod {
-    /// Its header alone.
-    Meta,
     /// Its content, a pattern. It has no header.
     Pattern,
-    /// Nothing: it is only read.
-    Null,
     /// A checksum of 32 bits.
     Crc32,
     /// A checksum of 32 bits, for which processors have an instruction.
     Crc32c,
-    /// The same as `crc32c`, with a number of its own in the header.
-    Crc32cIntel,
     /// MD5.
     Md5,
-    /// SHA-1.
-    Sha1,
     /// xxHash of 32 bits.
     Xxhash,
 }
@@ -109,16 +72,12 @@ const fn row(method: VerifyMethod, word: &'static str, number: u16, digest: u32)
 }
 
 /// All methods.
-pub const VERIFY_METHODS: [VerifyRow; 9] = [
+pub const VERIFY_METHODS: [VerifyRow; 5] = [
     row(VerifyMethod::Md5, "md5", 2, 16),
     row(VerifyMethod::Crc32c, "crc32c", 5, 4),
-    row(VerifyMethod::Crc32cIntel, "crc32c-intel", 6, 4),
     row(VerifyMethod::Crc32, "crc32", 4, 4),
-    row(VerifyMethod::Sha1, "sha1", 16, 20),
     row(VerifyMethod::Xxhash, "xxhash", 15, 4),
-    row(VerifyMethod::Meta, "meta", 1, 0),
     VerifyRow { method: VerifyMethod::Pattern, word: "pattern", number: None, digest: 0 },
-    VerifyRow { method: VerifyMethod::Null, word: "null", number: None, digest: 0 },
 ];
 
 impl VerifyMethod {

@@ -75,7 +75,6 @@ pub(super) static REFUSED: &[Refused] = &[
         "an option of engine exec; iotoll cost -- COMMAND measures a command",
         "arguments grace_time program std_redirect",
     ),
-    work("an engine cpuio ends by its runtime; exitall in the section of the other job ends it too", "exit_on_io_done"),
     work(
         "an option of engines for special devices or calls, which iotoll does not have",
         "cmd_type donorname inplace skip_bad thp",
@@ -92,6 +91,52 @@ pub(super) static REFUSED: &[Refused] = &[
     ),
     work("start iotoll as that user, or in that control group", "cgroup cgroup_nodelete cgroup_weight gid uid"),
     work("jobs are written out, not made by a profile", "profile"),
+    work(
+        "a rate of iotoll only limits; its intervals are equal, and a job that is slower goes on",
+        "rate_process rate_min ratemin rate_iops_min rate_cycle ratecycle rate_ignore_thinktime max_latency",
+    ),
+    work("a pause comes after thinktime_blocks and is slept", "thinktime_blocks_type thinktime_iotime thinktime_spin"),
+    work(
+        "all files of a job are open from its first I/O to its last; name them with filename",
+        "opendir openfiles unlink_each_loop",
+    ),
+    work(
+        "jobs make files before the measurement, and write within size",
+        "file_append create_only fill_device fill_fs",
+    ),
+    work("use fsync or fdatasync", "sync_file_range"),
+    work("no call of the job says so", "atomic write_barrier write_hint"),
+    work(
+        "a block has one header, in front, and is checked by the thread that read it; its first error ends the job",
+        "verify_interval verify_offset verify_backlog_batch verify_only verify_async_cpus continue_on_error ignore_error",
+    ),
+    work(
+        "start iotoll so: its threads inherit it (numactl, nice, ionice)",
+        "numa_cpu_nodes numa_mem_policy nice prio prioclass",
+    ),
+    work("a thread may use all of cpus_allowed; write a job for each CPU", "cpus_allowed_policy"),
+    work("the blocks of a run follow each other", "rw_sequencer"),
+    work(
+        "sizes are multiples of the smallest, and those of the request's direction",
+        "bs_is_seq_rand bs_unaligned blocksize_unaligned",
+    ),
+    work("an equal write repeats the last new one", "dedupe_global dedupe_mode dedupe_working_set_percentage"),
+    work("the kernel chooses the CPU of its thread", "sqthread_poll_cpu"),
+    work("an option of engine cpuio; engine spin or work burns CPU time", "cpuchunks cpuload cpumode exit_on_io_done"),
+    work("stonewall waits for all jobs before it", "wait_for"),
+    work(
+        "use runtime; iotoll compare ends when its intervals are narrow enough (--precision)",
+        "ss ss_dur ss_ramp steadystate steadystate_duration steadystate_ramp_time",
+    ),
+    work("a trace is replayed as it is; change it before", "replay_align replay_scale replay_skip"),
+    harmless(
+        "leave it out: it would change no I/O here",
+        "allrandrepeat create_fsync hugepage-size iomem_align mem_align lockfile nonvectored read_iolog_chunked softrandommap unique_filename",
+    ),
+    harmless(
+        "rows of logs have the time since the job's start, or since 1970, and histograms all bins",
+        "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_prio",
+    ),
     harmless("completions are always taken by the system call", "userspace_reap"),
 ];
 

@@ -2,33 +2,24 @@
 
 mod content;
 mod engines;
-mod file_calls;
 mod files;
 mod job;
 mod logs;
-mod pace;
 mod path;
-mod positions;
-mod replay;
-mod reports;
 mod requests;
-mod sizes;
-mod thread;
-mod together;
-mod verify;
 
 use super::Default::{self, Is, Required, Words};
 use super::row::*;
 use super::{JobOption, engine};
-use crate::plan::draft::{Draft, Start};
+use crate::plan::draft::Start;
 use crate::plan::job::*;
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::files::{folder, name_format, range_sync, service, size as file_size};
-use crate::plan::value::requests::{LARGEST_BLOCK, blocks, distribution, percentages, range, signed, split};
+use crate::plan::value::files::{name_format, service, size as file_size};
+use crate::plan::value::requests::{LARGEST_BLOCK, blocks, distribution, percentages, range, split};
 use crate::plan::value::typed::{self, shown};
 use crate::plan::value::{
-    self, Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, integer_in,
-    list_words, percentiles,
+    Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, list_words,
+    percentiles,
 };
 use crate::unit::{Bytes, Nanos};
 
@@ -43,18 +34,18 @@ const MANY_64: u64 = MANY as u64;
 const SUBJECTS: [(&str, &[JobOption]); 16] = [
     ("Jobs", job::OPTIONS),
     ("Requests", requests::OPTIONS),
-    ("Sizes of requests", sizes::OPTIONS),
-    ("Positions of requests", positions::OPTIONS),
+    ("Sizes of requests", requests::SIZES),
+    ("Positions of requests", requests::POSITIONS),
     ("What is written", content::OPTIONS),
-    ("Whether it is read back right", verify::OPTIONS),
+    ("Whether it is read back right", content::VERIFY),
     ("Files", files::OPTIONS),
-    ("Making, opening and syncing files", file_calls::OPTIONS),
-    ("Pace and length", pace::OPTIONS),
-    ("Jobs among others", together::OPTIONS),
-    ("Threads", thread::OPTIONS),
-    ("Traces that are replayed", replay::OPTIONS),
+    ("Making, opening and syncing files", files::CALLS),
+    ("Pace and length", job::PACE),
+    ("Jobs among others", job::TOGETHER),
+    ("Threads", job::THREAD),
+    ("Traces that are replayed", logs::REPLAY),
     ("Logs", logs::OPTIONS),
-    ("Reports and clocks of fio", reports::OPTIONS),
+    ("Reports and clocks of fio", logs::REPORTS),
     ("", engines::OPTIONS),
     ("", path::OPTIONS),
 ];

@@ -30,7 +30,6 @@ pub(super) fn cache_words(draft: &Draft) -> Option<String> {
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     warnings.extend(endless(&mut draft.job));
-    burns_in_chunks(&mut draft.job);
     let complaint = rules::broken(rules::FIRST, &draft)
         .or_else(|| region(&mut draft.job))
         .or_else(|| rules::broken(rules::FILES, &draft))
@@ -49,7 +48,6 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
-    verified::without_writing(&mut draft.job);
     Ok(draft.job)
 }
 
@@ -69,15 +67,6 @@ fn endless(job: &mut JobPlan) -> Option<Warning> {
     job.duration.time_based = false;
     let why = "time_based has no effect without runtime, as in fio; add one, for example runtime=10s";
     Some(caveat(Code::OptionIgnored, job, why))
-}
-
-/// Time ends a job that only uses a CPU, and its pauses make its share.
-fn burns_in_chunks(job: &mut JobPlan) {
-    if job.engine == EngineKind::Cpuio {
-        job.duration.time_based = true;
-        job.think_time = job.cpu.pause();
-        job.target.size = Some(Size::Bytes(Bytes(job.largest_block().0.saturating_mul(1 << 20))));
-    }
 }
 
 /// An engine without files needs a size from the job: from `size`, or from an option that ends the job.
@@ -149,10 +138,10 @@ fn writes(every: u32) -> String {
 
 /// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
 fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let syncs = match (job.fsync_every, job.fdatasync_every, job.files.syncing.range) {
-        (0, 0, range) => range.map(|range| ("sync_file_range", writes(range.every))),
-        (0, every, _) => Some(("fdatasync", writes(every))),
-        (every, ..) => Some(("fsync", writes(every))),
+    let syncs = match (job.fsync_every, job.fdatasync_every) {
+        (0, 0) => None,
+        (0, every) => Some(("fdatasync", writes(every))),
+        (every, _) => Some(("fsync", writes(every))),
     }
     .filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing);
     let files = job.file_count();

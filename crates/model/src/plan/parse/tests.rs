@@ -285,13 +285,6 @@ fn device_writes_are_a_decision_of_the_caller() {
 }
 
 #[test]
-fn a_job_that_only_verifies_reads() {
-    let job = job("[a]\nrw=randwrite\nbs=4k,8k\nverify=crc32c\nverify_only\n");
-    assert_eq!((job.access, job.order, job.block_sizes.read), (Access::Read, Order::Random, Bytes(8192)));
-    assert_eq!(crate::plan::VerifyMethod::Crc32c.header(), Some(44));
-}
-
-#[test]
 fn a_file_of_options_alone_does_not_run_but_parses_as_in_fio() {
     let settings = Settings { without_jobs: true, ..Settings::default() };
     let parsed = |texts: &[(&str, &str)], settings: &Settings| job_files(texts, settings).map(|plan| plan.phases.len());

@@ -2,9 +2,8 @@
 
 use super::Wrong;
 use crate::plan::job::{
-    Access, DedupeMode, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, Generator, GoesOn, InjectAt, Order, PATTERNS,
-    PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathTxQueue, RateProcess, Sequencer, VERIFY_METHODS,
-    VerifyMethod, WriteHint, WriteSync,
+    Access, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, InjectAt, Order, PATTERNS, PathCopy, PathCrc,
+    PathFraming, PathInFlight, PathNull, PathTxQueue, VERIFY_METHODS, VerifyMethod, WriteSync,
 };
 use crate::plan::nearest::nearest;
 
@@ -27,19 +26,11 @@ macro_rules! words {
 
 words! {
     Ends: "group" => Group, "stonewall" => Phase, "all" => Run;
-    RateProcess: "linear" => Linear, "poisson" => Poisson;
-    DedupeMode: "repeat" => Repeat, "working_set" => WorkingSet;
-    GoesOn:
-        "none" => None, "read" => Read, "write" => Write, "io" => Io, "verify" => Verify, "all" => All, "0" => None,
-        "1" => All;
     Fallocate:
         "none" => None, "native" => Native, "posix" => Posix, "keep" => Keep, "truncate" => Truncate, "0" => None,
         "1" => Posix;
-    Generator: "tausworthe" => Tausworthe, "lfsr" => Lfsr, "tausworthe64" => Tausworthe64;
-    Sequencer: "sequential" => Sequential, "identical" => Identical;
     FileAdvice: "0" => None, "1" => Order, "random" => Random, "sequential" => Sequential, "noreuse" => NoReuse;
     WriteSync: "none" => None, "0" => None, "sync" => Sync, "1" => Sync, "dsync" => DataSync;
-    WriteHint: "none" => None, "short" => Short, "medium" => Medium, "long" => Long, "extreme" => Extreme;
     PathFraming: "one-go" => OneGo, "segment-at-a-time" => SegmentAtATime, "page-at-a-time" => PageAtATime;
     PathCopy: "plain" => Plain, "rep-movsb" => RepMovsb, "non-temporal" => NonTemporal;
     PathCrc: "off" => Off, "on" => On;

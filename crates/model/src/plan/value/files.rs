@@ -1,7 +1,7 @@
 //! Values of the options about files: sizes, orders, names, and how they are synced.
 
 use super::{LARGEST_FILE, Quoted, Wrong, choice, count_in, integer_in, typed};
-use crate::plan::job::{FileSize, RangeSync, Service};
+use crate::plan::job::{FileSize, Service};
 use crate::unit::Bytes;
 
 /// The largest number of I/Os between two files.
@@ -30,22 +30,11 @@ pub fn show_size(size: FileSize) -> String {
 pub fn service(text: &str) -> Result<Service, Wrong> {
     let (word, after) = text.split_once(':').map_or((text, None), |(word, after)| (word, Some(after)));
     let ios = || after.map_or(Ok(1), |after| count_in(after, &(1..=MOST_IOS)));
-    let number = |usual: f64, range: std::ops::RangeInclusive<f64>| {
-        let number =
-            after.map_or(Ok(usual), str::parse).map_err(|_| Wrong::because(text, "has no number behind ':'"))?;
-        if range.contains(&number) { Ok(number) } else { Err(Wrong::because(text, "is out of range")) }
-    };
     match word {
         "roundrobin" => Ok(Service::RoundRobin { ios: ios()? }),
         // A file is finished whatever the number says, as in fio.
         "sequential" => ios().map(|_| Service::Sequential),
         "random" => Ok(Service::Random { ios: ios()? }),
-        "zipf" => match number(1.1, 0.01..=10.0)? {
-            1.0 => Err(Wrong::because(text, "is not supported: the exponent is not 1")),
-            theta => Ok(Service::Zipf { theta }),
-        },
-        "pareto" => Ok(Service::Pareto { power: number(0.2, 0.000_1..=0.999_9)? }),
-        "normal" | "gauss" => Ok(Service::Gauss { deviation: number(0.0, 0.0..=100.0)? }),
         _ => Err(Wrong::because(text, "is not supported")),
     }
 }
@@ -57,9 +46,6 @@ pub fn show_service(service: Service) -> String {
         Service::RoundRobin { ios } => with("roundrobin", ios),
         Service::Sequential => "sequential".to_owned(),
         Service::Random { ios } => with("random", ios),
-        Service::Zipf { theta } => format!("zipf:{theta}"),
-        Service::Pareto { power } => format!("pareto:{power}"),
-        Service::Gauss { deviation } => format!("gauss:{deviation}"),
     }
 }
 
@@ -75,38 +61,10 @@ pub fn name_format(text: &str) -> Result<String, Wrong> {
         }
         rest = after;
     }
-    folder(text)
-}
-
-/// A path: one line without control characters.
-pub fn folder(text: &str) -> Result<String, Wrong> {
     if text.chars().any(char::is_control) {
         return Err(Wrong::new(format!("{} has a control character", Quoted(text))));
     }
     Ok(text.to_owned())
-}
-
-/// The flags of sync_file_range(2), separated by commas or bars, and how often it is called.
-pub fn range_sync(text: &str) -> Result<RangeSync, Wrong> {
-    let (flags, every) = text.split_once(':').map_or((text, None), |(flags, every)| (flags, Some(every)));
-    let every = every.map_or(Ok(1), |every| count_in(every, &(1..=MOST_IOS)))?;
-    let mut sync = RangeSync { wait_before: false, write: false, wait_after: false, every };
-    for flag in flags.split(['|', ',']) {
-        match flag {
-            "wait_before" => sync.wait_before = true,
-            "write" => sync.write = true,
-            "wait_after" => sync.wait_after = true,
-            _ => return Err(Wrong::because(flag, "is not supported")),
-        }
-    }
-    Ok(sync)
-}
-
-/// The reverse of [`range_sync`].
-pub fn show_range_sync(sync: RangeSync) -> String {
-    let flags = [(sync.wait_before, "wait_before"), (sync.write, "write"), (sync.wait_after, "wait_after")];
-    let flags: Vec<&str> = flags.into_iter().filter_map(|(on, word)| on.then_some(word)).collect();
-    format!("{}:{}", flags.join(","), sync.every)
 }
 
 /// A choice that may also be left out.
@@ -123,15 +81,10 @@ mod tests {
         assert_eq!(service("roundrobin"), Ok(Service::RoundRobin { ios: 1 }));
         assert_eq!(service("random:16"), Ok(Service::Random { ios: 16 }));
         assert_eq!(service("sequential:9"), Ok(Service::Sequential));
-        assert_eq!(service("zipf"), Ok(Service::Zipf { theta: 1.1 }));
-        assert_eq!(service("pareto:0.9"), Ok(Service::Pareto { power: 0.9 }));
-        assert_eq!(service("normal:40"), service("gauss:40"));
-        for bad in ["zipf:1", "zipf:x", "pareto:1", "gauss:101", "random:0", "robin", "random:"] {
+        for bad in ["zipf:1.1", "random:0", "robin", "random:"] {
             assert!(service(bad).is_err(), "{bad}");
         }
-        for text in
-            ["roundrobin", "roundrobin:2", "random", "random:16", "sequential", "zipf:1.2", "pareto:0.3", "gauss:5"]
-        {
+        for text in ["roundrobin", "roundrobin:2", "random", "random:16", "sequential"] {
             assert_eq!(service(text).map(show_service), Ok(text.to_owned()));
         }
     }
@@ -143,13 +96,6 @@ mod tests {
         for bad in ["0", "2-1", "1-", "-1", "1-2-3", "8k-x"] {
             assert!(size(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn flags_of_a_range_are_separated_by_commas_or_bars() {
-        assert_eq!(range_sync("write:2").map(show_range_sync), Ok("write:2".to_owned()));
-        assert_eq!(range_sync("wait_before|write").map(show_range_sync), Ok("wait_before,write:1".to_owned()));
-        assert!(range_sync("write:0").is_err() && range_sync("").is_err() && range_sync("fsync:2").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Values as people type them: the reverse of parsing.
 
-use super::files::{show_range_sync, show_service, show_size};
+use super::files::{show_service, show_size};
 use super::{Choice, word};
 use crate::plan::job::*;
 use crate::unit::{Bytes, Nanos};
@@ -48,7 +48,6 @@ macro_rules! shown {
 
 shown! {
     bool: |on: &bool| Some(u8::from(*on).to_string()),
-    i8: printed,
     u8: printed,
     u32: printed,
     u64: printed,
@@ -70,23 +69,13 @@ shown! {
     Distribution: |of: &Distribution| Some(distribution(of)),
     FileSize: |size: &FileSize| Some(show_size(*size)),
     Service: |service: &Service| Some(show_service(*service)),
-    RangeSync: |sync: &RangeSync| Some(show_range_sync(*sync)),
     LogName: |name: &LogName| Some(name.text().to_owned()),
     Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
-    Skipped: |skipped: &Skipped| skipped.text(),
-    IgnoredErrors: IgnoredErrors::text,
-    MemoryPolicy: |policy: &MemoryPolicy| Some(memory(policy)),
     Peer: printed,
     PathSend: printed,
     PathReceive: printed,
     PathSegment: printed,
     TxTaskCpus: printed,
-}
-
-impl Shown for Option<WriteHint> {
-    fn shown(&self) -> Option<String> {
-        self.and_then(|hint| hint.shown())
-    }
 }
 
 impl Shown for str {
@@ -97,17 +86,6 @@ impl Shown for str {
 
 fn printed(value: &impl Display) -> Option<String> {
     Some(value.to_string())
-}
-
-fn memory(policy: &MemoryPolicy) -> String {
-    let listed = |nodes: &[u32]| list(nodes, ",").unwrap_or_default();
-    match policy {
-        MemoryPolicy::Default => "default".to_owned(),
-        MemoryPolicy::Local => "local".to_owned(),
-        MemoryPolicy::Prefer(node) => format!("prefer:{node}"),
-        MemoryPolicy::Bind(nodes) => format!("bind:{}", listed(nodes)),
-        MemoryPolicy::Interleave(nodes) => format!("interleave:{}", listed(nodes)),
-    }
 }
 
 /// "64k" of 65536, where a unit leaves no rest.
@@ -155,37 +133,20 @@ pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> O
 
 /// "zipf:1.2".
 pub fn distribution(distribution: &Distribution) -> String {
-    let shaped = |name: &str, shape: &Shape| {
-        let center = shape.center.map(|center| format!(":{center}")).unwrap_or_default();
-        format!("{name}:{}{center}", shape.parameter)
-    };
     match distribution {
         Distribution::Random => "random".to_owned(),
-        Distribution::Zipf(shape) => shaped("zipf", shape),
-        Distribution::Pareto(shape) => shaped("pareto", shape),
-        Distribution::Normal(shape) => shaped("normal", shape),
-        Distribution::Zoned(zones) => {
-            let absolute = zones.all().into_iter().flatten().any(|zone| matches!(zone.size, Size::Bytes(_)));
-            let one = |zone: &AccessZone| match zone.size {
-                Size::Bytes(part) => format!("{}/{}", zone.percent, bytes(part.0)),
-                Size::Percent(part) => format!("{}/{part}", zone.percent),
-            };
-            let all = |zones: &Vec<AccessZone>| list(&zones.iter().map(one).collect::<Vec<_>>(), ":");
-            let name = if absolute { "zoned_abs" } else { "zoned" };
-            format!("{name}:{}", each_given(zones, all).unwrap_or_default())
+        Distribution::Zipf(Shape { parameter, center }) => {
+            let center = center.map(|center| format!(":{center}")).unwrap_or_default();
+            format!("zipf:{parameter}{center}")
         }
     }
 }
 
-/// The value of `rw`: "randread:4", "read:8k".
+/// The value of `rw`: "randread:4".
 pub fn pattern(job: &JobPlan) -> String {
-    match (job.random_run, job.requests.skip) {
-        (0 | 1, 0) => job.rw().to_owned(),
-        (0 | 1, skip) => {
-            let sign = if skip < 0 { "-" } else { "" };
-            format!("{}:{sign}{}", job.rw(), bytes(skip.unsigned_abs()))
-        }
-        (run, _) => format!("{}:{run}", job.rw()),
+    match job.random_run {
+        0 | 1 => job.rw().to_owned(),
+        run => format!("{}:{run}", job.rw()),
     }
 }
 

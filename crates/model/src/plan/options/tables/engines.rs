@@ -20,26 +20,11 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Drop pages from the page cache after the I/O (RWF_DONTCACHE, Linux 6.14)"),
     uring("sqthread_poll", switch(field!(calls.submission_thread)), Is("0"), "1", "2")
         .help("Let a kernel thread take submissions"),
-    uring("sqthread_poll_cpu", count("as a CPU", 0..=LARGEST_CPU, field!(calls.submission_cpu)), Required, "1", "1024")
-        .otherwise("any")
-        .help("Pin that kernel thread to this CPU"),
     uring("force_async", count("I/Os", 0..=MANY, field!(calls.force_async)), Is("0"), "1", "-1")
         .help("Hand one I/O in this many to a worker of the kernel (IOSQE_ASYNC). 0 means none"),
-    nothing("nonvectored", boolean(nowhere!()), Words("1"), "1", "x")
-        .of(&[EngineKind::IoUring])
-        .help("Accepted without effect: no buffer is a vector"),
     work("spin_cycles", number("cycles", 0..=MANY_64, field!(spin_cycles)), Required, "2000", "-1")
         .of(&[EngineKind::Spin])
         .help("Burn this many ticks of the time-stamp counter for each I/O"),
-    work("cpuload", number("percent", 1..=MANY_64, CPULOAD), Required, "50", "half")
-        .of(&[EngineKind::Cpuio])
-        .help("Use this percentage of a CPU"),
-    work("cpuchunks", number("microseconds", 1..=MANY_64, CPUCHUNKS), Is("50000"), "10000", "-1")
-        .of(&[EngineKind::Cpuio])
-        .help("Use the CPU for this many microseconds at a time: each counts as an I/O"),
-    work("cpumode", one_of(&["noop", "qsort"], CPUMODE), Is("noop"), "qsort", "sleep")
-        .of(&[EngineKind::Cpuio])
-        .help("What the CPU does: it waits for the clock, or sorts numbers"),
     work("work_steps", number("steps", 0..=MANY_64, field!(work_steps)), Required, "500", "-1")
         .of(&[EngineKind::Work])
         .help("Execute this many dependent instructions for each I/O"),
@@ -77,17 +62,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 // Places that are no fields.
-const CPULOAD: Place<Set<u64>> = place(
-    |job| shown(&job.cpu.load),
-    // As in fio, more than all is all.
-    |draft, percent| draft.job.cpu.load = u8::try_from(percent.min(100)).unwrap_or(100),
-);
-const CPUCHUNKS: Place<Set<u64>> =
-    place(|job| shown(&(job.cpu.chunk.0 / 1000)), |draft, micros| draft.job.cpu.chunk = Nanos(micros * 1000));
-const CPUMODE: Place<SetWord> = place(
-    |job| shown(if job.cpu.sorts { "qsort" } else { "noop" }),
-    |draft, text| draft.job.cpu.sorts = text == "qsort",
-);
 const INJECT_NS: Place<Set<u64>> = place(|job| shown(&job.inject.0), |draft, nanos| draft.job.inject = Nanos(nanos));
 
 /// The places of injected work that are not in the server.

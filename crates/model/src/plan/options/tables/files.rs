@@ -1,4 +1,4 @@
-//! The options of a job's files: names, how they are made and opened, when they are synced.
+//! The options of a job's files: names, sizes, how they are made, opened and synced.
 
 use super::*;
 
@@ -12,30 +12,18 @@ pub(super) static OPTIONS: &[JobOption] = &[
             "Prefix file names with this directory. Of several, copies of a job without filename take turns among \
          them",
         ),
-    extent("nrfiles", count("files", 1..=MANY, field!(files.count)), Words("1; of opendir all"), "4", "0")
+    extent("nrfiles", count("files", 1..=MANY, field!(files.count)), Words("1"), "4", "0")
         .also(&["nr_files"])
-        .help(
-            "Number of files of each copy of a job without filename. size is divided among them; of opendir, take \
-             the first of this number",
-        ),
+        .help("Number of files of each copy of a job without filename. size is divided among them"),
     extent("filesize", text(parsed!(files.each, file_size)), Words("an equal part of size"), "4k-1m", "1m-4k")
         .form("a size in bytes, or two as LEAST-MOST")
         .help(
             "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. \
              With size, the job moves at most that much in each pass",
         ),
-    work("openfiles", count("files", 0..=MANY, field!(files.open)), Is("0"), "16", "-1").help(
-        "Keep at most this number of files open at the same time: a file is closed when it is done, and the \
-         next one is opened in the measured loop. 0 means all, before the loop",
-    ),
     work("file_service_type", text(parsed!(files.service, service)), Is("roundrobin"), "random:16", "shuffled")
-        .form(
-            "roundrobin[:N], sequential, random[:N], zipf[:THETA], pareto[:POWER], normal[:PERCENT] or gauss[:PERCENT]",
-        )
-        .help(
-            "Which file is next. roundrobin and random switch after N I/Os, 1 by default; zipf, pareto, normal and \
-         gauss take a parameter (1.1, 0.2, 0, 0 by default)",
-        ),
+        .form("roundrobin[:N], sequential or random[:N]")
+        .help("Which file is next. roundrobin and random switch after N I/Os, 1 by default"),
     extent(
         "filename_format",
         text(parsed!(files.name_format, name_format)),
@@ -49,9 +37,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         "Names of the files of a job without filename; $jobname, $jobnum and $filenum are replaced, $clientuid \
          by nothing",
     ),
-    extent("opendir", text(parsed!(files.folder, folder)), Words("none"), "/tmp/many", "a\tb")
-        .form("a folder")
-        .help("Use the files in this folder and the folders in it, in order of their names, before those of filename"),
     work("direct", boolean(DIRECT), Is("0"), "1", "yes").help("Bypass the page cache with O_DIRECT"),
     other("buffered", boolean(BUFFERED), Is("1"), "0", "2").help("Use the page cache; the opposite of direct"),
     work("ioscheduler", text(parsed!(files.scheduler, scheduler)), Words("that of the device"), "none", "mq/deadline")
@@ -72,6 +57,28 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Call fdatasync after every N writes. 0 means never"),
     work("end_fsync", boolean(field!(end_fsync)), Is("0"), "1", "2")
         .help("Call fsync once when the job has written everything"),
+];
+
+pub(super) static CALLS: &[JobOption] = &[
+    work("overwrite", boolean(field!(files.making.overwrite)), Is("0"), "1", "2")
+        .help("Write all of a file that is made for a job of writes before the job, so that the job overwrites data"),
+    work("create_on_open", boolean(field!(files.making.on_open)), Is("0"), "1", "2").help(
+        "Make missing files when they are opened, empty, in the measured loop, instead of laying them out before",
+    ),
+    other("allow_file_create", boolean(field_not!(files.making.forbidden)), Is("1"), "0", "2")
+        .help("Make files that do not exist; with 0 they are an error"),
+    work("pre_read", boolean(field!(files.opening.pre_read)), Is("0"), "1", "2")
+        .help("Read the files into the page cache before the job, and do not drop them"),
+    work("fadvise_hint", word_of!(files.opening.advice), Is("1"), "random", "2")
+        .help("What the kernel is told about the order of the I/O: nothing (0), that of the job (1), or this"),
+    work("sync", word_of!(files.opening.sync), Is("none"), "dsync", "2")
+        .help("Open the files with O_SYNC (sync, 1) or O_DSYNC (dsync), so that each write is durable when it returns"),
+    work("fsync_on_close", boolean(field!(files.sync_on_close)), Is("0"), "1", "2")
+        .help("Call fsync for each file that the job may write to when it is closed"),
+    nothing("create_serialize", boolean(nowhere!()), Is("1"), "0", "2")
+        .help("Accepted without effect: files are made one after the other, before the measurement"),
+    nothing("allow_mounted_write", boolean(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: iotoll never writes to a device that is mounted or in use otherwise"),
 ];
 
 // Places that are no fields.

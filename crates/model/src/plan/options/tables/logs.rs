@@ -1,9 +1,7 @@
-//! Logs in fio's format.
+//! Logs in fio's format, traces that are replayed, and options of fio that change its reports and clocks, and no I/O: these are accepted, and
+//! have no effect. iotoll measures latencies always, with one reading of the time-stamp counter for each I/O.
 
 use super::*;
-
-/// The clocks of clock_gettime(2) that count time, not CPU time.
-const CLOCKS: [u32; 7] = [0, 1, 4, 5, 6, 7, 11];
 
 /// A log.
 const fn log(name: &'static str, kind: Kind) -> JobOption {
@@ -29,19 +27,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("With log_avg_msec, the largest latency of each window instead of the mean"),
     other("log_hist_msec", count("milliseconds", 0..=MANY, field!(logs.histogram_window)), Is("0"), "1000", "1s")
         .help("Milliseconds of a row of the log of histograms; 0 for none"),
-    other("log_hist_coarseness", number("times", 0..=6, field!(logs.coarseness)), Is("0"), "3", "7")
-        .help("How often two bins of a log of histograms become one: 0 for 1856 bins, 6 for 29"),
     other("log_offset", boolean(field!(logs.offset)), Is("0"), "1", "2")
         .help("Rows of logs have the offset of their I/O"),
-    other("log_prio", boolean(field!(logs.priority)), Is("0"), "1", "2")
-        .help("Rows of logs have the class and level of the I/O priority, as one number"),
     other("log_unix_epoch", boolean(field!(logs.unix_epoch)), Is("0"), "1", "2")
         .help("Times in logs are milliseconds since 1970, not since the job's start"),
-    other("log_alternate_epoch", boolean(field!(logs.alternate_epoch)), Is("0"), "1", "2")
-        .help("Times in logs are those of the clock of log_alternate_epoch_clock_id"),
-    other("log_alternate_epoch_clock_id", text(parsed!(logs.clock, clock)), Is("0"), "1", "2")
-        .form("0, 1, 4, 5, 6, 7 or 11")
-        .help("That clock, and the one of log_unix_epoch, as clock_gettime(2) numbers it"),
     other("per_job_logs", boolean(field_not!(logs.shared)), Is("1"), "0", "2")
         .help("Each thread writes logs of its own; with 0, jobs with the same NAME share a file"),
     other("gtod_reduce", switch(GTOD_REDUCE), Is("0"), "1", "2")
@@ -69,13 +58,56 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Accepted without effect, as bwavgtime"),
 ];
 
+pub(super) static REPLAY: &[JobOption] = &[
+    work("read_iolog", text(parsed!(replay.traces, file_names)), Words("no trace"), "trace.log", "a::b")
+        .form("file names separated by ':', a ':' within a name as '\\:'")
+        .help(
+            "Replay this trace of fio, version 2 or 3: its files, requests, syncs and times take the place of rw, \
+             bs, size and the like. Of several, copies of the job take turns among them",
+        ),
+    work("replay_no_stall", boolean(field!(replay.no_stall)), Is("0"), "1", "2")
+        .help("Replay the requests of a trace one after the other, without its times"),
+    work("replay_time_scale", count("percent", 1..=MANY, field!(replay.time_scale)), Is("100"), "200", "0")
+        .help("Replay a trace at this rate, in percent of its own"),
+    work("replay_redirect", text(parsed!(replay.redirect, file_name)), Required, "/tmp/a", "/tmp/")
+        .otherwise("the files of the trace")
+        .form("a file's name")
+        .help("All requests of a trace go to this file or device"),
+];
+
+pub(super) static REPORTS: &[JobOption] = &[
+    nothing("disable_bw_measurement", switch(nowhere!()), Is("0"), "1", "2")
+        .also(&["disable_bw"])
+        .help("Accepted without effect: bytes are always counted"),
+    nothing("clat_percentiles", switch(nowhere!()), Is("1"), "0", "2")
+        .help("Accepted without effect: percentiles of the latency are always reported"),
+    nothing("lat_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: percentiles of the latency are always reported"),
+    nothing("slat_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: no latency of the submission alone is measured"),
+    nothing("block_error_percentiles", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: the first error ends the job"),
+    nothing("disk_util", switch(nowhere!()), Is("1"), "0", "2")
+        .help("Accepted without effect: see --probe for the counters of a device"),
+    nothing("error_dump", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect: an error is always said"),
+    nothing("experimental_verify", switch(nowhere!()), Is("0"), "1", "2")
+        .help("Accepted without effect, as in fio 3.33"),
+    nothing("clocksource", one_of(&["gettimeofday", "clock_gettime", "cpu"], nowhere!()), Required, "cpu", "sundial")
+        .otherwise("the time-stamp counter")
+        .help("Accepted without effect: the clock is the time-stamp counter"),
+    nothing("gtod_cpu", number("as a CPU", 0..=1023, nowhere!()), Words("none"), "1", "x")
+        .help("Accepted without effect: no thread reads the clock for the others"),
+    nothing("unit_base", one_of(&["0", "8", "1"], nowhere!()), Words("8"), "8", "2")
+        .help("Accepted without effect: reports are in bytes"),
+    nothing("kb_base", one_of(&["1024"], nowhere!()), Words("1024"), "1024", "1000")
+        .help("The meaning of k, m, g in values: powers of 1024. 1000, which turns that round, is refused"),
+    nothing("significant_figures", number("digits", 1..=10, nowhere!()), Words("by the interval"), "6", "0")
+        .help("Accepted without effect: the interval of a figure decides"),
+];
+
 // Places that are no fields.
 const GTOD_REDUCE: Place<Set<bool>> = place(
     |job| shown(&(job.logs.without == WithoutLogs::ALL)),
     |draft, on| draft.job.logs.without = if on { WithoutLogs::ALL } else { WithoutLogs::default() },
 );
-
-fn clock(text: &str) -> Result<u32, Wrong> {
-    let clock = text.parse().ok().filter(|clock| CLOCKS.contains(clock));
-    clock.ok_or_else(|| Wrong::because(text, "is no clock that counts time"))
-}

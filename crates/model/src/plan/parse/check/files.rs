@@ -6,10 +6,7 @@ use crate::warning::{Code, Warning};
 
 /// What has no effect beside `filename`, as in fio.
 pub(super) fn ignored(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let given = [
-        (job.files.count.is_some() && job.files.folder.is_none(), "nrfiles"),
-        (job.files.name_format.is_some(), "filename_format"),
-    ];
+    let given = [(job.files.count.is_some(), "nrfiles"), (job.files.name_format.is_some(), "filename_format")];
     let given = given.into_iter().filter(|(given, _)| *given && !job.target.files.is_empty());
     given.map(|(_, name)| caveat(Code::OptionIgnored, job, &format!("{name} has no effect beside filename, as in fio")))
 }
@@ -17,11 +14,8 @@ pub(super) fn ignored(job: &JobPlan) -> impl Iterator<Item = Warning> {
 /// Files stay open from pass to pass; fio closes and opens them again.
 pub(super) fn closed_once(job: &JobPlan) -> Option<String> {
     let several = job.duration.loops > 1 || job.duration.io_size.is_some() || job.duration.time_based;
-    let differs = job.files.syncing.on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
-    let what = if job.files.open > 0 {
-        "fsync_on_close calls fsync when a file gives its place to another, and at the end; fio after each pass too"
-    } else {
-        "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass"
-    };
-    differs.then(|| what.to_owned())
+    let differs = job.files.sync_on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
+    differs.then(|| {
+        "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass".to_owned()
+    })
 }

@@ -2,8 +2,8 @@
 
 use super::Complaint;
 use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, Order, Size, VerifyMethod};
-use crate::unit::{Bytes, Nanos};
+use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, VerifyMethod};
+use crate::unit::Nanos;
 
 /// What an option needs or excludes.
 pub(super) struct Rule {
@@ -34,19 +34,11 @@ pub(super) static FIRST: &[Rule] = &[
     // As in fio, a direction has one rate.
     refused("rate", |job, _| any_direction(job.rates.each(), job.pace.bytes.each(), |ios, bytes| ios > 0 && bytes > 0))
         .because("rate and rate_iops both limit the same direction; leave one of them out"),
-    refused("rate_min", |job, _| any_direction(job.pace.least_bytes.each(), job.pace.bytes.each(), is_above))
-        .because(ABOVE_THE_LIMIT),
-    refused("rate_iops_min", |job, _| any_direction(job.pace.least_ios.each(), job.rates.each(), is_above))
-        .because(ABOVE_THE_LIMIT),
-    refused("runtime", |job, _| job.engine == EngineKind::Cpuio && job.duration.runtime == Nanos(0))
-        .because("ioengine=cpuio ends by time alone; add one, for example runtime=10s"),
     // Without a given cost, these engines would silently cost nothing.
     refused("spin_cycles", |job, draft| job.engine == EngineKind::Spin && !draft.has("spin_cycles"))
         .because("ioengine=spin needs a cost for each I/O, for example spin_cycles=1000"),
     refused("work_steps", |job, draft| job.engine == EngineKind::Work && !draft.has("work_steps"))
         .because("ioengine=work needs a cost for each I/O, for example work_steps=1000"),
-    refused("cpuload", |job, draft| job.engine == EngineKind::Cpuio && !draft.has("cpuload"))
-        .because("ioengine=cpuio needs a share of the CPU, for example cpuload=50"),
     // Injected work that no layer executes would silently cost nothing.
     refused("inject_at", |_, draft| draft.has("inject_at") && !draft.has("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=300"),
@@ -64,20 +56,6 @@ pub(super) static FILES: &[Rule] = &[
         "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name",
     ),
     refused("create_on_open", |job, _| job.engine == EngineKind::Mmap && job.files.making.on_open).because(MAPPED),
-    refused("unlink_each_loop", |job, _| job.engine == EngineKind::Mmap && job.files.making.unlink_each_loop)
-        .because(MAPPED),
-    refused("file_append", |job, _| appends(job) && !job.access.writes())
-        .because("the job does not write, and there is nothing behind the end; leave it out"),
-    refused("file_append", |job, _| {
-        appends(job) && job.files.each.is_none() && !matches!(job.target.size, Some(Size::Bytes(_)))
-    })
-    .because("add size= in bytes, how much is added"),
-    refused("rw", |job, _| appends(job) && job.requests.skip != 0 && job.order == Order::Sequential)
-        .because(BESIDE_APPEND),
-    refused("offset", |job, _| appends(job) && job.target.offset != Size::Bytes(Bytes(0))).because(BESIDE_APPEND),
-    refused("io_size", |job, _| appends(job) && moves_more(job)).because(BESIDE_APPEND),
-    refused("fill_device", |job, _| has_files(job) && job.files.making.fill && job.access != Access::Write)
-        .because("only a job of writes fills a device; use rw=write or leave it out"),
 ];
 
 /// Traces, and what is verified.
@@ -88,34 +66,18 @@ pub(super) static LAST: &[Rule] = &[
         .because("ioengine={engine} has no files whose requests it could replay; use another engine"),
     refused("read_iolog", |job, _| job.replay.is_in_force() && job.verify.method.is_some())
         .because("what a trace writes is not read back; leave verify out"),
-    refused("verify_only", |job, _| job.verify.method.is_none() && job.verify.only)
-        .because("it has no effect without verify; add it, for example verify=crc32c"),
     refused("verify", |job, _| job.verify.method == Some(VerifyMethod::Pattern) && job.verify.pattern.is_none())
         .because("verify=pattern needs one; add it, for example verify_pattern=0xdeadface"),
-    refused("verify", |job, _| checks(job) && job.verify.method != Some(VerifyMethod::Null) && !holds_data(job))
-        .because("ioengine={engine} keeps nothing that could be read back; use an engine with files, or verify=null"),
-    refused("verify_only", |job, _| {
-        checks(job) && job.verify.only && (job.access != Access::Write || job.duration.time_based)
-    })
-    .because(
-        "it reads what a job with rw=write or randwrite and without time_based would write; change these, or use rw=read",
-    ),
+    refused("verify", |job, _| checks(job) && !holds_data(job))
+        .because("ioengine={engine} keeps nothing that could be read back; use an engine with files"),
     refused("do_verify", |job, _| checks(job) && job.verify.after && job.access == Access::ReadWrite && has_rate(job))
         .because(
             "a mix of reads and writes with a rate cannot be read back, because time decides what it writes; use \
              do_verify=0, or leave the rate out",
         ),
-    refused("openfiles", |job, _| checks(job) && takes_turns(job)).because(
-        "files that are closed and opened again in the loop cannot be verified; leave openfiles out, or raise it to \
-         the number of files",
-    ),
 ];
 
-const ABOVE_THE_LIMIT: &str = "it is above the limit of the rate, so the job would always fail; lower it";
 const MAPPED: &str = "ioengine=mmap maps all files before the first I/O; leave it out, or use psync";
-const BESIDE_APPEND: &str = "beside file_append it makes fio write elsewhere than once behind the end; leave one of them out (iotoll cost -- \
-     fio … measures what fio does)";
-
 /// The first rule of these that a job breaks.
 pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     let rule = rules.iter().find(|rule| (rule.broken)(&draft.job, draft))?;
@@ -126,10 +88,6 @@ fn any_direction(one: [u64; 3], other: [u64; 3], is: fn(u64, u64) -> bool) -> bo
     one.into_iter().zip(other).any(|(one, other)| is(one, other))
 }
 
-fn is_above(least: u64, most: u64) -> bool {
-    most > 0 && least > most
-}
-
 fn has_rate(job: &JobPlan) -> bool {
     any_direction(job.rates.each(), job.pace.bytes.each(), |ios, bytes| ios > 0 || bytes > 0)
 }
@@ -138,27 +96,10 @@ fn has_files(job: &JobPlan) -> bool {
     job.engine.medium() == Medium::Files
 }
 
-fn appends(job: &JobPlan) -> bool {
-    has_files(job) && job.files.making.append
-}
-
-fn moves_more(job: &JobPlan) -> bool {
-    match (job.duration.io_size, job.target.size) {
-        (Some(Size::Bytes(moved)), Some(Size::Bytes(added))) => moved > added,
-        (io_size, _) => io_size.is_some(),
-    }
-}
-
 fn checks(job: &JobPlan) -> bool {
     job.verify.method.is_some()
 }
 
 fn holds_data(job: &JobPlan) -> bool {
     matches!(job.engine.medium(), Medium::Files | Medium::Remote)
-}
-
-/// Whether files are closed and opened again in the loop.
-fn takes_turns(job: &JobPlan) -> bool {
-    let files = &job.files;
-    files.open > 0 && (files.folder.is_some() || (files.open as usize) < job.file_count())
 }

@@ -1,8 +1,8 @@
-//! Sums of the I/Os of each window of time, for rows that are means.
+//! What a log holds of many I/Os: sums of windows, and histograms.
 
 use super::Entry;
 use crate::workload::request_source::Kind;
-use model::unit::Hertz;
+use model::unit::{Hertz, Ticks};
 
 /// Windows of equal length since the start.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +127,111 @@ impl Windows {
     }
 }
 
+/// Bins up to 2^(BITS + 1) ns are 1 ns wide; above that, each doubling of the latency has 2^BITS bins.
+const BITS: u32 = 6;
+const BINS_OF_GROUP: usize = 1 << BITS;
+pub(super) const BINS: usize = 29 * BINS_OF_GROUP;
+
+/// The bin of a latency.
+pub(super) fn bin(nanos: u64) -> usize {
+    let highest = 63 - (nanos | 1).leading_zeros();
+    if highest <= BITS {
+        return usize::try_from(nanos).unwrap_or(BINS - 1);
+    }
+    let shift = highest - BITS;
+    let group = (shift as usize + 1) * BINS_OF_GROUP;
+    let within = usize::try_from(nanos >> shift).unwrap_or(0) % BINS_OF_GROUP;
+    (group + within).min(BINS - 1)
+}
+
+/// A window in which a direction had I/Os, or one of its bins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    /// Its number, the direction, the length of the last I/O. Its bins follow.
+    Window(u64, Kind, u32),
+    /// A bin, and the I/Os in it.
+    Bin(u16, u32),
+}
+
+#[derive(Debug)]
+pub(super) struct Bins {
+    slicing: Slicing,
+    clock: Hertz,
+    now: Vec<Direction>,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Direction {
+    kind: Kind,
+    last_length: u32,
+    ios: u64,
+    bins: Vec<u32>,
+}
+
+impl Bins {
+    /// With room for rows, which does not grow.
+    pub fn new(milliseconds: u32, clock: Hertz, rows: Vec<Row>) -> Self {
+        let kinds = Kind::ALL.into_iter();
+        let now = kinds.map(|kind| Direction { kind, last_length: 0, ios: 0, bins: vec![0; BINS] }).collect();
+        Self { slicing: Slicing::new(milliseconds, clock), clock, now, rows }
+    }
+
+    pub fn begin(&mut self, now: u64) {
+        self.slicing.begin(now);
+        self.rows.clear();
+        for direction in &mut self.now {
+            direction.ios = 0;
+            direction.bins.fill(0);
+        }
+    }
+
+    /// Adds an I/O. Returns whether there was room.
+    #[inline]
+    pub fn note(&mut self, entry: &Entry) -> bool {
+        if self.slicing.is_over(entry.done) && !self.close(entry.done) {
+            return false;
+        }
+        let [_, _, completion] = entry.latencies();
+        let nanos = self.clock.nanos(Ticks(completion)).0;
+        if let Some(direction) = self.now.get_mut(entry.kind as usize) {
+            direction.ios += 1;
+            direction.last_length = entry.length;
+            direction.bins.get_mut(bin(nanos)).into_iter().for_each(|count| *count = count.saturating_add(1));
+        }
+        true
+    }
+
+    #[cold]
+    fn close(&mut self, now: u64) -> bool {
+        let room = self.flush();
+        self.slicing.go_on(now);
+        room
+    }
+
+    fn flush(&mut self) -> bool {
+        let number = self.slicing.number;
+        for direction in self.now.iter_mut().filter(|direction| direction.ios > 0) {
+            let used = direction.bins.iter().filter(|count| **count > 0).count();
+            if self.rows.capacity() - self.rows.len() <= used {
+                return false;
+            }
+            self.rows.push(Row::Window(number, direction.kind, direction.last_length));
+            for (bin, count) in (0..).zip(&mut direction.bins) {
+                if *count > 0 {
+                    self.rows.push(Row::Bin(bin, std::mem::take(count)));
+                }
+            }
+            direction.ios = 0;
+        }
+        true
+    }
+
+    pub fn finish(&mut self) {
+        self.flush();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,5 +261,37 @@ mod tests {
         let noted: Vec<_> = (0..8).map(|at| windows.note(&entry(Kind::Read, at, at))).collect();
         let rows = windows.rows.len();
         assert!(noted.starts_with(&[true, true]) && noted.ends_with(&[false]) && rows < 5, "{noted:?} {rows}");
+    }
+
+    #[test]
+    fn bins_are_as_wide_as_fios() {
+        // Up to 127 ns, 1 ns; from there on, 64 for each doubling.
+        for (nanos, expected) in
+            [(0, 0), (1, 1), (63, 63), (64, 64), (127, 127), (128, 128), (129, 128), (130, 129), (255, 191), (256, 192)]
+        {
+            assert_eq!(bin(nanos), expected, "{nanos}");
+        }
+        assert_eq!(bin(u64::MAX), BINS - 1);
+        assert_eq!(bin(1_000_000), (13 + 1) * 64 + (1_000_000 >> 13) % 64);
+    }
+
+    #[test]
+    fn a_window_has_only_its_own_ios() {
+        let mut bins = Bins::new(1, Hertz(1e9), Vec::with_capacity(64));
+        bins.begin(0);
+        let entry = |kind, handed, done| Entry { kind, offset: 0, length: 4096, issued: handed, handed, done };
+        for entry in [entry(Kind::Read, 0, 50), entry(Kind::Read, 50, 100), entry(Kind::Write, 0, 1_000_001)] {
+            assert!(bins.note(&entry));
+        }
+        bins.finish();
+        assert_eq!(
+            bins.rows,
+            [
+                Row::Window(0, Kind::Read, 4096),
+                Row::Bin(50, 2),
+                Row::Window(1, Kind::Write, 4096),
+                Row::Bin(u16::try_from(bin(1_000_001)).unwrap(), 1)
+            ]
+        );
     }
 }

@@ -1,0 +1,216 @@
+//! What is around the measured loop: observers, busy work that is added to I/Os, the steps between requests, and what a worker leaves.
+
+use super::Worker;
+use crate::engine::observers::{Carrying, Logging};
+use crate::engine::pacing::Backlog;
+use crate::engine::traits::{Perform, Queue};
+use crate::error::{Error, Result};
+use crate::io_log::IoLog;
+use crate::workload::payload::Payload;
+use crate::workload::request_source::{Request, RequestSource};
+use model::injected::Injected;
+use model::plan::JobPlan;
+use model::record::Verified;
+use model::unit::Hertz;
+use std::io;
+use std::time::Duration;
+use sys::burner::Burner;
+use sys::clock::ticks;
+
+impl Worker {
+    /// Runs with an engine that performs each request at once. The loop of a job without observers is compiled for each engine; that of an
+    /// observed job calls its engine through a pointer, and is compiled once.
+    ///
+    /// # Errors
+    /// The first request that fails ends the job.
+    pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
+        let outcome = if self.is_observed() { self.observed_direct(engine) } else { self.direct_loop(engine) };
+        self.syscalls = self.since_counting(engine.syscalls());
+        outcome
+    }
+
+    fn observed_direct(&mut self, engine: &mut dyn Perform) -> Result<()> {
+        let (mut log, mut payload) = (self.log.take(), self.payload.take());
+        let outcome = match (&mut log, &mut payload) {
+            (None, None) => self.direct_loop(engine),
+            (Some(log), None) => self.direct_loop::<dyn Perform>(&mut Logging::new(engine, log, 0)),
+            (None, Some(payload)) => self.direct_loop::<dyn Perform>(&mut Carrying::new(engine, payload, 0)),
+            (Some(log), Some(payload)) => {
+                let mut logging = Logging::new(engine, log, 0);
+                self.direct_loop::<dyn Perform>(&mut Carrying::new(&mut logging, payload, 0))
+            }
+        };
+        self.log = log;
+        self.put_back(payload, outcome)
+    }
+
+    /// Runs with an engine that has several requests in flight, compiled as for [`Self::run_direct`].
+    ///
+    /// # Errors
+    /// The first request that fails ends the job, after the I/Os in flight.
+    pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
+        let outcome = if self.is_observed() { self.observed_queue(engine) } else { self.queued_loop(engine) };
+        self.syscalls = self.since_counting(engine.syscalls());
+        outcome
+    }
+
+    fn observed_queue(&mut self, engine: &mut dyn Queue) -> Result<()> {
+        let (mut log, mut payload, depth) = (self.log.take(), self.payload.take(), self.depth.in_flight);
+        let outcome = match (&mut log, &mut payload) {
+            (None, None) => self.queued_loop(engine),
+            (Some(log), None) => self.queued_loop::<dyn Queue>(&mut Logging::new(engine, log, depth)),
+            (None, Some(payload)) => self.queued_loop::<dyn Queue>(&mut Carrying::new(engine, payload, depth)),
+            (Some(log), Some(payload)) => {
+                let mut logging = Logging::new(engine, log, depth);
+                self.queued_loop::<dyn Queue>(&mut Carrying::new(&mut logging, payload, depth))
+            }
+        };
+        self.log = log;
+        self.put_back(payload, outcome)
+    }
+
+    fn is_observed(&self) -> bool {
+        self.log.is_some() || self.payload.is_some()
+    }
+}
+
+impl Worker {
+    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
+    /// milliseconds.
+    pub fn calibrate(&mut self) {
+        if let (Some(burner), None) = (self.inject, self.burnt_ticks) {
+            let calibrated = Burner::calibrated(burner.asked_ticks());
+            (self.inject, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
+        }
+    }
+
+    /// The busy work added to each I/O; `None` if it is added once in a time.
+    pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
+        if self.inject_every > 0 {
+            return None;
+        }
+        Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
+    }
+
+    #[inline(always)]
+    pub(super) fn inject(&mut self) {
+        if let Some(burner) = self.inject
+            && (self.inject_every == 0 || self.inject_is_due())
+        {
+            burner.burn();
+        }
+    }
+
+    /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
+    /// however late each is.
+    fn inject_is_due(&mut self) -> bool {
+        let now = ticks();
+        let due = now >= self.inject_due;
+        if due {
+            let missed = now.saturating_sub(self.inject_due) / self.inject_every.max(1);
+            self.inject_due = self.inject_due.saturating_add((missed + 1).saturating_mul(self.inject_every));
+        }
+        due
+    }
+}
+
+/// What a job wrote and did not read back.
+pub struct Written {
+    pub payload: Box<Payload>,
+    /// Draws the requests of the job again.
+    pub source: Option<Box<RequestSource>>,
+    /// The number of them.
+    pub drawn: u64,
+    /// Instead of the source: the last writes, in order.
+    pub rest: Vec<Request>,
+}
+
+impl Worker {
+    /// Sets what the job writes, and how it checks what it reads.
+    pub fn carry(&mut self, plan: &JobPlan, payload: Payload) {
+        if let Some(backlog) = &mut self.pacing.backlog {
+            backlog.tell(payload.due());
+        } else if plan.verify.method.is_some() && plan.verify.after && plan.access.writes() {
+            self.first = Some(Box::new(self.source.clone()));
+        }
+        self.payload = Some(Box::new(payload));
+    }
+
+    /// Logs its I/Os.
+    pub(crate) fn keep_log(&mut self, log: IoLog) {
+        self.log = Some(Box::new(log));
+    }
+
+    /// What was logged, when the job has ended.
+    pub(crate) fn take_log(&mut self) -> Option<IoLog> {
+        let mut log = self.log.take()?;
+        log.finish(self.ledger.end_ticks);
+        Some(*log)
+    }
+
+    /// The next run of the engine reads these blocks, which have these numbers.
+    pub fn read_back(&mut self, requests: Vec<Request>, numbers: Vec<u64>) {
+        if let Some(payload) = &mut self.payload {
+            payload.expect(numbers);
+        }
+        self.source.list(requests);
+    }
+
+    /// Blocks that were checked so far; `None` if the job does not verify.
+    pub fn verified(&self) -> Option<Verified> {
+        self.payload.as_ref().map(|payload| payload.verified).filter(|verified| verified.ios > 0)
+    }
+
+    /// What is still to be read back; `None` if the job did not issue all of its requests, as in fio.
+    pub fn written(&mut self) -> Option<Written> {
+        let (source, rest) = (self.first.take(), self.pacing.backlog.as_mut().map(Backlog::rest));
+        if !self.complete || source.is_none() && rest.as_ref().is_none_or(Vec::is_empty) {
+            return None;
+        }
+        let rest = rest.unwrap_or_default();
+        Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, rest })
+    }
+
+    /// A wrong block is the error of a job.
+    pub(super) fn put_back(&mut self, payload: Option<Box<Payload>>, outcome: Result<()>) -> Result<()> {
+        let wrong = payload.as_ref().and_then(|payload| payload.complaint());
+        self.payload = payload;
+        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
+    }
+
+    #[cold]
+    pub(super) fn hand_over_failed(&self, error: io::Error) -> Error {
+        Error::job(&self.job, "submitting I/O", error)
+    }
+
+    /// An I/O moved nothing, or failed: that ends the job.
+    #[cold]
+    pub(super) fn failed(&self, request: &Request, result: i32) -> Error {
+        let verb = ["read", "write", "trim"][request.kind as usize];
+        let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
+        let error = match result {
+            0 => io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "nothing was moved: the file ends before (was it truncated?)",
+            ),
+            error => io::Error::from_raw_os_error(-error),
+        };
+        Error::job(&self.job, what, error)
+    }
+}
+
+/// The next step of the loop.
+pub(super) enum Next {
+    Issue(Request),
+    /// Wait for this time, with nothing in flight.
+    Pause(Duration),
+    /// Sync the files that are due, with nothing in flight.
+    Sync,
+    /// Open this file, whose request is held.
+    Open(u32),
+    /// Go on when nothing is in flight.
+    Settle,
+    /// The ramp has ended: start counting.
+    Count,
+    Done,
+}
