@@ -116,7 +116,7 @@ pub fn complain(message: &str) {
 /// A message as one line. Names of files and jobs may contain control characters: replacing them keeps the message on one
 /// line and the terminal safe.
 pub fn one_line(message: &str) -> String {
-    format!("iotoll: {}", message.replace(char::is_control, " "))
+    format!("iotoll: {}", message.replace(|letter: char| letter.is_control() || report::shell::is_hidden(letter), " "))
 }
 
 /// The exit code after a measurement with this outcome.

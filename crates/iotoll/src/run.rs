@@ -22,9 +22,9 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if arguments.showcmd {
         return show_commands(arguments, &asked.services, &asked.inputs);
     }
-    let (plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
+    let (mut plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
     if arguments.readonly {
-        refuse_writes(&plan)?;
+        refuse_writes(&mut plan)?;
     }
     let place = measuring.place.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
@@ -96,10 +96,14 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
     }
 }
 
-/// `--readonly`: a job that would change data is refused before anything is opened.
-fn refuse_writes(plan: &Plan) -> anyhow::Result<()> {
-    let mut jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
-    match jobs.find(|job| job.access.changes()) {
+/// `--readonly`: a job that would change data is refused before anything is opened, and the others make no file longer.
+fn refuse_writes(plan: &mut Plan) -> anyhow::Result<()> {
+    let mut jobs = plan.phases.iter_mut().flat_map(|phase| &mut phase.jobs);
+    let writer = jobs.find_map(|job| {
+        job.files.making.forbidden = true;
+        job.access.changes().then_some(job)
+    });
+    match writer {
         None => Ok(()),
         Some(job) => Err(bad(format!(
             "--readonly: job '{}' has rw={}, which changes data; leave --readonly out, or run another job",

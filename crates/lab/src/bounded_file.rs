@@ -36,7 +36,13 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if is_own && fs::metadata(path)?.file_type().is_fifo() {
         return at_most(File::open(path)?, most);
     }
-    at_most(open(path)?, most)
+    let file = open(path)?;
+    // A sparse file of terabytes is not read to know that.
+    if file.metadata()?.len() > most { Err(too_long(most)) } else { at_most(file, most) }
+}
+
+fn too_long(most: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("longer than {} MiB", most >> 20))
 }
 
 /// All that a reader gives, if it is no more than `most` bytes.
@@ -46,7 +52,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn at_most(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match from.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
-        true => Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {} MiB", most >> 20))),
+        true => Err(too_long(most)),
         false => Ok(bytes),
     }
 }

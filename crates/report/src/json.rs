@@ -1,5 +1,6 @@
 //! A finding or a diagnosis as JSON: schemas `iotoll.run/1` and `iotoll.compare/1`.
 
+use crate::shell::is_hidden;
 use serde::Serialize;
 
 /// Indented JSON with a final newline. Numbers that are not finite become `null`.
@@ -11,10 +12,10 @@ pub fn json<T: Serialize>(finding: &T) -> String {
     }
 }
 
-/// JSON allows control characters beyond ASCII, which can move the cursor. They only occur in strings, so escaping them
+/// JSON allows control characters beyond ASCII, and those that change the direction of a line. They only occur in strings, so escaping them
 /// does not change the meaning.
 fn escaped(text: String) -> String {
-    let stands = |letter: char| letter.is_control() && letter != '\n';
+    let stands = |letter: char| (letter.is_control() || is_hidden(letter)) && letter != '\n';
     if !text.contains(stands) {
         return text;
     }

@@ -5,9 +5,9 @@ pub fn command(arguments: &[String]) -> String {
     arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
 }
 
-/// Characters that change the direction of a line: a name that contains one could rewrite what is beside it.
+/// Characters that end a line or change its direction: a name that contains one could rewrite what is beside it.
 pub fn is_hidden(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One argument, quoted for a shell. Letters that a report would change (control characters, no-break spaces, those that

@@ -13,14 +13,27 @@ pub struct FioFlags {
     /// Write the result into this file instead of standard output; its contents are replaced
     #[arg(long = "output", id = "output_file", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Output format by fio's name: normal (table), json (fio-json) or json+ (fio-json+)
+    /// Output format by fio's name: normal (table), json (fio-json), json+ (fio-json+) or terse
     #[arg(long, value_name = "FORMAT", value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
-    pub output_format: Option<Format>,
+    output_format: Option<Format>,
+    /// Short for --output-format terse
+    #[arg(long, conflicts_with_all = ["format", "output_format"])]
+    minimal: bool,
+    /// Without effect: iotoll saves and loads no states of verifications
+    #[arg(long, value_name = "FOLDER")]
+    aux_path: Option<PathBuf>,
+}
+
+impl FioFlags {
+    /// The format that they ask for.
+    pub fn format(&self) -> Option<Format> {
+        self.output_format.or(self.minimal.then_some(Format::Terse))
+    }
 }
 
 /// fio's names of formats.
-const FORMATS: [(&str, Format); 3] =
-    [("normal", Format::Table), ("json", Format::FioJson), ("json+", Format::FioJsonPlus)];
+const FORMATS: [(&str, Format); 4] =
+    [("normal", Format::Table), ("json", Format::FioJson), ("json+", Format::FioJsonPlus), ("terse", Format::Terse)];
 
 fn fio_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).try_map(|text| {
@@ -30,7 +43,7 @@ fn fio_format() -> impl TypedValueParser<Value = Format> {
 }
 
 /// Flags that iotoll has not, each with what to do instead.
-const REFUSED: [(&str, &str); 24] = [
+const REFUSED: [(&str, &str); 22] = [
     ("client", "run iotoll on that machine, for example by ssh, and save its record with --out"),
     ("server", "run iotoll on this machine itself, for example by ssh"),
     ("remote-config", "copy the job file to the machine that runs it"),
@@ -46,7 +59,6 @@ const REFUSED: [(&str, &str); 24] = [
         "bandwidth-log",
         "write_bw_log with log_avg_msec logs the bandwidth of each job, and --format json has the rate over time (phases[].series)",
     ),
-    ("minimal", "--format fio-json has all numbers"),
     ("append-terse", "--format fio-json has all numbers"),
     ("terse-version", "--format fio-json has all numbers"),
     ("eta", "leave it out: progress is shown only on a terminal"),
@@ -54,7 +66,6 @@ const REFUSED: [(&str, &str); 24] = [
     ("eta-newline", "leave it out: progress is shown only on a terminal"),
     ("alloc-size", "leave it out: there is no pool of memory of a given size"),
     ("max-jobs", "leave it out: there is no table of jobs of a given size"),
-    ("aux-path", "leave it out: no states of verifications are saved"),
     ("warnings-fatal", "leave it out: what fio warns about is refused, or said in a caveat"),
     ("crctest", "run fio --crctest"),
     ("cpuclock-test", "iotoll doctor checks the clocks"),

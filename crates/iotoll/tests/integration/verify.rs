@@ -5,7 +5,7 @@ use super::machine::{has, skip};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-const METHODS: [&str; 5] = ["md5", "crc32c", "crc32", "xxhash", "pattern"];
+const METHODS: [&str; 6] = ["md5", "crc32c", "crc32", "sha1", "xxhash", "pattern"];
 
 const WORK: &str = "filename=x\nsize=48k\nbs=4k\n";
 

@@ -228,6 +228,10 @@ impl<'a> Running<'a> {
             Isolation::Alone { .. } => kill_process_group(process, signal),
             Isolation::Shared => kill_process(process, signal),
         };
+        if matches!(signal, Signal::INT | Signal::TERM) {
+            // A stopped command acts on it only when it goes on.
+            self.kill(Signal::CONT);
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use model::plan::{JobPlan, Plan};
 use model::unit::Ticks;
 use model::warning::{Code, Warning};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::clock::ticks;
@@ -35,11 +36,13 @@ pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Resu
         for (kind, file) in job.log_files(number) {
             let shared = !begun.insert(file.clone());
             let path = Path::new(&file);
-            let written = open(path, shared).and_then(|file| {
+            let write = |file: File| {
                 let mut out = BufWriter::new(file);
                 rows::write(log, job, kind, epoch, &files, &mut out)?;
                 out.flush()
-            });
+            };
+            let written =
+                if shared { OpenOptions::new().append(true).open(path).and_then(write) } else { replaced(path, write) };
             if let Err(error) = written {
                 let what = format!("job '{}': {}: writing the log: {error}", job.name, path.display());
                 failure.get_or_insert(Error::Failed(what));
@@ -57,9 +60,18 @@ pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Resu
     (warnings, failure.map_or(Ok(()), Err))
 }
 
-/// Jobs may share a file: the first begins it, the others add to it.
-fn open(path: &Path, shared: bool) -> std::io::Result<File> {
-    if shared { OpenOptions::new().append(true).create(true).open(path) } else { File::create(path) }
+/// Writes a file beside the one that it then replaces, so that two runs at once leave one of theirs, whole. What is no regular file is
+/// written to. Jobs may share a file: the first begins it, the others add to it.
+fn replaced(path: &Path, write: impl FnOnce(File) -> std::io::Result<()>) -> std::io::Result<()> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return File::create(path).and_then(write);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made =
+        tempfile::Builder::new().prefix(".iotoll").permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    write(made.reopen()?)?;
+    made.persist(path)?;
+    Ok(())
 }
 
 /// When the job started, in milliseconds since 1970 if its rows have that time; otherwise 0.

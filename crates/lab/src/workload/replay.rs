@@ -260,8 +260,17 @@ mod tests {
     fn requests_are_redirected() {
         let plan = ReplayPlan { redirect: Some("d".to_owned()), ..ReplayPlan::default() };
         let replay = Replay::parse(THREE.as_bytes(), &plan).unwrap();
-        assert_eq!(replay.files, [("d".to_owned(), 4096)]);
-        assert_eq!(steps(&replay), [(0, io(Kind::Read, 0, 0, 4096)), (1000, io(Kind::Write, 0, 2048, 512))]);
+        assert_eq!(replay.files, [("d".to_owned(), 12288)]);
+        assert_eq!(
+            steps(&replay),
+            [
+                (0, io(Kind::Read, 0, 0, 4096)),
+                (1000, io(Kind::Write, 0, 5000, 512)),
+                (1100, What::Sync(0)),
+                (1200, What::DataSync(0)),
+                (2000, io(Kind::Trim, 0, 8192, 4096)),
+            ]
+        );
     }
 
     #[test]

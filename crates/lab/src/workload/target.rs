@@ -144,9 +144,9 @@ fn prepare_one(
     }
     let making = plan.files.making;
     let exists = metadata.is_some();
-    if !exists && making.forbidden {
+    if making.forbidden && (!exists || !device && end > length) {
         return Err(Error::Refused(format!(
-            "job '{}': {} does not exist, and allow_file_create=0 forbids to make it; make it first",
+            "job '{}': {} has {length} of {end} bytes, and allow_file_create=0 or --readonly forbids to make them; make it first",
             plan.name,
             path.display()
         )));

@@ -17,6 +17,9 @@ pub struct Setting {
     pub value: String,
 }
 
+/// Longest value, in bytes: the kernel takes a setting in one page.
+const LONGEST: usize = 4096;
+
 impl Setting {
     /// Parses `sysctl:NAME=VALUE` or `file:PATH=VALUE`.
     ///
@@ -32,6 +35,12 @@ impl Setting {
         };
         if value.is_empty() {
             return Err(Wrong::new(format!("'{text}': the value after = is missing")));
+        }
+        if value.len() > LONGEST {
+            return Err(Wrong::new(format!(
+                "{name}: the value has {} bytes, and a setting at most {LONGEST}",
+                value.len()
+            )));
         }
         Ok(Self { name: name.to_owned(), path, value: value.to_owned() })
     }

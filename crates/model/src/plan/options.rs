@@ -361,6 +361,12 @@ pub fn of_fio() -> Vec<(&'static str, OfFio)> {
     options
 }
 
+/// Options that are accepted and have no effect where fio would do something, each with what happens instead.
+pub(crate) fn said() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let said = all().filter(|option| option.role == Role::Said);
+    said.map(|option| (option.name, option.help.trim_start_matches("Accepted; ")))
+}
+
 /// Options that the engine of `job` does not read.
 pub(crate) fn of_other_engines(job: &JobPlan) -> impl Iterator<Item = &'static str> {
     let engine = job.engine;

@@ -162,6 +162,11 @@ fn checksum(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
         VerifyMethod::Crc32 => put(out, &CRC32.checksum(data).to_le_bytes()),
         VerifyMethod::Crc32c => put(out, &crc32c(data).to_le_bytes()),
         VerifyMethod::Md5 => put(out, &md5::Md5::digest(data)),
+        VerifyMethod::Sha1 => {
+            let mut digest = sha1::Sha1::digest(data);
+            digest.chunks_mut(4).for_each(<[u8]>::reverse);
+            put(out, &digest);
+        }
         VerifyMethod::Xxhash => put(out, &xxhash_rust::xxh32::xxh32(data, 1).to_le_bytes()),
     }
 }

@@ -20,13 +20,11 @@ pub struct Verify {
     pub dump: bool,
     /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
     pub backlog: u32,
-    /// `verify_async`: threads that fio checks blocks with.
-    pub threads: u32,
 }
 
 impl Default for Verify {
     fn default() -> Self {
-        Self { method: None, after: true, pattern: None, dump: false, backlog: 0, threads: 0 }
+        Self { method: None, after: true, pattern: None, dump: false, backlog: 0 }
     }
 }
 
@@ -50,6 +48,8 @@ pub enum VerifyMethod {
     Crc32c,
     /// MD5.
     Md5,
+    /// SHA-1.
+    Sha1,
     /// xxHash of 32 bits.
     Xxhash,
 }
@@ -72,10 +72,11 @@ const fn row(method: VerifyMethod, word: &'static str, number: u16, digest: u32)
 }
 
 /// All methods.
-pub const VERIFY_METHODS: [VerifyRow; 5] = [
+pub const VERIFY_METHODS: [VerifyRow; 6] = [
     row(VerifyMethod::Md5, "md5", 2, 16),
     row(VerifyMethod::Crc32c, "crc32c", 5, 4),
     row(VerifyMethod::Crc32, "crc32", 4, 4),
+    row(VerifyMethod::Sha1, "sha1", 16, 20),
     row(VerifyMethod::Xxhash, "xxhash", 15, 4),
     VerifyRow { method: VerifyMethod::Pattern, word: "pattern", number: None, digest: 0 },
 ];

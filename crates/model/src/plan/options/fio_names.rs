@@ -98,7 +98,7 @@ pub(super) static REFUSED: &[Refused] = &[
     work("a pause comes after thinktime_blocks and is slept", "thinktime_blocks_type thinktime_iotime thinktime_spin"),
     work(
         "all files of a job are open from its first I/O to its last; name them with filename",
-        "opendir openfiles unlink_each_loop",
+        "opendir unlink_each_loop",
     ),
     work(
         "jobs make files before the measurement, and write within size",
@@ -116,10 +116,7 @@ pub(super) static REFUSED: &[Refused] = &[
     ),
     work("a thread may use all of cpus_allowed; write a job for each CPU", "cpus_allowed_policy"),
     work("the blocks of a run follow each other", "rw_sequencer"),
-    work(
-        "sizes are multiples of the smallest, and those of the request's direction",
-        "bs_is_seq_rand bs_unaligned blocksize_unaligned",
-    ),
+    work("requests have the sizes of their direction", "bs_is_seq_rand"),
     work("an equal write repeats the last new one", "dedupe_global dedupe_mode dedupe_working_set_percentage"),
     work("the kernel chooses the CPU of its thread", "sqthread_poll_cpu"),
     work("an option of engine cpuio; engine spin or work burns CPU time", "cpuchunks cpuload cpumode exit_on_io_done"),

@@ -42,6 +42,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         return Err(refuse(&draft, option, section, reason));
     }
     warnings.extend(unread_options(&draft));
+    warnings.extend(said_options(&draft));
     warnings.extend(more_files(&draft));
     warnings.extend(files::ignored(&draft.job));
     warnings.extend(empty_histograms(&draft.job));
@@ -111,6 +112,11 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
 fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
     let given = options::of_other_engines(&draft.job).filter(|option| draft.origin(option).is_some());
     given.map(|option| differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name())))
+}
+
+fn said_options(draft: &Draft) -> impl Iterator<Item = Warning> {
+    let given = options::said().filter(|(option, _)| draft.origin(option).is_some());
+    given.map(|(option, what)| differs(&draft.job, format!("{option}: {what}")))
 }
 
 /// fio adds to the files of a job when `filename` is given again, which readers of the file may not expect.

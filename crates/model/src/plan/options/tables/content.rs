@@ -50,8 +50,8 @@ pub(super) static VERIFY: &[JobOption] = &[
     ),
     work("verify_backlog", number("blocks", 0..=LONGEST_BACKLOG, field!(verify.backlog)), Is("0"), "1024", "-1")
         .help("After this many writes, read them back and check them; measured. 0 means when all are written"),
-    said("verify_async", count("threads", 0..=4096, field!(verify.threads)), Is("0"), "4", "many")
-        .help("Accepted; blocks are checked by the job's own thread"),
+    said("verify_async", count("threads", 1..=4096, nowhere!()), Words("none"), "4", "many")
+        .help("Accepted; the job's own thread checks the blocks"),
     nothing("verify_state_save", boolean(nowhere!()), Words("1"), "0", "2")
         .help("Accepted without effect: no state is saved"),
 ];

@@ -21,6 +21,8 @@ pub(super) static OPTIONS: &[JobOption] = &[
             "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. \
              With size, the job moves at most that much in each pass",
         ),
+    said("openfiles", count("files", 1..=MANY, nowhere!()), Words("all"), "16", "-1")
+        .help("Accepted; all files of a job are open from its first I/O to its last"),
     work("file_service_type", text(parsed!(files.service, service)), Is("roundrobin"), "random:16", "shuffled")
         .form("roundrobin[:N], sequential or random[:N]")
         .help("Which file is next. roundrobin and random switch after N I/Os, 1 by default"),
@@ -66,7 +68,7 @@ pub(super) static CALLS: &[JobOption] = &[
         "Make missing files when they are opened, empty, in the measured loop, instead of laying them out before",
     ),
     other("allow_file_create", boolean(field_not!(files.making.forbidden)), Is("1"), "0", "2")
-        .help("Make files that do not exist; with 0 they are an error"),
+        .help("Make files that are missing or too short; with 0 they are an error"),
     work("pre_read", boolean(field!(files.opening.pre_read)), Is("0"), "1", "2")
         .help("Read the files into the page cache before the job, and do not drop them"),
     work("fadvise_hint", word_of!(files.opening.advice), Is("1"), "random", "2")

@@ -103,6 +103,18 @@ pub(super) static TOGETHER: &[JobOption] = &[
         "What ends with a job that has exitall: the jobs of its group, those that run until the next \
          stonewall, or the whole run",
     ),
+    said("steadystate", text(unshown(|_, text| any(text).map(|_| ()))), Words("none"), "bw_slope:0.1%", "")
+        .also(&["ss"])
+        .form("a criterion")
+        .help(
+            "Accepted; the job runs for its runtime: iotoll compare is what ends when its intervals are narrow enough",
+        ),
+    said("steadystate_duration", time(Seconds, nowhere!()), Words("none"), "30s", "30x")
+        .also(&["ss_dur"])
+        .help("Accepted; as steadystate"),
+    said("steadystate_ramp_time", time(Seconds, nowhere!()), Words("none"), "10s", "-1")
+        .also(&["ss_ramp"])
+        .help("Accepted; as steadystate"),
     nothing("exitall_on_error", switch(nowhere!()), Is("1"), "1", "2")
         .help("Accepted without effect: an error of one job always ends the others"),
 ];

@@ -33,6 +33,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 pub(super) static SIZES: &[JobOption] = &[
+    said("bs_unaligned", switch(nowhere!()), Is("0"), "1", "2")
+        .also(&["blocksize_unaligned"])
+        .help("Accepted; sizes of bsrange and bssplit are multiples of the smallest"),
     work("bsrange", text(parsed!(requests.ranges, ranges)), Words("one size, bs"), "4k-16k", "4k")
         .form("SMALLEST-LARGEST in bytes (READ,WRITE,TRIM)")
         .also(&["blocksize_range"])

@@ -20,8 +20,6 @@ pub(super) fn header(job: &JobPlan) -> Option<Complaint> {
 pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl Iterator<Item = String> {
     let verify = &job.verify;
     let checks = verify.method.is_some();
-    let threads = (checks && verify.threads > 0)
-        .then(|| format!("verify_async={}: the job's own thread checks the blocks", verify.threads));
     let what = if exceeds {
         "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size"
     } else {
@@ -32,5 +30,5 @@ pub(super) fn unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl
     let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
     let unused = (idle && !is_default(&job.content))
         .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
-    [threads, once, unused].into_iter().flatten()
+    [once, unused].into_iter().flatten()
 }
