@@ -21,7 +21,7 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --bs=4x", &["'--bs'", "4x", "bs=4k"]),
         ("run --name=a --bs=0", &["'--bs'"]),
         ("run --name=a --rw=raedwrite", &["'--rw'", "'readwrite'"]),
-        ("run --name=a --rw=read:8x", &["'--rw'", "has no number of bytes"]),
+        ("run --name=a --rw=read:8x", &["'--rw'", "something behind a ':'"]),
         ("run --name=a --ioengine=libpmem", &["'--ioengine'", "mem comes nearest"]),
         (
             "run --name=a --size=1m --ioengine=posixaio",

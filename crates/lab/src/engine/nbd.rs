@@ -12,7 +12,6 @@ use crate::workload::target::{self, Share, Span};
 use connections::{Split, join};
 use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,
-    TxTaskCpus,
 };
 use nbd::client::{Accounting, Ask, Client, Connection, Done, Options, POLL_INTERVAL, Uri, Wire};
 use nbd::{Copying, Delay, Framing, Layer, Tuning};
