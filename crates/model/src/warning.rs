@@ -172,7 +172,7 @@ impl Code {
             Self::JobFailed => "mend the job's error",
             Self::Interrupted => "measure again for the whole",
             Self::MeterUnavailable => "see iotoll doctor",
-            Self::WorkUnknown => "use --ios, --bytes or --count",
+            Self::WorkUnknown => "name a counter with --count, or for cost the work with --ios or --bytes",
             Self::PacketsUnaccounted => "keep other senders away",
             Self::PacketsLost => "send more slowly, or enlarge the receive buffer",
             Self::LossUnknown | Self::RemoteReceiver => "measure the receiving side, too",

@@ -175,8 +175,8 @@ pub(super) fn below_own_threads(host: &Host, phase: &PhaseFinding) -> Option<Str
         .thread_cycles_per_io
         .filter(|own| high < *own && phase.cycles_per_io < Some(own * (1.0 - DISAGREEMENT)))?;
     Some(format!(
-        "the workload's own threads used {own:.0} cycles per I/O, but the whole machine at most {high:.0}, which is impossible: the number of I/Os \
-         or their time is wrong, or the machine did more without the load than beside it, as when it writes back what a load left behind"
+        "the workload's own threads used {own:.0} cycles per I/O, but the machine net of its background at most {high:.0}: the background was \
+         smaller beside the load than without it (squeezed by it, or at its end), or the number of I/Os or their time is wrong"
     ))
 }
 
