@@ -24,7 +24,7 @@ use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
 use model::probe::{Place, Probe, WorkerCounter};
 use model::record::Outcome;
-use model::stats::random::Random;
+use model::stats::basics::Random;
 use model::storage::Storage;
 use model::unit::Nanos;
 use model::warning::{Code, Warning};

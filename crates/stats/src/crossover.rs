@@ -4,11 +4,11 @@
 //! The result is the place where the difference changes its sign, or the reason why there is none.
 //! Between two sizes the costs of an I/O are straight lines, as those of [`cost_line`](super::line::cost_line) are.
 
+use super::basics::holm;
 use super::estimate::{CONFIDENCE, Estimate, student_t};
-use super::holm::holm;
+use super::evidence::Good;
 use super::log_ratio::{LogRatio, PairedRound, Resolution, influences, log_ratio};
 use super::ratio::{self, Pair};
-use super::verdict::Good;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
-pub use super::student::{CONFIDENCE, student_t};
+pub use super::basics::{CONFIDENCE, student_t};
 
 /// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

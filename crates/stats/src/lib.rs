@@ -1,23 +1,15 @@
 //! The statistics of the method: estimates with their intervals, each from a documented formula.
 
+pub mod basics;
 pub mod change_points;
 pub mod common_shift;
-pub mod correlation;
 pub mod crossover;
-pub mod difference;
 pub mod estimate;
 pub mod evidence;
 pub mod histogram;
-pub mod holm;
-pub mod jackknife;
-mod lengths;
 pub mod line;
 pub mod log_ratio;
 pub mod percentile;
-pub mod proportion;
-pub mod quantile;
-pub mod random;
-mod rank_sum;
 pub mod ratio;
 pub mod regimes;
 pub mod scalability;
@@ -25,25 +17,19 @@ pub mod serial;
 pub mod series;
 pub mod steady;
 pub mod stopping;
-pub mod student;
 pub mod typical;
 pub mod uncertainty;
 pub mod unpaired;
-pub mod verdict;
 
+pub use basics::{holm, jackknife, rank_sum_p, wilson};
 pub use change_points::{Change, change_points};
 pub use common_shift::{CommonShift, common_shift};
 pub use crossover::{Between, Crossover, SweepPoint, Winner, crossover};
-pub use difference::{Difference, difference};
 pub use estimate::Estimate;
-pub use evidence::Evidence;
-pub use holm::holm;
-pub use jackknife::jackknife;
+pub use evidence::{Difference, Evidence, Good, Verdict, difference, verdict};
 pub use line::{CostLine, SizePoint, cost_line};
 pub use log_ratio::{LogRatio, PairedRound, Resolution, log_ratio};
 pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile, shift_function};
-pub use proportion::wilson;
-pub use rank_sum::rank_sum_p;
 pub use ratio::{Dominant, Pair, Ratio, dominant, exceeds_background, ratio_of_sums};
 pub use regimes::regimes;
 pub use scalability::{LoadPoint, Scalability, scalability};
@@ -53,4 +39,3 @@ pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half
 pub use typical::{shape_changed, typical};
 pub use uncertainty::{Uncertainty, confidence_of_each};
 pub use unpaired::{LogLevel, log_level};
-pub use verdict::{Good, Verdict, verdict};

@@ -3,8 +3,8 @@
 //! The input is cells of several sizes with their rounds. The result is the two coefficients with intervals, and the
 //! deviation of the cells from the line.
 
+use super::basics::jackknife;
 use super::estimate::Estimate;
-use super::jackknife::jackknife;
 use super::ratio::Pair;
 
 /// Two sizes always lie on a line; a third can contradict it.

@@ -4,8 +4,8 @@
 //! time (contention), κ the work that each pair of submitters adds (coherency). The input is rates at several N with their
 //! rounds; the result is the coefficients with intervals.
 
+use super::basics::jackknife;
 use super::estimate::Estimate;
-use super::jackknife::jackknife;
 use super::ratio::Pair;
 
 /// Fewest numbers of submitters: three coefficients, and two that can contradict them.

@@ -7,8 +7,8 @@
 //! not. So an experiment does not end with "no difference" before it has enough rounds to have seen such a state.
 
 use super::estimate::CONFIDENCE;
+use super::evidence::{Good, Verdict, verdict};
 use super::log_ratio::LogRatio;
-use super::verdict::{Good, Verdict, verdict};
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
 pub const FEWEST_ROUNDS: usize = 10;

@@ -3,9 +3,9 @@
 //! The input is the residuals (influences) of units, whose mean is 0. The result gives intervals and p-values, and can
 //! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here.
 
-use super::lengths::Lengths;
+use super::basics::Lengths;
+use super::basics::{CONFIDENCE, student_t};
 use super::serial::{Neighbours, Serial, serial};
-use super::student::{CONFIDENCE, student_t};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

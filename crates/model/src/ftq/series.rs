@@ -10,7 +10,7 @@
 
 use super::record::{Chunk, FtqRecord};
 use crate::probe::Kind;
-use crate::stats::quantile::quantile;
+use crate::stats::basics::quantile;
 use std::collections::BTreeSet;
 
 /// Part of a quantum by which a reading may come too early for its deadline, because clocks are rounded.

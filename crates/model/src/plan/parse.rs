@@ -7,24 +7,20 @@
 mod check;
 mod error;
 mod file;
-mod flags;
 mod keywords;
-mod written;
+#[cfg(test)]
+mod tests;
 
 use super::draft::{CacheWords, Draft, Origin, Start};
 use super::job::{Phase, Plan};
 use super::options;
 use super::value::{Quoted, Wrong};
 use crate::unit::Nanos;
-use crate::warning::{self, Code, Warning};
-use std::collections::BTreeSet;
-
+use crate::warning;
+use crate::warning::{Code, Warning};
 pub use error::{ParseError, Place, Refused, Subject};
 pub use keywords::KEYWORDS;
-pub use written::as_flags;
-
-#[cfg(test)]
-mod tests;
+use std::collections::BTreeSet;
 
 /// What the resulting plan depends on besides the text.
 #[derive(Clone, Copy)]
@@ -108,11 +104,11 @@ pub fn job_files(files: &[(&str, &str)], settings: &Settings) -> Result<Plan, Re
 pub fn flags(arguments: &[String], settings: &Settings) -> Result<Plan, Refused> {
     let mut reader = Reader::new(settings);
     let mut lines = file::Lines::new(settings);
-    match flags::sections(arguments) {
+    match sections(arguments) {
         Ok(sections) => lines.sections = sections,
         Err(refusal) => lines.refusals.push(refusal),
     }
-    reader.read(lines, flags::no_job());
+    reader.read(lines, no_job());
     reader.plan()
 }
 
@@ -356,4 +352,79 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// The options of a job file as flags, `--name=JOB` before those of each job.
+///
+/// # Errors
+/// The lines that are no options.
+pub fn as_flags(file_name: &str, text: &str, settings: &Settings) -> Result<Vec<String>, Refused> {
+    let mut lines = file::Lines::new(settings);
+    lines.read(file_name, text);
+    let file::Lines { sections, refusals, names, .. } = lines;
+    let errors = refusals.into_iter().map(|refusal| refusal.placed(&names)).collect();
+    if let Some(refused) = Refused::of(errors) {
+        return Err(refused);
+    }
+    let mut flags = Vec::new();
+    for section in sections {
+        match section.kind {
+            Kind::Job(name) if !settings.sections.is_empty() && !settings.sections.contains(&name) => continue,
+            Kind::Job(name) => flags.push(format!("--name={name}")),
+            // The first options are those of all jobs anyway.
+            Kind::Global if flags.is_empty() => {}
+            Kind::Global => flags.push("--name=global".to_owned()),
+        }
+        flags.extend(section.assignments.into_iter().map(|assignment| match assignment.value {
+            Some(value) => format!("--{}={value}", assignment.name),
+            None => format!("--{}", assignment.name),
+        }));
+    }
+    Ok(flags)
+}
+
+/// Splits flags into sections, one for each `--name`.
+fn sections(arguments: &[String]) -> Result<Vec<Section>, Refusal> {
+    let (mut sections, mut section) = (Vec::new(), Section::new(Kind::Global, Origin::Flag));
+    let mut rest = arguments.iter().map(String::as_str).peekable();
+    while let Some(argument) = rest.next() {
+        let Some(flag) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else {
+            return Err(stray(argument));
+        };
+        let mut assignment = Assignment::parse(flag, Origin::Flag);
+        if assignment.value.is_none() && takes_the_next(&assignment.name) {
+            assignment.value = rest.next_if(|next| !next.starts_with("--")).map(str::to_owned);
+        }
+        if assignment.name != "name" {
+            section.assignments.push(assignment);
+            continue;
+        }
+        let name = assignment.value.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| refuse("name", "it needs a value, for example --name=job1"))?;
+        sections.push(std::mem::replace(&mut section, Section::new(Kind::of(&name), Origin::Flag)));
+    }
+    sections.push(section);
+    Ok(sections)
+}
+
+/// A switch takes a value only after `=`, as in fio.
+fn takes_the_next(name: &str) -> bool {
+    options::find(name).is_none_or(|option| option.takes_value())
+}
+
+/// The error for flags without a job.
+fn no_job() -> Refusal {
+    refuse("name", "missing; each job begins with --name=JOB")
+}
+
+fn stray(argument: &str) -> Refusal {
+    Refusal {
+        origin: Origin::Flag,
+        subject: Subject::Argument(argument.to_owned()),
+        wrong: Wrong::new("not an option; expected --option=value"),
+    }
+}
+
+fn refuse(option: &str, reason: &str) -> Refusal {
+    Refusal::option(option, Origin::Flag, Wrong::new(reason))
 }

@@ -3,27 +3,27 @@
 //! Values mean what fio 3.33 with its default `kb_base=1024` makes of them. fio reads the leading digits of a value and
 //! ignores the rest, so that `bs=4.5k` means 4 bytes; here such a value is an error.
 
-mod choice;
 pub mod files;
 mod list;
 pub mod requests;
+#[cfg(test)]
+mod tests;
 pub mod typed;
-mod wrong;
 
 use super::job::Size;
+use crate::plan::job::{
+    Access, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, InjectAt, Order, PATTERNS, PathCopy, PathCrc,
+    PathFraming, PathInFlight, PathNull, PathTxQueue, VERIFY_METHODS, VerifyMethod, WriteSync,
+};
+use crate::plan::nearest::nearest;
 use crate::unit::{Bytes, Nanos};
-use std::ops::RangeInclusive;
-
-pub use choice::{Choice, choice, list_words, word};
 pub use list::{
     LARGEST_CPU, MOST_PERCENTILES, cpus, each_direction, file_names, per_direction, percentile, percentiles,
     plain_number,
 };
-pub use wrong::{Effect, Wrong};
-pub(crate) use wrong::{Quoted, Short};
-
-#[cfg(test)]
-mod tests;
+use std::fmt;
+use std::fmt::{Display, Write};
+use std::ops::RangeInclusive;
 
 const POWERS_OF_1024: [(&str, u64); 5] =
     [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40), ("p", 1 << 50)];
@@ -139,4 +139,143 @@ pub fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Wrong> {
     };
     let time = number.checked_mul(nanos).ok_or_else(|| Wrong::because(text, "is too large"))?;
     within(Nanos(time), &(Nanos(0)..=LONGEST_TIME), text)
+}
+
+/// Why a text is not a valid value. The caller adds what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Wrong {
+    /// What is wrong with the text, in one line.
+    pub reason: String,
+    /// The word that was probably meant.
+    pub suggestion: Option<String>,
+    /// For an option of fio that is not supported: what it changes.
+    pub unsupported: Option<Effect>,
+}
+
+/// What an option changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Which I/O is done, or how.
+    Work,
+    /// Only reports, logs, or the surroundings of the job.
+    None,
+}
+
+impl Wrong {
+    /// An error without a suggestion.
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), suggestion: None, unsupported: None }
+    }
+
+    /// An error of the form "'TEXT' IS".
+    pub(crate) fn because(text: &str, is: impl Display) -> Self {
+        Self::new(format!("{} {is}", Quoted(text)))
+    }
+}
+
+/// A text of the user in quotes, shortened and on one line.
+pub(crate) struct Quoted<'a>(pub &'a str);
+
+/// Long enough to recognize a text.
+const QUOTED_CHARACTERS: usize = 60;
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut characters = self.0.chars();
+        f.write_char('\'')?;
+        for character in characters.by_ref().take(QUOTED_CHARACTERS) {
+            match character {
+                '\'' | '"' | '\\' => f.write_char(character)?,
+                _ => character.escape_debug().try_for_each(|escaped| f.write_char(escaped))?,
+            }
+        }
+        f.write_str(if characters.next().is_some() { "…'" } else { "'" })
+    }
+}
+
+/// A number in its shortest form: `1g` for 1073741824.
+pub(crate) struct Short(pub u64);
+
+impl Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |(_, factor): &&(&str, u64)| self.0 >= *factor && self.0.is_multiple_of(*factor);
+        match POWERS_OF_1024.iter().rfind(whole) {
+            Some((suffix, factor)) => write!(f, "{}{suffix}", self.0 / factor),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A value that is one of a fixed set of words.
+pub trait Choice: Copy {
+    /// The words and their values.
+    fn words() -> Vec<(&'static str, Self)>;
+}
+
+/// Types, each with its words and their values. Of two words with the same value, the first is shown.
+macro_rules! words {
+    ($($type:ident: $($word:literal => $value:ident),+;)+) => {
+        $(impl Choice for $type {
+            fn words() -> Vec<(&'static str, Self)> {
+                vec![$(($word, Self::$value)),+]
+            }
+        })+
+    };
+}
+
+words! {
+    Ends: "group" => Group, "stonewall" => Phase, "all" => Run;
+    Fallocate:
+        "none" => None, "native" => Native, "posix" => Posix, "keep" => Keep, "truncate" => Truncate, "0" => None,
+        "1" => Posix;
+    FileAdvice: "0" => None, "1" => Order, "random" => Random, "sequential" => Sequential, "noreuse" => NoReuse;
+    WriteSync: "none" => None, "0" => None, "sync" => Sync, "1" => Sync, "dsync" => DataSync;
+    PathFraming: "one-go" => OneGo, "segment-at-a-time" => SegmentAtATime, "page-at-a-time" => PageAtATime;
+    PathCopy: "plain" => Plain, "rep-movsb" => RepMovsb, "non-temporal" => NonTemporal;
+    PathCrc: "off" => Off, "on" => On;
+    PathTxQueue: "none" => None, "lock" => Lock, "ring-task" => RingTask, "mp-ring" => MpRing, "swap-all" => SwapAll;
+    PathInFlight: "none" => None, "per-thread" => PerThread, "shared" => Shared;
+    InjectAt: "submit" => Submit, "wire" => Wire, "server" => Server, "storage" => Storage;
+    PathNull: "none" => None, "wire" => Wire, "server" => Server;
+}
+
+impl Choice for EngineKind {
+    fn words() -> Vec<(&'static str, Self)> {
+        ENGINES.iter().map(|engine| (engine.name, engine.kind)).collect()
+    }
+}
+
+impl Choice for (Access, Order) {
+    fn words() -> Vec<(&'static str, Self)> {
+        PATTERNS.into_iter().map(|(word, access, order)| (word, (access, order))).collect()
+    }
+}
+
+impl Choice for Option<VerifyMethod> {
+    fn words() -> Vec<(&'static str, Self)> {
+        let methods = VERIFY_METHODS.iter().map(|row| (row.word, Some(row.method)));
+        [("0", None), ("none", None)].into_iter().chain(methods).collect()
+    }
+}
+
+/// The value of the word `text`.
+pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
+    let words = T::words();
+    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meaning);
+    }
+    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
+}
+
+/// The first word for `value`.
+pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
+    T::words().into_iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
+}
+
+/// All words, for help.
+pub fn list_words<T: Choice>() -> String {
+    let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
+    words.join(", ")
 }

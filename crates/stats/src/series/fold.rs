@@ -4,7 +4,7 @@
 //! the time apart, so that a slightly different period is tried by shifting rows, without folding again.
 
 use super::level::spread;
-use crate::quantile::quantile;
+use crate::basics::quantile;
 
 /// Most rows: equal parts of the time, of several periods or a piece of one.
 const MOST_ROWS: usize = 64;

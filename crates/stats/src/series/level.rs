@@ -1,6 +1,6 @@
 //! What the worker does when nothing disturbs it, as it drifts over the recording.
 
-use crate::quantile::quantile;
+use crate::basics::quantile;
 
 /// Points of the slow trend that periods are searched without. Each lies in a part of the recording that contains
 /// most of a period or more, so that no period is taken for a trend.

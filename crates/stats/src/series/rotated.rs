@@ -7,7 +7,7 @@
 
 use super::fold::{Column, Dip, NoiseByWidth, best_dip, most_columns};
 use super::mean;
-use crate::random::Random;
+use crate::basics::Random;
 
 /// Probability above which a period of few cycles is not reported. The spectrum has already found it improbable.
 pub const FALSE_ALARM: f64 = 1e-3;

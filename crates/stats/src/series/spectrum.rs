@@ -6,7 +6,7 @@
 //! whatever the colour of the noise.
 
 use super::mean;
-use crate::quantile::quantile;
+use crate::basics::quantile;
 use realfft::RealFftPlanner;
 
 /// Probability of finding a period in a series without any, above which nothing is reported.

@@ -3,8 +3,8 @@
 use crate::comparison::finding::{CellFinding, EventCorrelation};
 use crate::experiment::Metric;
 use crate::explained::EventChange;
+use crate::stats::basics::{FEWEST_PLACES, correlation};
 use crate::stats::confidence_of_each;
-use crate::stats::correlation::{FEWEST_PLACES, correlation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes of the cost and of an event in the same cells.

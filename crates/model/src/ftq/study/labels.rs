@@ -9,7 +9,7 @@ use super::words;
 use crate::ftq::finding::Label;
 use crate::ftq::series::{Grid, Series};
 use crate::probe::{Descriptor, Kind};
-use crate::stats::random::Random;
+use crate::stats::basics::Random;
 use crate::stats::series::fold::Dip;
 use crate::stats::series::mean;
 use std::ops::Range;

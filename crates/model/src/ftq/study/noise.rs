@@ -7,7 +7,7 @@ use crate::ftq::finding::{Cause, Level, Noise};
 use crate::ftq::record::{FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
 use crate::probe::Kind;
-use crate::stats::quantile::quantile;
+use crate::stats::basics::quantile;
 use crate::stats::regimes;
 use crate::stats::series::mean;
 use std::ops::Range;

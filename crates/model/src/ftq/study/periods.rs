@@ -1,7 +1,7 @@
 //! Stalls that repeat: found in the spectrum, refined by folding, then taken out of the series before the next search.
 
 use crate::ftq::series::Grid;
-use crate::stats::quantile::quantile;
+use crate::stats::basics::quantile;
 use crate::stats::series::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use crate::stats::series::level::{local_level, trend};
 use crate::stats::series::spectrum::{Comb, FALSE_ALARM, FEWEST_PERIODS, MANY, SUMS, Spectrum};

@@ -6,7 +6,7 @@ use crate::ftq::finding::{HeatMap, Pictures, ProbeFinding};
 use crate::ftq::record::FtqRecord;
 use crate::ftq::series::{Grid, Series};
 use crate::probe::{Descriptor, Kind};
-use crate::stats::quantile::quantile;
+use crate::stats::basics::quantile;
 use crate::stats::series::level::trend;
 use crate::stats::series::mean;
 use crate::stats::series::spectrum::Spectrum;
