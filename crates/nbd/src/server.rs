@@ -6,9 +6,6 @@
 
 mod connection;
 mod event_loop;
-mod export;
-mod inbox;
-mod log;
 mod receive_coalescing;
 #[cfg(not(fuzzing))]
 mod requests;
@@ -16,29 +13,33 @@ mod requests;
 pub mod requests;
 mod worker;
 
-pub use export::{Access, Exports};
-pub use requests::Counters;
-
+use crate::backends::Backend;
+use crate::handshake::server::{Agreed, ExportInfo};
+use crate::handshake::transmission_flag as flag;
 use crate::socket::{Peer, Socket};
 use crate::tuning::Tuning;
-use crate::{Error, Result};
+use crate::wire::MAX_PAYLOAD;
+use crate::{Error, Result, lock};
 use event_loop::EventLoop;
-use inbox::{Inbox, Message, Waker};
-use log::Log;
+pub use requests::Counters;
+use requests::{Requests, Rights};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::set_socket_keepalive;
 use rustix::process::{Resource, getrlimit};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::socket::peer_process;
 use worker::Workers;
+use worker::{Inbox, Message, Waker};
 
 /// Options of the server.
 #[derive(Clone, Copy, Debug)]
@@ -266,5 +267,195 @@ impl Server<'_> {
                 "{silent} of {threads} threads did not answer within a second (busy with one request); the counters above do not include them"
             ));
         }
+    }
+}
+
+/// Whether clients may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Clients may read and write.
+    ReadWrite,
+    /// Writes fail with EPERM.
+    ReadOnly,
+}
+
+/// All exports of a server.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    /// The descriptions that clients get.
+    infos: Vec<ExportInfo>,
+    /// The storage of all exports.
+    backend: Backend,
+    access: Access,
+}
+
+impl Exports {
+    /// Exports one storage under each of `names`.
+    pub fn new(names: Vec<String>, backend: Backend, access: Access) -> Self {
+        let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::SEND_DF | flag::SEND_CACHE;
+        // All connections share one storage, so a flush on any of them covers the completed writes of all.
+        flags |= flag::CAN_MULTI_CONN;
+        flags |= match access {
+            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
+            Access::ReadOnly => flag::READ_ONLY,
+        };
+        let description = match &backend {
+            Backend::Memory(_) => "memory, lost when the server exits",
+            Backend::File(_) => "a file",
+            Backend::Null { .. } => "null: reads return zeros, writes are discarded",
+        };
+        let info = |name| ExportInfo {
+            name,
+            description: description.to_owned(),
+            size: backend.size(),
+            flags,
+            preferred_block: 4096,
+            max_payload: MAX_PAYLOAD,
+        };
+        Self { infos: names.into_iter().map(info).collect(), backend, access }
+    }
+
+    /// Sets the maximum payload: at least 4096, at most [`MAX_PAYLOAD`].
+    pub fn with_max_payload(mut self, bytes: u32) -> Self {
+        self.infos.iter_mut().for_each(|info| info.max_payload = bytes.clamp(info.preferred_block, MAX_PAYLOAD));
+        self
+    }
+
+    /// The transmission phase of a client that negotiated an export.
+    fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
+        let max_payload = self.infos.get(agreed.export)?.max_payload;
+        let rights = Rights {
+            read_only: self.access == Access::ReadOnly,
+            structured: agreed.structured,
+            base_allocation: agreed.base_allocation,
+            checksums: agreed.checksums,
+            max_payload,
+        };
+        Some(Requests::new(self.backend.clone(), rights, tuning))
+    }
+}
+
+/// Lines of one source that are shown in a period.
+const LINES: u32 = 20;
+/// The period, from the first line.
+const PERIOD: Duration = Duration::from_secs(10);
+/// Sources that are counted separately.
+const SOURCES: usize = 256;
+
+/// The source of lines about no client, and that of lines beyond [`SOURCES`].
+const SERVER: &str = "about the server itself";
+const OTHERS: &str = "about clients from other addresses";
+
+/// The log of a server.
+struct Log<'a> {
+    observer: &'a dyn Observer,
+    sources: Mutex<HashMap<Cow<'static, str>, Period>>,
+}
+
+/// The lines of a source since the first one.
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    begun: Instant,
+    shown: u32,
+    hidden: u64,
+}
+
+/// Who causes a line about a client. Ports and process IDs are left out, because a new connection has new ones.
+fn source(peer: Peer) -> Cow<'static, str> {
+    match peer {
+        Peer::Tcp(address) => format!("about clients from {}", address.ip().to_canonical()).into(),
+        Peer::Unix(_) => "about clients on the Unix socket".into(),
+    }
+}
+
+impl<'a> Log<'a> {
+    fn new(observer: &'a dyn Observer) -> Self {
+        Self { observer, sources: Mutex::default() }
+    }
+
+    /// A line about the server itself.
+    fn note(&self, text: &str) {
+        self.put(SERVER.into(), text.to_owned(), Instant::now());
+    }
+
+    /// A line about a client.
+    fn note_of(&self, peer: Peer, what: &str) {
+        self.put(source(peer), format!("{peer}{what}"), Instant::now());
+    }
+
+    /// Reports what has not been shown so far.
+    fn finish(&self) {
+        let sources = std::mem::take(&mut *lock(&self.sources));
+        sources.into_iter().filter_map(hidden).for_each(|line| self.observer.note(&line));
+    }
+
+    fn put(&self, source: Cow<'static, str>, line: String, now: Instant) {
+        let mut lines = Vec::new();
+        let mut sources = lock(&self.sources);
+        let ended = sources.extract_if(|_, period| now.saturating_duration_since(period.begun) >= PERIOD);
+        lines.extend(ended.filter_map(hidden));
+        let known = sources.contains_key(&source) || sources.len() < SOURCES;
+        let source = if known { source } else { OTHERS.into() };
+        let period = sources.entry(source).or_insert(Period { begun: now, shown: 0, hidden: 0 });
+        if period.shown < LINES {
+            period.shown += 1;
+            lines.push(line);
+        } else {
+            period.hidden += 1;
+        }
+        drop(sources);
+        lines.iter().for_each(|line| self.observer.note(line));
+    }
+}
+
+/// The line that reports what has not been shown.
+fn hidden((source, Period { hidden, .. }): (Cow<str>, Period)) -> Option<String> {
+    let limit = PERIOD.as_secs();
+    (hidden > 0).then(|| format!("{hidden} more lines {source} not shown (at most {LINES} within {limit} s)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counters;
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Observer for Lines {
+        fn note(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+
+        fn so_far(&self, _: &Counters) {}
+    }
+
+    /// Every line is shown or counted, one source does not use up the lines of another, and memory is limited.
+    #[test]
+    fn a_source_with_many_lines_is_shown_in_part_and_counted() {
+        let lines = Lines::default();
+        let log = Log::new(&lines);
+        let begun = Instant::now();
+        for port in 0..1000 {
+            let peer = Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            log.put(source(peer), format!("{peer}: bad"), begun);
+        }
+        log.put(source(Peer::Unix(Some(1))), "other".to_owned(), begun);
+        let shown = lines.0.lock().unwrap().len();
+        assert_eq!(shown, LINES as usize + 1);
+        log.put(SERVER.into(), "later".to_owned(), begun + PERIOD);
+        let texts = std::mem::take(&mut *lines.0.lock().unwrap());
+        assert_eq!(texts[shown..].len(), 2, "{texts:?}");
+        assert!(texts[shown].starts_with("980 more lines about clients from 127.0.0.1 not shown"), "{texts:?}");
+        for address in 0..10_000_u32 {
+            log.put(Ipv4Addr::from(address).to_string().into(), "bad".to_owned(), begun + PERIOD);
+        }
+        assert!(lock(&log.sources).len() <= SOURCES + 1);
+        log.finish();
+        let shown = lines.0.lock().unwrap();
+        let counted: u64 = shown.iter().filter_map(|line| line.split_once(" more lines")?.0.parse::<u64>().ok()).sum();
+        let whole = shown.iter().filter(|line| *line == "bad").count() as u64;
+        assert_eq!(whole + counted, 10_000, "{shown:?}");
     }
 }

@@ -334,7 +334,7 @@ impl<C: Connection> Queue for Remote<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{PathReceive, PathSegment, PathSend};
+    use model::plan::{PathReceive, PathSegment, PathSend, TxTaskCpus};
     use model::unit::Nanos;
 
     /// The plan has its own defaults, which must equal those of the path.

@@ -1,7 +1,7 @@
 //! One client's connection from the greeting to its end: received bytes go to the handshake or to the requests, their
 //! output is sent. Never waits.
 
-use super::export::Exports;
+use super::Exports;
 use super::receive_coalescing::{MAX_BYTES, Target, Wait};
 use super::requests::{Done, Next, Requests, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};

@@ -3,8 +3,8 @@
 //! has arrived, within five seconds, and disconnects every client.
 
 use super::connection::Connection;
-use super::inbox::{Inbox, Message, Waker};
 use super::requests::{Next, TURN};
+use super::worker::{Inbox, Message, Waker};
 use super::worker::{Order, Workers};
 use super::{Counters, Server};
 use crate::socket::{Peer, Socket, timespec};

@@ -1,11 +1,13 @@
-//! Two threads that do for all event loops what takes a file any time and cannot be cut into pieces: one flushes, the
-//! other searches for holes, because a search must not wait for a device. In: orders of event loops; out: results in
-//! their inboxes. A connection has at most one order, so a queue is never longer than the list of clients.
+//! The threads that do what would occupy an event loop, and the inbox by which they and others reach it.
 
-use super::inbox::{Inbox, Message};
+use super::Counters;
 use super::requests::{Done, Work};
 use crate::backends::Backend;
+use crate::socket::{Peer, Socket};
 use crate::{Error, Result};
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -88,5 +90,57 @@ fn search(orders: &Receiver<Order>, backend: &Backend, ended: &AtomicBool) {
     {
         let done = order.work.run(backend);
         order.finish(done);
+    }
+}
+
+/// Wakes a thread that waits in poll or epoll (an eventfd): readable after [`wake`](Self::wake).
+#[derive(Debug)]
+pub(super) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(super) fn wake(&self) {
+        // Fails only if the eventfd is readable already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Resets it. The caller checks afterwards for the work that was announced by [`wake`](Self::wake).
+    pub(super) fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+pub(super) enum Message {
+    /// A new client.
+    Client(Socket, Peer),
+    /// A worker has finished the order with this number of the connection at this place.
+    Finished { place: usize, number: u64, done: Done },
+    /// Where to send the counters, once the loop has finished its current work.
+    Asked(Sender<Counters>),
+    /// Finish what has arrived and shut down.
+    Close,
+}
+
+/// The inbox of one event loop.
+pub(super) struct Inbox {
+    pub(super) messages: Sender<Message>,
+    /// Wakes the event loop.
+    pub(super) waker: Waker,
+}
+
+impl Inbox {
+    pub(super) fn put(&self, message: Message) {
+        // Fails only if the loop has ended.
+        let _ = self.messages.send(message);
+        self.waker.wake();
     }
 }
