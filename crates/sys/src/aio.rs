@@ -166,7 +166,7 @@ impl AioContext {
     }
 
     /// Passes the completions from [`wait`](Self::wait) to `each`.
-    #[inline]
+    #[inline(always)]
     pub fn reap(&mut self, mut each: impl FnMut(Completion)) {
         for index in std::mem::replace(&mut self.ready, 0..0) {
             let event = self.events[index];

@@ -220,7 +220,7 @@ impl BlockRing {
     }
 
     /// Passes up to `most` available completions to `each`; no system call.
-    #[inline]
+    #[inline(always)]
     pub fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
         let slots = &mut self.slots;
         for entry in self.ring.completion().take(most as usize) {

@@ -68,6 +68,7 @@ impl Queue for Libaio {
         self.context.wait(least.saturating_sub(trimmed), most)
     }
 
+    #[inline(always)]
     fn reap(&mut self, _: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>)) {
         self.context.reap(|completion| each(completion.slot, completion.result, None));
         self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
