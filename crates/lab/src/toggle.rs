@@ -466,6 +466,12 @@ mod tests {
         fs::write(&file, "mine").unwrap();
         let error = toggles.switch_off().unwrap_err().to_string();
         assert!(error.contains("could not be set back to 'old': another process changed it meanwhile"), "{error}");
+        // What one line cannot show is kept.
+        let long = "old ".repeat(100);
+        let told = told(&long);
+        let (_, kept) = told.trim_end_matches(')').split_once("(all of it is in ").unwrap();
+        assert_eq!(fs::read_to_string(kept).unwrap(), long);
+        fs::remove_file(kept).unwrap();
         let error = toggles.switch_on(&candidate).unwrap_err().to_string();
         assert!(error.contains("is 'mine' and was 'old'"), "{error}");
         drop(toggles);

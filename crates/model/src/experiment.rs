@@ -501,5 +501,7 @@ mod tests {
             assert!(Setting::parse(wrong).unwrap_err().to_string().contains("expected sysctl:"), "{wrong}");
         }
         assert!(Setting::parse("sysctl:a.b=").unwrap_err().to_string().contains("is missing"));
+        let long = |bytes| Setting::parse(&format!("sysctl:a.b={}", "1".repeat(bytes)));
+        assert!(long(4096).is_ok() && long(4097).unwrap_err().to_string().contains("at most 4096"));
     }
 }

@@ -61,6 +61,11 @@ mod tests {
     }
 
     #[test]
+    fn what_changes_the_direction_of_a_line_is_escaped() {
+        assert_eq!(json(&"a\u{202e}b\u{2028}\u{85}"), "\"a\\u202eb\\u2028\\u0085\"\n");
+    }
+
+    #[test]
     fn a_metric_of_a_comparison_has_the_promised_keys() {
         let value = value(&compare::fixture::options());
         let cell = &value["cells"][0];

@@ -163,6 +163,18 @@ fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
 }
 
 #[test]
+fn a_job_that_may_only_read_changes_no_file() {
+    let folder = Folder::with_file("short", 6);
+    let before = folder.listing();
+    for file in ["short", "missing"] {
+        let job = format!("run --readonly --background 200ms --name=a --rw=randread --size=64k --filename={file}");
+        folder.iotoll(&job).run().refused(2, &[file, "--readonly forbids"]);
+    }
+    folder.iotoll("run --readonly --name=a --rw=write --filename=short").run().refused(2, &["changes data"]);
+    assert_eq!(folder.listing(), before);
+}
+
+#[test]
 fn files_of_others_are_refused() {
     if !is_root() {
         return skip("files_of_others_are_refused", "making files of another user takes root");

@@ -114,6 +114,11 @@ mod tests {
         assert!(warnings[0].message.contains("full after 1 ms"), "{warnings:?}");
         let text = std::fs::read_to_string(format!("{name}_iops.log")).unwrap();
         assert!(text.starts_with("0, 1, 1, 512, 0\n") && text.lines().count() == 3 + 1024, "{text}");
+        // A log replaces the file of an earlier run as a whole: a reader of that one goes on.
+        let before = std::fs::File::open(format!("{name}_iops.log")).unwrap();
+        write(&plan, &[(1, log(1))]).1.unwrap();
+        assert_eq!(std::io::read_to_string(before).unwrap(), text);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         std::fs::remove_dir_all(folder.path()).unwrap();
         let (_, written) = write(&plan, &[(1, log(1))]);
         assert!(written.unwrap_err().to_string().contains("writing the log"));
