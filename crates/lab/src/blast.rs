@@ -8,10 +8,8 @@ mod receiver;
 mod remote;
 mod shared_socket;
 mod submitters;
-mod target;
 
 pub use receiver::serve;
-pub use target::{Allowed, resolve};
 
 use crate::error::{Error, Result};
 use crate::meter::{MeterSet, Owners};
@@ -33,11 +31,12 @@ use model::unit::{Bytes, Nanos};
 use receiver::{CountingReceiver, Counts};
 use remote::RemoteReceiver;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use submitters::Submitters;
 use sys::clock::monotonic_nanos;
+use sys::schedule::{Class, within_class};
 
 /// Shortest time over which the time-stamp counter is calibrated.
 const CALIBRATION: Duration = Duration::from_millis(50);
@@ -95,7 +94,7 @@ pub fn blast(plan: &BlastPlan, settings: &Settings, observer: &mut dyn FnMut(Eve
         observer(Event::Preparing(progress::Progress::Starting { service }));
     })?;
     let measured = measure(plan, settings, &session, allowed_cpus, observer);
-    let (record, end) = session.close(measured, &Created::default())?;
+    let (record, end) = session.close_with_end(measured, &Created::default(), |end| &mut end.outcome)?;
     Ok(BlastRecord { end: Some(end), ..record })
 }
 
@@ -106,7 +105,6 @@ fn measure(
     allowed_cpus: usize,
     observer: &mut dyn FnMut(Event),
 ) -> Result<(BlastRecord, End)> {
-    use sys::schedule::{Class, set_class};
     let begun = Instant::now();
     let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
     let receiving = Receiving::open(plan, settings.target)?;
@@ -125,19 +123,15 @@ fn measure(
     settings.session.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
     // comes later, and its time stamps show it.
-    let real_time = set_class(Class::RealTime).is_ok();
-    let mut measurement =
-        Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
-    let first = Instant::now();
-    let (rounds, mut outcome) = measurement.rounds();
-    let mut explaining = Vec::new();
-    if outcome.is_ok() {
-        outcome = measurement.explain(rounds.len(), first.elapsed(), &mut explaining);
-    }
-    if real_time {
-        // Lowering the priority is always allowed.
-        let _ = set_class(Class::Ordinary);
-    }
+    let (rounds, explaining, outcome) = within_class(Class::RealTime, |_| {
+        let mut measurement =
+            Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+        let first = Instant::now();
+        let (rounds, outcome) = measurement.rounds();
+        let mut explaining = Vec::new();
+        let outcome = outcome.and_then(|()| measurement.explain(rounds.len(), first.elapsed(), &mut explaining));
+        (rounds, explaining, outcome)
+    });
     if rounds.is_empty() {
         return Err(match outcome {
             Ok(()) => Error::Interrupted("before the end of the first round".to_owned()),
@@ -149,9 +143,51 @@ fn measure(
         Ok(()) if session.interrupted() => Outcome::Interrupted,
         Ok(()) => Outcome::Completed,
     };
-    let nanos = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let nanos = Nanos::from(begun.elapsed());
     let end = End { outcome, tsc_hertz: session.clock().0, nanos, warnings: Vec::new() };
     Ok((BlastRecord { header, rounds, explaining, end: None }, end))
+}
+
+/// Which targets are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// Loopback, link-local and private addresses.
+    Near,
+    /// All: the user says that the target is theirs.
+    Any,
+}
+
+/// Finds the address of a host.
+///
+/// # Errors
+/// Refused when it has none, or is beyond what is allowed.
+pub fn resolve(host: &str, port: u16, allowed: Allowed) -> Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs().map(|mut addresses| addresses.next());
+    let address = match found {
+        Ok(Some(address)) => address,
+        Ok(None) => return Err(Error::Refused(format!("'{host}': the name has no address; give an IP address"))),
+        Err(error) => {
+            return Err(Error::Refused(format!(
+                "'{host}': cannot be resolved ({error}); give a host name or an IP address"
+            )));
+        }
+    };
+    if allowed == Allowed::Near && !is_near(address.ip()) {
+        return Err(Error::Refused(format!(
+            "{}: is a public address, and a flood of packets disrupts hosts and networks that do not expect it; if both are yours, \
+             add --target-is-mine",
+            address.ip()
+        )));
+    }
+    Ok(address)
+}
+
+/// Loopback, link-local or private (RFC 1918, RFC 4193), whose packets no router passes to the internet.
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.is_link_local() || address.is_private(),
+        IpAddr::V6(address) => address.is_loopback() || address.is_unicast_link_local() || address.is_unique_local(),
+    }
 }
 
 /// Refuses CPUs on which this process may not run. Returns how many it may use.
@@ -430,5 +466,27 @@ impl Instantaneous {
         // The receiver counted between question and answer.
         let at_nanos = Nanos(asked.midpoint(answered));
         Ok(Self { at_nanos, received, sent, failed, thread_nanos: submitters.thread_nanos() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_internet_is_refused_unless_the_user_owns_the_target() {
+        for near in ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.1.1", "::1", "fe80::1", "fd00::1"] {
+            assert_eq!(resolve(near, 9, Allowed::Near).unwrap().port(), 9, "{near}");
+        }
+        for far in
+            ["8.8.8.8", "2001:4860::1", "172.32.0.1", "::ffff:8.8.8.8", "0.0.0.0", "255.255.255.255", "224.0.0.1"]
+        {
+            let error = resolve(far, 9, Allowed::Near).unwrap_err().to_string();
+            assert!(error.contains("--target-is-mine"), "{error}");
+            assert!(resolve(far, 9, Allowed::Any).is_ok());
+        }
+        assert!(
+            resolve("no.such.host.invalid", 9, Allowed::Any).unwrap_err().to_string().contains("cannot be resolved")
+        );
     }
 }

@@ -23,30 +23,24 @@ pub fn run() -> Canaries {
     let cpus = sys::schedule::allowed_cpus();
     Canaries {
         null_system_call_nanos: null_system_call_nanos(),
-        context_switch_nanos: Reading::from(one_cpu(&cpus).and_then(|cpu| hand_over_nanos(cpu, cpu))),
-        wake_up_nanos: Reading::from(two_cpus(&cpus).and_then(|(here, there)| hand_over_nanos(here, there))),
+        context_switch_nanos: Reading::from(cpu(&cpus, 0).and_then(|cpu| hand_over_nanos(cpu, cpu))),
+        wake_up_nanos: Reading::from(cpu(&cpus, 1).and_then(|there| hand_over_nanos(cpu(&cpus, 0)?, there))),
         clock_read_nanos: clock_read_nanos(),
         memcpy_gigabytes_per_second: memcpy_gigabytes_per_second(),
     }
 }
 
-fn one_cpu(cpus: &io::Result<Vec<u32>>) -> io::Result<u32> {
-    match cpus.as_deref() {
-        Ok([first, ..]) => Ok(*first),
-        Ok([]) => Err(io::Error::other("the kernel lists no CPU for this process")),
-        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-    }
-}
-
-fn two_cpus(cpus: &io::Result<Vec<u32>>) -> io::Result<(u32, u32)> {
-    match cpus.as_deref() {
-        Ok([first, second, ..]) => Ok((*first, *second)),
-        Ok(_) => Err(io::Error::other(
+/// The CPU at this place among those that this process may use.
+fn cpu(cpus: &io::Result<Vec<u32>>, place: usize) -> io::Result<u32> {
+    let cpus = cpus.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
+    let missing = match place {
+        0 => "the kernel lists no CPU for this process",
+        _ => {
             "a wake-up across CPUs needs two CPUs, and this process may use only one: allow it more (taskset, \
-             cpuset)",
-        )),
-        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-    }
+             cpuset)"
+        }
+    };
+    cpus.get(place).copied().ok_or_else(|| io::Error::other(missing))
 }
 
 /// getppid is the cheapest call that the C library does not answer itself: kernel entry and exit, mitigations included.
@@ -206,8 +200,8 @@ mod tests {
 
     #[test]
     fn one_cpu_has_no_wake_up_across_cpus() {
-        assert!(two_cpus(&Ok(vec![3])).unwrap_err().to_string().contains("needs two"));
-        assert!(one_cpu(&Ok(Vec::new())).is_err());
+        assert!(cpu(&Ok(vec![3]), 1).unwrap_err().to_string().contains("needs two"));
+        assert!(cpu(&Ok(Vec::new()), 0).is_err());
     }
 
     #[test]

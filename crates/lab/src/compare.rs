@@ -5,20 +5,15 @@
 
 pub mod boots;
 mod cache;
-mod catch_up;
 mod counter_by_bytes;
 mod drawn_cpus;
-mod executions;
 mod explaining;
-mod neighbours;
 
-mod protocol;
 mod rehearsal;
 mod sliced;
 mod sliced_command;
 mod slices;
 mod turns;
-mod whole;
 mod work_counter;
 pub mod worker;
 mod worker_process;
@@ -30,13 +25,13 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::host;
 use crate::interruption::Interruption;
+use crate::interruption::WaitLimit;
 use crate::laying_out;
 use crate::meter::{MeterSet, Owners};
 use crate::placing::{self, Placing};
 use crate::progress;
 use crate::session::{self, Session, note_failure};
 use crate::toggle::Toggles;
-use crate::wait_limit::WaitLimit;
 use crate::watch::READING_OF_EVENTS;
 use crate::whereabouts::servers::Address;
 use crate::workload::JobCopy;
@@ -45,7 +40,7 @@ use crate::workload::target::{Created, Target};
 use cache::CacheKeeper;
 use drawn_cpus::{Deck, Drawn};
 use model::comparison::record::{
-    CaseLatency, CommandTotal, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
+    CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use model::comparison::study::{Progress, Standing};
 use model::envelope::Kind;
@@ -54,12 +49,12 @@ use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
-use neighbours::Neighbours;
 use sliced::SlicedCommands;
+use slices::Neighbours;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
-use sys::schedule::{Class, allowed_cpus, set_class};
+use sys::schedule::{Class, allowed_cpus, within_class};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -118,7 +113,7 @@ pub fn compare(experiment: Experiment, settings: &Settings, observer: Observer) 
     };
     let created = Created::guarded(settings.session.guardian.clone());
     let measured = measure(&experiment, settings, &session, &created, observer);
-    let (record, end) = session.close(measured, &created)?;
+    let (record, end) = session.close_with_end(measured, &created, |end| &mut end.outcome)?;
     Ok(CompareRecord { end: Some(end), ..record })
 }
 
@@ -250,13 +245,13 @@ impl RoundRunner<'_> {
             return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
-        let slow = self.toggles.slowest_switch() > whole::SLOW_SWITCH;
+        let slow = self.toggles.slowest_switch() > turns::SLOW_SWITCH;
         let by_shell = self.experiment.arms.iter().any(|arm| arm.setup.is_some() || arm.cleanup.is_some());
         if by_shell || slow || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
             if self.cache.is_cold() {
                 self.rehearse()?;
             }
-            return Ok(whole::schedule(self.asked_slice(), self.longest_slice));
+            return Ok(turns::whole_rounds(self.asked_slice(), self.longest_slice));
         }
         self.rehearse()
     }
@@ -325,23 +320,18 @@ impl RoundRunner<'_> {
         /// A machine whose CPUs change more often has no cost.
         const MOST_ATTEMPTS: usize = 3;
         let mut attempts = 0;
-        let (begin_nanos, round) = loop {
+        loop {
             let begin_nanos = Nanos(monotonic_nanos());
-            let round = self.round(schedule)?;
+            let Some(round) = self.round(schedule)? else { return Ok(None) };
             attempts += 1;
-            if round.is_none() || !self.meters.cpus_changed() || attempts == MOST_ATTEMPTS {
-                break (begin_nanos, round);
+            if !self.meters.cpus_changed() || attempts == MOST_ATTEMPTS {
+                return Ok(Some(RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), ..round }));
             }
-        };
-        let Some(Measured { slices, starts, latencies, commands, cpus }) = round else {
-            return Ok(None);
-        };
-        let end_nanos = Nanos(monotonic_nanos());
-        Ok(Some(RoundRecord { begin_nanos, end_nanos, slices, starts, latencies, boots: Vec::new(), commands, cpus }))
+        }
     }
 
     /// Measures one round; `None` if it was interrupted.
-    fn round(&mut self, schedule: Schedule) -> Result<Option<Measured>> {
+    fn round(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
         match schedule {
             Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
                 at_once(|| self.round_of_slices(slice_nanos.duration(), warm_up_nanos.duration(), blocks))
@@ -357,11 +347,15 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Measures the machine without the workload.
-    fn alone(&mut self, length: Duration, tasks: Tasks) -> SliceRecord {
+    /// Measures the machine without the workload. `look` is done where slices read a counter of their own.
+    fn alone(&mut self, length: Duration, tasks: Tasks, mut look: impl FnMut()) -> SliceRecord {
         // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(|| self.meters.scan_tasks());
+        look();
         let before = Box::new(self.meters.begin_slice());
+        if self.meters.counts_events() {
+            look();
+        }
         // As often as while an execution runs, iotoll wakes up.
         let is_execution = tasks == Tasks::Read && self.meters.counts_events() && self.runs_commands();
         let step = if is_execution { READING_OF_EVENTS } else { length };
@@ -370,6 +364,7 @@ impl RoundRunner<'_> {
             std::thread::sleep(left.min(step));
             left = left.saturating_sub(step);
         }
+        look();
         let after = Box::new(self.meters.end_slice(Owners::default()));
         let tasks = earlier.map(|earlier| self.meters.scan_tasks().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
@@ -405,28 +400,9 @@ enum Tasks {
     Unread,
 }
 
-/// What was measured in a round.
-#[derive(Default)]
-struct Measured {
-    slices: Vec<SliceRecord>,
-    /// Slices that end as soon as they begin.
-    starts: Vec<SliceRecord>,
-    latencies: Vec<CaseLatency>,
-    commands: Vec<CommandTotal>,
-    /// The CPUs that all arms shared.
-    cpus: Vec<u32>,
-}
-
-/// Runs with real-time priority, so that a boundary does not wait behind the workload. Children run with ordinary
-/// priority.
+/// Runs with real-time priority, so that a boundary does not wait behind the workload.
 fn at_once<T>(work: impl FnOnce() -> T) -> T {
-    let real_time = set_class(Class::RealTime).is_ok();
-    let outcome = work();
-    if real_time {
-        // Lowering the priority is always allowed.
-        let _ = set_class(Class::Ordinary);
-    }
-    outcome
+    within_class(Class::RealTime, |_| work())
 }
 
 /// Whether the kernel still writes data back after the job's last I/O.

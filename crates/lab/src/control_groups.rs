@@ -1,7 +1,10 @@
 //! The control groups of a process, in both versions: their names, and the folders in which the kernel shows them.
 
 use crate::sysroot::Sysroot;
-use std::path::{Component, Path};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A control group.
 pub(crate) struct ControlGroup {
@@ -62,6 +65,45 @@ fn mounted<'a>(line: &'a str, controller: &str) -> Option<(&'a str, &'a str)> {
         name => kind == "cgroup" && options.split(',').any(|option| option == name),
     };
     is_it.then_some((top, point))
+}
+
+/// How long a group may still have processes that are ending.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The folder of the group that this process runs in, if cgroup v2 is mounted.
+pub(crate) fn own() -> Option<PathBuf> {
+    let root = Path::new("/");
+    Some(root.join(&of(&Sysroot::at(root), "self", "").first()?.folder))
+}
+
+/// Ends every process in a group, frozen ones too, and removes it with the groups in it. It is not an error if there is
+/// none.
+///
+/// # Errors
+/// What could not be removed, in words.
+pub(crate) fn remove(path: &Path) -> Result<(), String> {
+    let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    for group in below.filter(|path| path.is_dir()) {
+        remove(&group)?;
+    }
+    let begun = Instant::now();
+    loop {
+        // Since Linux 5.14; on earlier kernels the processes are found by their mark.
+        let _ = write(path, "cgroup.kill", "1");
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if begun.elapsed() > TIMEOUT => return Err(format!("{}: {error}", path.display())),
+            Err(_) => std::thread::sleep(POLL_INTERVAL),
+        }
+    }
+}
+
+/// Writes to a file of a group, which must exist.
+pub(crate) fn write(path: &Path, file: &str, text: &str) -> io::Result<()> {
+    use std::io::Write;
+    fs::OpenOptions::new().write(true).open(path.join(file))?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -125,5 +167,14 @@ pub(crate) mod tests {
         assert_eq!(found(&[("proc/self/cgroup", "0::/../other\n"), VERSION_2[1]], "cpu"), []);
         assert_eq!(found(&[("proc/self/cgroup", "0::/elsewhere\n"), VERSION_2[1]], "cpu"), []);
         assert_eq!(found(&[], "cpu"), []);
+    }
+
+    #[test]
+    fn a_group_that_is_gone_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("group/below")).unwrap();
+        remove(&folder.path().join("group")).unwrap();
+        remove(&folder.path().join("group")).unwrap();
+        assert!(!folder.path().join("group").exists());
     }
 }

@@ -7,15 +7,13 @@ mod counter;
 mod execution;
 mod fio;
 mod iperf3;
-mod iperf3_json;
-mod lives;
 mod output_parser;
 mod running;
 
 pub use counter::Counter;
-pub(crate) use execution::{Executed, Prepared, Surroundings, execute, last_line, prepared, set_apart};
-pub(crate) use output_parser::OutputParser;
+pub(crate) use execution::{Executed, Surroundings, execute, last_line, set_apart};
 pub use output_parser::reports;
+pub(crate) use output_parser::{Output, Prepared, prepared};
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -102,7 +100,7 @@ pub fn cost(
     let servers = placing::servers_named(&plan.command);
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
     let measured = measure(plan, &session, observer, print);
-    session.close(measured, &Created::default())
+    session.close(measured, &Created::default(), |record| &mut record.outcome)
 }
 
 fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mut dyn FnMut(&str)) -> Result<Record> {

@@ -1,10 +1,9 @@
 //! What this machine can measure, how well, and how to fix what is missing.
 //!
 //! A host and the status of its meters enter, a [`Diagnosis`] leaves. Nothing is changed on the machine: every fix is a
-//! command for the user to run. To add a check, write a function from `MachineView` to [`Check`] beside those of its
+//! command for the user to run. To add a check, write a function from `MachineView` to `Found` beside those of its
 //! kind, and add it to `EXAMINATIONS`.
 
-mod clock;
 mod kernel;
 mod permission;
 mod power;
@@ -29,30 +28,30 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(300);
 
 /// All checks, in the order in which they are shown.
-const EXAMINATIONS: [fn(&MachineView) -> Check; 23] = [
-    clock::hypervisor,
-    clock::reference_clock,
-    clock::clocksource,
-    power::governor,
-    power::turbo,
-    power::constant_frequency,
-    power::idle_states,
-    power::hyperthreads,
-    power::pcie,
-    kernel::mitigations,
-    kernel::debugging,
-    sharing::steal,
-    sharing::background,
-    sharing::control_groups,
-    sharing::numa,
-    sharing::isolation,
-    sharing::irqbalance,
-    permission::left_behind,
-    permission::io_uring,
-    permission::locked_memory,
-    permission::perf_events,
-    permission::kernel_symbols,
-    permission::privilege,
+const EXAMINATIONS: [(Topic, fn(&MachineView) -> Found); 23] = [
+    (Topic::Hypervisor, kernel::hypervisor),
+    (Topic::ReferenceClock, kernel::reference_clock),
+    (Topic::Clocksource, kernel::clocksource),
+    (Topic::Governor, power::governor),
+    (Topic::Turbo, power::turbo),
+    (Topic::ConstantFrequency, power::constant_frequency),
+    (Topic::IdleStates, power::idle_states),
+    (Topic::Hyperthreads, power::hyperthreads),
+    (Topic::PciePower, power::pcie),
+    (Topic::Mitigations, kernel::mitigations),
+    (Topic::KernelDebugging, kernel::debugging),
+    (Topic::Steal, sharing::steal),
+    (Topic::Background, sharing::background),
+    (Topic::ControlGroups, sharing::control_groups),
+    (Topic::Numa, sharing::numa),
+    (Topic::Isolation, sharing::isolation),
+    (Topic::Irqbalance, sharing::irqbalance),
+    (Topic::LeftBehind, permission::left_behind),
+    (Topic::IoUring, permission::io_uring),
+    (Topic::LockedMemory, permission::locked_memory),
+    (Topic::PerfEvents, permission::perf_events),
+    (Topic::KernelSymbols, permission::kernel_symbols),
+    (Topic::Privilege, permission::privilege),
 ];
 
 /// Examines the machine whose files are below `root`, `/` for this one. Takes a third of a second, in which this thread
@@ -80,9 +79,32 @@ fn diagnose(
 ) -> Diagnosis {
     let view =
         MachineView { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
-    let checks: Vec<_> = EXAMINATIONS.iter().map(|examination| examination(&view)).collect();
+    let checked = |(topic, examine): &(Topic, fn(&MachineView) -> Found)| {
+        let (state, found, mend) = examine(&view);
+        Check { mend, ..Check::new(*topic, state, found) }
+    };
+    let checks: Vec<_> = EXAMINATIONS.iter().map(checked).collect();
     let warnings = warnings(&meters, &checks);
     Diagnosis::new(host, meters, checks, background, resolution, canaries, warnings)
+}
+
+/// The outcome of a check: the state, what was found, and how to fix it.
+type Found = (State, String, Option<String>);
+
+fn good(found: impl Into<String>) -> Found {
+    (State::Good, found.into(), None)
+}
+
+fn note(found: impl Into<String>, mend: impl Into<String>) -> Found {
+    (State::Note, found.into(), Some(mend.into()))
+}
+
+fn poor(found: impl Into<String>, mend: impl Into<String>) -> Found {
+    (State::Poor, found.into(), Some(mend.into()))
+}
+
+fn unknown(found: impl Into<String>, mend: impl Into<String>) -> Found {
+    (State::Unknown, found.into(), Some(mend.into()))
 }
 
 /// The input of a check.
@@ -118,15 +140,12 @@ impl MachineView<'_> {
 
     /// A check of something that this kernel does not show. `on_the_host` is what the owner of the host can do,
     /// `on_metal` where to look on bare metal.
-    fn unseen(&self, topic: Topic, on_the_host: &str, on_metal: &str) -> Check {
-        let unknown = |found: &str| Check::new(topic, State::Unknown, found);
+    fn unseen(&self, on_the_host: &str, on_metal: &str) -> Found {
         match self.place() {
-            Place::Guest => {
-                unknown("not visible to a guest").mend(format!("only the host can fix this: {on_the_host}"))
-            }
-            Place::Metal => unknown("the kernel does not report it").mend(on_metal),
+            Place::Guest => unknown("not visible to a guest", format!("only the host can fix this: {on_the_host}")),
+            Place::Metal => unknown("the kernel does not report it", on_metal),
             Place::Hidden => {
-                unknown("not visible without /sys").mend("mount /sys into the container (docker run -v /sys:/sys:ro)")
+                unknown("not visible without /sys", "mount /sys into the container (docker run -v /sys:/sys:ro)")
             }
         }
     }

@@ -26,7 +26,7 @@ const STACK_BYTES: usize = 128 << 10;
 /// # Errors
 /// When it cannot listen there.
 pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> bool) -> Result<()> {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Connections::at_most(MOST_CONNECTIONS);
     match peer {
         Peer::Tcp(address) => {
             let listener = TcpListener::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
@@ -35,12 +35,14 @@ pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> b
             let heard = ready(Peer::Tcp(at.to_string()));
             while heard && !stop() {
                 wait(&listener);
-                let accepted = listener.accept().and_then(|(stream, _)| {
-                    stream.set_nonblocking(false)?;
-                    stream.set_nodelay(true)?;
-                    Ok((stream.try_clone()?, stream))
-                });
-                beside(accepted, &connections);
+                beside(
+                    listener.accept().and_then(|(stream, _)| {
+                        stream.set_nonblocking(false)?;
+                        stream.set_nodelay(true)?;
+                        Ok((stream.try_clone()?, stream))
+                    }),
+                    &connections,
+                );
             }
             Ok(())
         }
@@ -51,11 +53,13 @@ pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> b
             let heard = outcome.is_ok() && ready(peer.clone());
             while heard && !stop() {
                 wait(&listener);
-                let accepted = listener.accept().and_then(|(stream, _)| {
-                    stream.set_nonblocking(false)?;
-                    Ok((stream.try_clone()?, stream))
-                });
-                beside(accepted, &connections);
+                beside(
+                    listener.accept().and_then(|(stream, _)| {
+                        stream.set_nonblocking(false)?;
+                        Ok((stream.try_clone()?, stream))
+                    }),
+                    &connections,
+                );
             }
             // Another server may have replaced the socket meanwhile.
             if made.is_some() && made == identity(path) {
@@ -111,26 +115,42 @@ fn identity(path: &str) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
-/// Echoes a connection in a thread of its own. One too many is closed.
-fn beside<S: Read + Write + Send + 'static>(accepted: std::io::Result<(S, S)>, connections: &Arc<AtomicUsize>) {
-    let (from, to) = match accepted {
-        Ok(ends) => ends,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+/// Echoes a connection in a thread of its own.
+fn beside<S: Read + Write + Send + 'static>(accepted: std::io::Result<(S, S)>, connections: &Connections) {
+    match accepted {
+        Ok((from, to)) => connections.serve("echo", STACK_BYTES, move || echo(from, to)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
         // Too many open files, for example: not at full speed.
-        Err(_) => return std::thread::sleep(POLL_INTERVAL),
-    };
-    if connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-        connections.fetch_sub(1, Ordering::Relaxed);
-        return;
+        Err(_) => std::thread::sleep(POLL_INTERVAL),
     }
-    let open = connections.clone();
-    let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES);
-    let spawned = thread.spawn(move || {
-        echo(from, to);
-        open.fetch_sub(1, Ordering::Relaxed);
-    });
-    if spawned.is_err() {
-        connections.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Connections of a server, each with a thread of its own.
+pub(crate) struct Connections {
+    most: usize,
+    open: Arc<AtomicUsize>,
+}
+
+impl Connections {
+    pub(crate) fn at_most(most: usize) -> Self {
+        Self { most, open: Arc::default() }
+    }
+
+    /// Does the work of a connection, which ends with it. One too many is closed.
+    pub(crate) fn serve(&self, name: &str, stack: usize, work: impl FnOnce() + Send + 'static) {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.most {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let open = self.open.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(stack);
+        let spawned = thread.spawn(move || {
+            work();
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A program at each raw tracepoint adds 1 to a word of its CPU. Unlike the counters of perf, programs see what the idle tasks do.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use sys::bpf::{ArrayMap, Assembler, AssemblyError, Code, Condition, Error, Label, Link, Operation, Program};
+use sys::bpf::{ArrayMap, Assembler, Code, Condition, Error, Label, Link, Operation, Program};
 use sys::bpf::{Helper, Register, Width};
 
 /// System calls have smaller numbers.
@@ -43,14 +43,15 @@ impl Counters {
         let of_calls = if system_calls { usize::try_from(NUMBERED_CALLS).unwrap_or(0) + 1 } else { 0 };
         let words = (tracepoints.len() + of_calls).max(1).next_multiple_of(LINE);
         let counts = ArrayMap::create("iotoll_events", words, cpus)?;
-        let offset = |index: usize| i16::try_from(8 * index).map_err(|_| AssemblyError::TooFar);
-        let load = |name: &str, code: Result<Code<'_>, AssemblyError>| Program::load(&format!("iotoll_{name}"), &code?);
+        let offset =
+            |index: usize| i16::try_from(8 * index).map_err(|_| Error::Unsupported { attempt: "so many counters" });
+        let load = |name: &str, code: Code<'_>| Program::load(&format!("iotoll_{name}"), &code);
         let counting = |(index, name): (usize, &&str)| {
-            let code = offset(index).and_then(|offset| passes(&counts, offset));
+            let code = finished(at_words_of_cpu(&counts), offset(index)?);
             Ok(((*name).to_owned(), load(name, code)?))
         };
         let programs = tracepoints.iter().enumerate().map(counting).collect::<Result<_, Error>>()?;
-        let by_number = || load("sys_enter", offset(tracepoints.len()).and_then(|offset| calls(&counts, offset)));
+        let by_number = || load("sys_enter", calls(&counts, offset(tracepoints.len())?));
         let system_calls = system_calls.then(by_number).transpose()?;
         Ok(Self { counts, tracepoints: programs, system_calls, links: Vec::new() })
     }
@@ -156,20 +157,15 @@ fn at_words_of_cpu(counts: &ArrayMap) -> (Assembler<'_>, Label) {
 
 /// Adds 1 to a word at an offset from R0. Plain instructions suffice: the kernel leaves a program out that would interrupt itself, and
 /// says how often.
-fn finished((mut code, end): (Assembler<'_>, Label), offset: i16) -> Result<Code<'_>, AssemblyError> {
+fn finished((mut code, end): (Assembler<'_>, Label), offset: i16) -> Code<'_> {
     use Register::{R0, R1};
     code.load(Width::Eight, R1, R0, offset).compute_constant(Operation::Add, R1, 1);
     code.store(Width::Eight, R0, offset, R1).bind(end).set(R0, 0).exit();
     code.finish()
 }
 
-/// Counts passes in the word at `offset`.
-fn passes(counts: &ArrayMap, offset: i16) -> Result<Code<'_>, AssemblyError> {
-    finished(at_words_of_cpu(counts), offset)
-}
-
 /// Counts system calls by number in the words from `offset` on.
-fn calls(counts: &ArrayMap, offset: i16) -> Result<Code<'_>, AssemblyError> {
+fn calls(counts: &ArrayMap, offset: i16) -> Code<'_> {
     use Register::{R0, R1, R6};
     let (mut code, end) = at_words_of_cpu(counts);
     let known = code.label();
@@ -182,24 +178,16 @@ fn calls(counts: &ArrayMap, offset: i16) -> Result<Code<'_>, AssemblyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skipping::note_skipped;
+    use crate::skipping::{allowed, assert_gone, note_skipped};
     use std::net::UdpSocket;
     use std::os::unix::fs::FileExt;
     use std::time::Duration;
 
     /// Attached counters, or the printed reason why this machine has none.
     fn attached(test: &str, tracepoints: &[&str], system_calls: bool) -> Option<Counters> {
-        match Counters::load(tracepoints, system_calls) {
-            Ok(mut counters) => {
-                counters.attach().unwrap();
-                Some(counters)
-            }
-            Err(error @ (Error::Refused { .. } | Error::NoBpf | Error::Unsupported { .. })) => {
-                note_skipped(test, &error.to_string());
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        let mut counters = allowed(test, Counters::load(tracepoints, system_calls))?;
+        counters.attach().unwrap();
+        Some(counters)
     }
 
     /// The least of what happened in some repetitions: other programs do the same at times, but not always.
@@ -298,11 +286,6 @@ mod tests {
         let Some(counters) = attached("events: nothing stays in the kernel", &names, true) else { return };
         let ids = counters.program_ids();
         drop(counters);
-        // The kernel frees them a moment later.
-        let gone = |_| {
-            std::thread::sleep(Duration::from_millis(10));
-            sys::bpf::loaded_programs().unwrap().iter().all(|id| !ids.contains(id))
-        };
-        assert!((0..500).any(gone), "{ids:?} stay");
+        assert_gone(&ids);
     }
 }

@@ -4,11 +4,13 @@
 //! kernel freezes the whole group. Elsewhere it stops the command's process group, and the processes that have left it,
 //! which it finds by their mark (SIGSTOP, SIGCONT).
 
+use crate::control_groups;
 use crate::error::{Error, Result};
 use crate::guardian::processes::{Leader, Processes};
 use crate::guardian::undo::Undo;
-use crate::guardian::{Guardian, OwnFolder, UndoGuard, control_group};
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::guardian::{Guardian, OwnFolder, UndoGuard};
+use crate::proc_files::pid;
+use rustix::process::{Signal, kill_process_group};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,13 +39,13 @@ impl Freezer {
     /// # Errors
     /// When no guardian runs that would remove it.
     pub fn open(guardian: &Guardian) -> Result<Self> {
-        let Some(own) = control_group::own() else { return Ok(Self { subtree: None }) };
+        let Some(own) = control_groups::own() else { return Ok(Self { subtree: None }) };
         let path = OwnFolder::path_in(&own, "iotoll-")?;
         let held = guardian.add(Undo::RemoveGroup { path: path.clone() })?;
         let made = fs::create_dir(&path).is_ok();
         let subtree = Subtree { path, held: Some(held) };
         // Dropping it removes a folder that is no control group.
-        let usable = made && control_group::write(&subtree.path, "cgroup.freeze", "0").is_ok();
+        let usable = made && control_groups::write(&subtree.path, "cgroup.freeze", "0").is_ok();
         Ok(Self { subtree: usable.then_some(subtree) })
     }
 
@@ -57,7 +59,7 @@ impl Freezer {
 
 impl Drop for Subtree {
     fn drop(&mut self) {
-        if control_group::remove(&self.path).is_err() {
+        if control_groups::remove(&self.path).is_err() {
             // The guardian tries again after iotoll has ended.
             self.held.take().into_iter().for_each(UndoGuard::abandon);
         }
@@ -91,8 +93,8 @@ impl Freezable {
         self.strays.clear();
         self.processes.led_by(process);
         let Some(group) = &self.group else { return Ok(()) };
-        let written = control_group::write(group, "cgroup.freeze", "1")
-            .and_then(|()| control_group::write(group, "cgroup.procs", &process.to_string()));
+        let written = control_groups::write(group, "cgroup.freeze", "1")
+            .and_then(|()| control_groups::write(group, "cgroup.procs", &process.to_string()));
         written.map_err(|error| format!("{}: {error}", group.display()))?;
         // Frozen, so it does not run yet.
         self.signal_group(Signal::CONT);
@@ -105,7 +107,7 @@ impl Freezable {
     /// When the control group refuses.
     pub fn thaw(&self) -> std::result::Result<(), String> {
         match &self.group {
-            Some(group) => control_group::write(group, "cgroup.freeze", "0")
+            Some(group) => control_groups::write(group, "cgroup.freeze", "0")
                 .map_err(|error| format!("could not be thawed: {}: {error}", group.display())),
             None => {
                 self.strays.iter().for_each(|stray| stray.signal(Signal::CONT));
@@ -129,7 +131,7 @@ impl Freezable {
 
     fn freeze_group(&self, group: &Path) -> std::result::Result<(), String> {
         let named = |error| format!("{}: {error}", group.display());
-        control_group::write(group, "cgroup.freeze", "1").map_err(named)?;
+        control_groups::write(group, "cgroup.freeze", "1").map_err(named)?;
         let begun = Instant::now();
         while !fs::read_to_string(group.join("cgroup.events")).map_err(named)?.contains("frozen 1") {
             if begun.elapsed() > TIMEOUT {
@@ -187,7 +189,7 @@ impl Freezable {
 
     /// Sends a signal to its process group.
     pub fn signal_group(&self, signal: Signal) {
-        let group = self.leader.and_then(|leader| i32::try_from(leader.process).ok()).and_then(Pid::from_raw);
+        let group = self.leader.and_then(|leader| pid(leader.process));
         // It may have ended already.
         let _ = group.map(|group| kill_process_group(group, signal));
     }
@@ -199,8 +201,8 @@ impl Freezable {
     pub fn kill(&mut self) -> Result<()> {
         let Some(leader) = self.leader.take() else { return Ok(()) };
         if let Some(group) = &self.group {
-            let _ = control_group::write(group, "cgroup.kill", "1");
-            let _ = control_group::write(group, "cgroup.freeze", "0");
+            let _ = control_groups::write(group, "cgroup.kill", "1");
+            let _ = control_groups::write(group, "cgroup.freeze", "0");
         }
         self.processes.kill_with_all_it_began(leader.process).map_err(Error::Failed)
     }

@@ -113,7 +113,7 @@ pub fn record(
         observer(Event::Preparing(Progress::Starting { service }));
     })?;
     let measured = measure(plan, settings, &session, cpus, created, observer);
-    let (record, end) = session.close(measured, created)?;
+    let (record, end) = session.close_with_end(measured, created, |end| &mut end.outcome)?;
     Ok(FtqRecord { end: Some(end), ..record })
 }
 

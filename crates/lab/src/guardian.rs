@@ -6,8 +6,6 @@
 //! records what has to be undone if both are killed.
 
 mod after_the_end;
-pub(crate) mod control_group;
-pub(crate) mod file_identity;
 pub(crate) mod folder;
 mod ledger;
 pub(crate) mod leftovers;
@@ -75,10 +73,6 @@ impl Guardian {
         Self(Some(Arc::new(Shared { program, state: Mutex::new(state) })))
     }
 
-    pub(crate) fn is_absent(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Registers an undo action before the change.
     ///
     /// # Errors
@@ -93,6 +87,17 @@ impl Guardian {
     /// As above.
     pub(crate) fn arm(&self, undo: Undo) -> Result<UndoGuard> {
         self.hold(undo, false)
+    }
+
+    /// The same for a cleanup command, if there is one.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn arm_cleanup(&self, command: Option<&String>, longest: Duration) -> Result<UndoGuard> {
+        let Some(command) = command.filter(|_| self.0.is_some()).cloned() else { return Ok(UndoGuard(None)) };
+        let directory =
+            std::env::current_dir().map_err(|error| Error::instrument("reading the working directory", error))?;
+        self.arm(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() })
     }
 
     fn hold(&self, undo: Undo, lasting: bool) -> Result<UndoGuard> {

@@ -3,7 +3,6 @@
 //! Nothing here computes a figure that is shown, and nothing prints: progress goes to an observer, results into the
 //! record.
 
-pub(crate) mod around;
 pub mod blast;
 pub mod bounded_file;
 pub mod calibration;
@@ -41,7 +40,6 @@ pub mod progress;
 mod read_back;
 pub mod replaying;
 pub mod run;
-mod schedulers;
 pub mod service;
 pub mod session;
 mod sheet;
@@ -53,7 +51,6 @@ pub mod store;
 mod sysroot;
 mod thread_usage;
 mod toggle;
-pub(crate) mod wait_limit;
 pub mod watch;
 pub(crate) mod whereabouts;
 pub mod worker_pool;

@@ -12,18 +12,13 @@ mod cpu_reader;
 mod events;
 mod idle;
 mod idle_clock;
-mod online;
-mod pmu;
-mod proc_stat;
+pub(crate) mod proc_stat;
 #[cfg(not(fuzzing))]
 mod sampler;
 #[cfg(fuzzing)]
 pub mod sampler;
 mod soaker;
 mod tasks;
-
-pub use model::meter::Selection;
-pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
 use crate::group_limits::GroupLimits;
@@ -39,8 +34,15 @@ use model::record::{Done, Mode, Snapshot};
 use model::unit::{Bytes, Nanos};
 use proc_stat::ProcStatFile;
 use sampler::Sampling;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use sys::clock::{monotonic_nanos, own_thread_nanos};
+use sys::perf::{Hardware, HardwareCounter};
+
+pub use model::meter::Selection;
+pub use tasks::{Owners, TaskScan};
 
 /// Opens a meter, or returns why it cannot be read here.
 type Opener = fn(&Cpus) -> std::result::Result<Opened, String>;
@@ -48,7 +50,9 @@ type Opener = fn(&Cpus) -> std::result::Result<Opened, String>;
 /// The opener of each meter. The kernel's idle clock is first, because others depend on it.
 const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
     (Meter::TimerList, idle_clock::open),
-    (Meter::Pmu, pmu::open),
+    (Meter::Pmu, |cpus| {
+        cpus.each(|cpu| HardwareCounter::open_cpu(cpu, Hardware::Cycles).map_err(|error| error.to_string()))
+    }),
     (Meter::Idle, idle::open),
     (Meter::ProcStat, |_| proc_stat::open()),
     (Meter::Soaker, soaker::open),
@@ -77,6 +81,13 @@ trait CpuMeter: Send {
     /// The current count. `next` is the mode of the time after this reading: a meter that disturbs starts or stops with
     /// it.
     fn read(&mut self, next: Mode) -> Option<u64>;
+}
+
+/// The hardware's cycle counter, for everything that runs on a CPU.
+impl CpuMeter for HardwareCounter {
+    fn read(&mut self, _: Mode) -> Option<u64> {
+        HardwareCounter::read(self).ok()
+    }
 }
 
 /// The CPUs that meters are opened on.
@@ -124,9 +135,13 @@ pub struct Windows {
 /// Counts the work between two snapshots.
 pub trait Work {
     /// I/Os and bytes so far, if they are counted.
-    fn done(&self) -> Option<Done>;
+    fn done(&self) -> Option<Done> {
+        None
+    }
     /// CPU time of the workload's own threads so far, if it is known.
-    fn thread_nanos(&self) -> Option<Nanos>;
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
     /// Bytes that the kernel has read from storage for the workload so far, if it reports them.
     fn storage_read(&self) -> Option<Bytes> {
         None
@@ -144,25 +159,12 @@ pub trait Work {
 /// The machine without a workload.
 pub struct NoWork;
 
-impl Work for NoWork {
-    fn done(&self) -> Option<Done> {
-        None
-    }
-    fn thread_nanos(&self) -> Option<Nanos> {
-        None
-    }
-}
+impl Work for NoWork {}
 
 /// The workload of a slice, which counts its work itself.
 struct OfSlice(Owners);
 
 impl Work for OfSlice {
-    fn done(&self) -> Option<Done> {
-        None
-    }
-    fn thread_nanos(&self) -> Option<Nanos> {
-        None
-    }
     fn owners(&self) -> Owners {
         self.0.clone()
     }
@@ -508,6 +510,34 @@ fn not_chosen(meter: Meter) -> String {
         )
     } else {
         "not chosen; see --meters".to_owned()
+    }
+}
+
+/// Which CPUs are online, as the kernel writes it.
+#[derive(Debug)]
+struct Online {
+    file: File,
+    text: Vec<u8>,
+}
+
+impl Online {
+    /// # Errors
+    /// When the kernel does not tell.
+    fn open() -> io::Result<Self> {
+        let file = File::open("/sys/devices/system/cpu/online")?;
+        let mut online = Self { file, text: Vec::new() };
+        online.changed();
+        Ok(online)
+    }
+
+    /// The CPUs, if they changed since the last call.
+    fn changed(&mut self) -> Option<Vec<u32>> {
+        let mut text = [0; 256];
+        let length = self.file.read_at(&mut text, 0).unwrap_or(0);
+        let text = text.get(..length).filter(|text| *text != self.text)?;
+        let cpus = sys::schedule::online_cpus().ok()?;
+        self.text = text.to_vec();
+        Some(cpus)
     }
 }
 

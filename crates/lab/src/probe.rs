@@ -5,21 +5,19 @@
 //! `run` takes at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as much in the background, which
 //! is subtracted. A recording (`ftq`) reads them in each quantum and measures what that costs.
 
-mod listing;
 mod source;
-mod text_file;
 mod tracepoint;
 mod worker;
 
-pub use listing::list;
-pub use worker::WorkerTask;
-pub(crate) use worker::{MOST_THREADS, threads_of};
-
 use crate::error::{Error, Result};
-use model::probe::{Descriptor, Place, Probe, Readings};
+use model::probe::{Descriptor, FAMILIES, Family, Instance, Listed, Place, Probe, ROWS, Readings};
+use model::reading::Reading;
 use model::unit::Nanos;
 use source::Source;
 use sys::clock::monotonic_nanos;
+
+pub use worker::WorkerTask;
+pub(crate) use worker::{MOST_THREADS, threads_of};
 
 /// Probes that are read together.
 #[derive(Default)]
@@ -122,6 +120,42 @@ impl ProbeSet {
     }
 }
 
+/// Every probe with a fixed name, and each family with its instances on this machine.
+pub fn list() -> Vec<Listed> {
+    let rows = ROWS.iter().map(|row| {
+        let probe = row.probe();
+        let meaning = format!("{} ({}, {})", row.meaning, probe.descriptor.unit, probe.descriptor.kind.name());
+        let opened = ProbeSet::open(std::slice::from_ref(&probe));
+        Listed { name: row.name.to_owned(), meaning: Reading::from(opened.map(|_| meaning)) }
+    });
+    rows.chain(FAMILIES.iter().flat_map(of_family)).collect()
+}
+
+/// The form of a family, then a line for each of its instances.
+fn of_family(family: &Family) -> Vec<Listed> {
+    let mut found = vec![Listed { name: family.form.to_owned(), meaning: Reading::Taken(family.meaning.to_owned()) }];
+    let readable = |name: &str| Probe::parse(name).is_ok_and(|probe| ProbeSet::open(&[probe]).is_ok());
+    let line = |begin: String, ends: &[&str]| {
+        let there: Vec<&str> = ends.iter().copied().filter(|end| readable(&format!("{begin}{end}"))).collect();
+        (!there.is_empty()).then(|| Listed { name: format!("  {begin}…"), meaning: Reading::Taken(there.join(", ")) })
+    };
+    match family.instances {
+        Instance::Any => {}
+        Instance::Ends(ends) => found.extend(line(family.prefix.to_owned(), ends)),
+        Instance::Folder(folder, ends) => {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+            names.sort_unstable();
+            found.extend(names.iter().filter_map(|name| line(format!("{}{name}.", family.prefix), ends)));
+            if names.is_empty() {
+                let why = format!("{folder} is empty or missing");
+                found.push(Listed { name: format!("  {}", family.prefix), meaning: Reading::Unavailable(why) });
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,5 +223,15 @@ mod tests {
         assert!(refusal(&format!("gauge:file:{file}:([0-9]+)")).contains("it is empty"));
         std::fs::write(&path, [0xff]).unwrap();
         assert!(refusal(&format!("gauge:file:{file}:([0-9]+)")).contains("not UTF-8"));
+    }
+
+    #[test]
+    fn the_list_contains_every_row_and_family() {
+        let listed = list();
+        let has = |name: &str| listed.iter().any(|line| line.name == name);
+        assert!(ROWS.iter().all(|row| has(row.name)) && FAMILIES.iter().all(|family| has(family.form)));
+        assert!(has("  softirqs.…"));
+        let softirqs = listed.iter().find(|line| line.name == "  softirqs.…").and_then(|line| line.meaning.taken());
+        assert!(softirqs.is_some_and(|names| names.contains("net_rx")), "{softirqs:?}");
     }
 }

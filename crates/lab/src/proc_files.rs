@@ -1,12 +1,15 @@
 //! What /proc says about processes.
 
 use model::record::Holder;
+use rustix::process::Pid;
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Of a thread of the kernel, linux/sched.h.
 const PF_KTHREAD: u64 = 0x0020_0000;
+/// Of a task that the kernel ends.
+const PF_EXITING: u64 = 0x4;
 
 /// Entries of a directory whose names are numbers: processes, threads, interrupts.
 pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
@@ -14,31 +17,101 @@ pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// A process by its number, for the kernel.
+pub(crate) fn pid(process: u32) -> Option<Pid> {
+    i32::try_from(process).ok().and_then(Pid::from_raw)
+}
+
+/// Directory of the threads of a process.
+pub(crate) fn tasks_of(process: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/task"))
+}
+
+/// The processes that a thread has started, where the kernel lists them (CONFIG_PROC_CHILDREN).
+pub(crate) fn children_of(process: u32, thread: u32) -> Vec<u32> {
+    let text = fs::read_to_string(tasks_of(process).join(format!("{thread}/children"))).unwrap_or_default();
+    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// The inodes of the sockets of a process.
+pub(crate) fn sockets_of(process: u32) -> Vec<u64> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    // `socket:[17]`
+    let inode = |target: &str| target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    open.filter_map(|file| inode(fs::read_link(file.path()).ok()?.to_str()?)).collect()
+}
+
+/// A number of a table with a line of names and a line of values, both beginning with `prefix`.
+pub(crate) fn of_table(text: &str, prefix: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with(prefix));
+    let place = lines.next()?.split_whitespace().position(|word| word == name)?;
+    lines.next()?.split_whitespace().nth(place)?.parse().ok()
+}
+
+/// A number of a list of names and values.
+pub(crate) fn of_list(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// What `stat` says of a process or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
+    pub(crate) state: char,
     pub(crate) parent: u32,
-    /// Whether it is a thread of the kernel.
-    pub(crate) kernel: bool,
+    /// Its process group.
+    pub(crate) group: Option<u32>,
+    flags: u64,
     /// When it started, if the line says so: ticks of the kernel since boot.
     pub(crate) started: Option<u64>,
+    /// Its CPU, and its priority if that is a real-time one.
+    cpu: Option<u64>,
+    real_time_priority: Option<u64>,
 }
 
 impl Stat {
     /// Reads the file in the directory of a process or a thread. `None` if it has ended.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may contain any byte, and a long
-        // name may be cut within a character.
-        let stat = fs::read(directory.join("stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
+        // A long name may be cut within a character.
+        Self::parse(&String::from_utf8_lossy(&fs::read(directory.join("stat")).ok()?))
+    }
+
+    /// The same of a process of this machine.
+    pub(crate) fn of(process: u32) -> Option<Self> {
+        Self::read(&Path::new("/proc").join(process.to_string()))
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        // pid (comm) state ppid pgrp …; comm may contain any byte. proc_pid_stat(5) counts fields from 1, and these from the third on.
         let (head, tail) = stat.rsplit_once(')')?;
-        let name = head.split_once('(')?.1.to_owned();
-        let mut fields = tail.split_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let flags: u64 = fields.nth(4)?.parse().ok()?;
-        let started = fields.nth(12).and_then(|ticks| ticks.parse().ok());
-        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, started })
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            name: head.split_once('(')?.1.to_owned(),
+            state: fields.first()?.chars().next()?,
+            parent: u32::try_from(number(4)?).ok()?,
+            group: number(5).and_then(|group| u32::try_from(group).ok()),
+            flags: number(9)?,
+            started: number(22),
+            cpu: number(39),
+            real_time_priority: number(40).filter(|priority| *priority > 0),
+        })
+    }
+
+    /// Whether it is a thread of the kernel.
+    pub(crate) fn is_kernel(&self) -> bool {
+        self.flags & PF_KTHREAD != 0
+    }
+
+    /// Whether the kernel is ending it.
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.flags & PF_EXITING != 0
+    }
+
+    /// Whether it has ended, and nobody has waited for it.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
     }
 }
 
@@ -50,20 +123,14 @@ pub(crate) fn real_time_tasks() -> Vec<Holder> {
         let directory = Path::new("/proc").join(process.to_string()).join("task");
         numbered(&directory).into_iter().map(move |thread| directory.join(thread.to_string()))
     });
-    threads
-        .filter_map(|thread| real_time_task(&String::from_utf8_lossy(&fs::read(thread.join("stat")).ok()?)))
-        .collect()
+    threads.filter_map(|thread| real_time_task(Stat::read(&thread)?)).collect()
 }
 
-/// By a line of `stat`; `None` if it is not one.
-fn real_time_task(stat: &str) -> Option<Holder> {
-    let (head, tail) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = tail.split_whitespace().collect();
-    // proc_pid_stat(5) counts fields from 1, and these from the third on.
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let ready = fields.first() == Some(&"R") && number(9)? & PF_KTHREAD == 0;
-    let priority = u32::try_from(number(40)?).ok().filter(|priority| ready && *priority > 0)?;
-    Some(Holder { name: head.split_once('(')?.1.to_owned(), priority, cpu: u32::try_from(number(39)?).ok()? })
+/// `None` if it is not one.
+fn real_time_task(stat: Stat) -> Option<Holder> {
+    let ready = stat.state == 'R' && !stat.is_kernel();
+    let priority = u32::try_from(stat.real_time_priority?).ok().filter(|_| ready)?;
+    Some(Holder { name: stat.name, priority, cpu: u32::try_from(stat.cpu?).ok()? })
 }
 
 /// The live descendants of a process, as far as their parents live: some 10 µs for each process of the machine.
@@ -97,10 +164,11 @@ mod tests {
             fs::write(directory.path().join("stat"), text).unwrap();
             Stat::read(directory.path())
         };
-        let stat = |name: &str, parent, kernel, started| Some(Stat { name: name.to_owned(), parent, kernel, started });
+        let told = |text: &str| read(text).map(|stat| (stat.name.clone(), stat.parent, stat.is_kernel(), stat.started));
+        let stat = |name: &str, parent, kernel, started| Some((name.to_owned(), parent, kernel, started));
         let rest = "0 0 0 0 0 0 0 0 20 0 1 0";
-        assert_eq!(read(&format!("5 (a) b (c) S 2 0 0 0 -1 2129984 {rest} 17 0")), stat("a) b (c", 2, true, Some(17)));
-        assert_eq!(read(&format!("6 (x) S 5 0 0 0 -1 4194304 {rest} 2088 0")), stat("x", 5, false, Some(2088)));
+        assert_eq!(told(&format!("5 (a) b (c) S 2 0 0 0 -1 2129984 {rest} 17 0")), stat("a) b (c", 2, true, Some(17)));
+        assert_eq!(told(&format!("6 (x) S 5 0 0 0 -1 4194304 {rest} 2088 0")), stat("x", 5, false, Some(2088)));
         assert_eq!(read("6 (x) S"), None);
         assert_eq!(Stat::read(&directory.path().join("ended")), None);
     }
@@ -112,12 +180,13 @@ mod tests {
             format!("7 (a) b) {state} {}{flags} {}3 {priority} 1 {}", zeroes(5), zeroes(29), zeroes(11))
         };
         let holder = Holder { name: "a) b".to_owned(), priority: 50, cpu: 3 };
-        assert_eq!(real_time_task(&stat("R", 0, 50)), Some(holder));
+        let told = |line: &str| Stat::parse(line).and_then(real_time_task);
+        assert_eq!(told(&stat("R", 0, 50)), Some(holder));
         for other in [stat("S", 0, 50), stat("R", 0x0020_0000, 50), stat("R", 0, 0), "7 (a) R 1".to_owned()] {
-            assert_eq!(real_time_task(&other), None, "{other}");
+            assert_eq!(told(&other), None, "{other}");
         }
         let own = fs::read_to_string("/proc/self/stat").unwrap();
-        assert_eq!(real_time_task(&own), None);
+        assert_eq!(told(&own), None);
     }
 
     #[test]

@@ -13,10 +13,10 @@ use crate::placing;
 use crate::progress::{Observer, Progress, iops};
 use crate::read_back;
 use crate::replaying::Replays;
-use crate::schedulers::Schedulers;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
+use crate::toggle::Schedulers;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::{Joined, WorkerPool};
@@ -47,7 +47,7 @@ pub fn run(
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
     let measured = measure(plan, replays, &session, created, observer);
-    session.close(measured, created)
+    session.close(measured, created, |record| &mut record.outcome)
 }
 
 fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {

@@ -4,33 +4,31 @@
 //! so that Ctrl-C does not reach it, and a mark, so that the guardian kills it if iotoll is killed. A thread per service waits for its
 //! exit: a service that exits by itself ends the measurement.
 
-mod addresses;
-mod ending;
 mod output;
-mod readiness;
 mod running;
-
-pub use addresses::Addresses;
 
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
 use crate::interruption::Interruption;
+use crate::interruption::WaitLimit;
 use crate::placing;
-use crate::wait_limit::WaitLimit;
-use ending::end;
 use model::placement::Place;
-use model::plan::service::Service;
+use model::plan::service::{Address, Service};
 use model::record::Outcome;
 use running::Running;
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A client may see its connection close before the kernel reports that the server exited.
 const DEATH_IS_KNOWN: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The services of a measurement, and what starting them needs.
 #[derive(Clone, Debug, Default)]
@@ -152,25 +150,17 @@ impl Services {
     ///
     /// # Errors
     /// When a service exited and nothing was measured; otherwise the error of `measured`.
-    pub fn conclude<T>(&mut self, measured: Result<T>, outcome: impl FnOnce(&mut T) -> &mut Outcome) -> Result<T> {
-        let mut measured = measured;
-        let (well, outcome) = match &mut measured {
-            Ok(done) => {
-                let outcome = outcome(done);
-                (*outcome == Outcome::Completed, Some(outcome))
-            }
-            Err(_) => (false, None),
-        };
+    pub fn conclude<T>(&mut self, mut measured: Result<T>, outcome: impl Fn(&mut T) -> &mut Outcome) -> Result<T> {
+        let well = measured.as_mut().is_ok_and(|done| *outcome(done) == Outcome::Completed);
         let death = self.death(if well { Duration::ZERO } else { DEATH_IS_KNOWN });
         let ended = end(&mut self.running, &self.interruption);
-        match (death.map_or(ended, Err), outcome) {
-            (Ok(()), _) => measured,
-            (Err(error), Some(outcome)) => {
-                *outcome = Outcome::Failed(error.to_string());
-                measured
+        if let Some(error) = death.or(ended.err()) {
+            match &mut measured {
+                Ok(done) => *outcome(done) = Outcome::Failed(error.to_string()),
+                Err(_) => return Err(error),
             }
-            (Err(error), None) => Err(error),
         }
+        measured
     }
 
     /// The error of a service that has exited by itself, or does so within this time.
@@ -190,6 +180,75 @@ impl Drop for Services {
     fn drop(&mut self) {
         // The earlier error is the one to report.
         let _ = end(&mut self.running, &self.interruption);
+    }
+}
+
+/// Ends all of them at the same time, by SIGTERM first, then by SIGKILL, and empties the list. A user who insists gets SIGKILL at once.
+fn end(running: &mut Vec<Running>, interruption: &Interruption) -> Result<()> {
+    let mut ending = std::mem::take(running);
+    ending.iter().for_each(Running::ask_to_end);
+    let begun = Instant::now();
+    while ending.iter().any(Running::lives) && begun.elapsed() < GRACE && !interruption.is_repeated() {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let mut outcome = Ok(());
+    for service in &mut ending {
+        outcome = outcome.and(service.clear_away());
+    }
+    outcome
+}
+
+/// Reserved addresses. Each port stays bound until its service starts, so that no other process gets it.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    folder: Option<PathBuf>,
+    chosen: BTreeMap<String, Address>,
+    bound: Arc<Mutex<Vec<TcpListener>>>,
+}
+
+impl Addresses {
+    /// Reserves an address for each name.
+    ///
+    /// # Errors
+    /// When no port is free, or the path of the temporary folder is not UTF-8.
+    pub fn choose<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self> {
+        let mut addresses = Self::default();
+        let mut bound = Vec::new();
+        for name in names {
+            let folder = match &addresses.folder {
+                Some(folder) => folder.clone(),
+                None => OwnFolder::path_in(&std::env::temp_dir(), "iotoll-services-")?,
+            };
+            let directory = folder.join(name);
+            let directory = directory.to_str().ok_or_else(|| {
+                let why = format!("{}: not UTF-8 text, which a record cannot hold; set TMPDIR", folder.display());
+                Error::Refused(why)
+            })?;
+            let failed = |error| Error::instrument(format!("a free port for service '{name}'"), error);
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+            let port = listener.local_addr().map_err(failed)?.port();
+            addresses.chosen.insert(name.to_owned(), Address { port, directory: directory.to_owned() });
+            addresses.folder = Some(folder);
+            bound.push(listener);
+        }
+        addresses.bound = Arc::new(Mutex::new(bound));
+        Ok(addresses)
+    }
+
+    /// The address of a service.
+    pub fn of(&self, name: &str) -> Address {
+        self.chosen.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The parent of all folders.
+    fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Frees a port for its service.
+    fn release(&self, port: u16) {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.retain(|listener| listener.local_addr().map_or(0, |address| address.port()) != port);
     }
 }
 

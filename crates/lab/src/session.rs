@@ -6,31 +6,30 @@
 //! services, keeps the files that were made or removes them, runs cleanup, removes the folders, and saves the end of the record. What
 //! fails on the way is in the outcome of the record.
 
-use crate::around::Around;
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
-use crate::guardian::Guardian;
+use crate::guardian::processes::Processes;
+use crate::guardian::{Guardian, UndoGuard};
 use crate::host;
 use crate::interruption::Interruption;
+use crate::interruption::WaitLimit;
 use crate::meter::{MeterSet, Selection};
 use crate::placing::Placing;
 use crate::probe::ProbeSet;
 use crate::service::{Folders, ServiceSettings, Services};
+use crate::shell;
 use crate::store::Saver;
-use crate::wait_limit::WaitLimit;
 use crate::whereabouts::servers::Address;
 use crate::workload::target::Created;
-use model::blast::record::End as BlastEnd;
-use model::comparison::record::End as CompareEnd;
 use model::envelope::{Envelope, Kind};
 use model::events::Wanted;
 use model::experiment;
-use model::ftq::record::End as FtqEnd;
+use model::experiment::Cell;
 use model::origin::CommandLine;
 use model::placement::Place;
 use model::plan::service::Service;
 use model::probe::Probe;
-use model::record::{Host, Outcome, Record};
+use model::record::{Host, Outcome};
 use model::storage::Storage;
 use model::unit::Hertz;
 use serde::Serialize;
@@ -64,49 +63,6 @@ pub struct Settings {
     pub guardian: Guardian,
     /// Saves the record while it grows.
     pub saver: Saver,
-}
-
-/// What a measurement gives, before its end is saved.
-pub(crate) trait Measured {
-    fn outcome(&mut self) -> &mut Outcome;
-    /// Saves the last line of the record.
-    fn save_end(&self, saver: &Saver) -> Result<()>;
-}
-
-/// The complete record replaces the growing one.
-impl Measured for Record {
-    fn outcome(&mut self) -> &mut Outcome {
-        &mut self.outcome
-    }
-
-    fn save_end(&self, _: &Saver) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// The last line of a record.
-pub(crate) trait End: Serialize {
-    fn outcome(&mut self) -> &mut Outcome;
-}
-
-macro_rules! ends {
-    ($($end:ty),*) => { $(impl End for $end {
-        fn outcome(&mut self) -> &mut Outcome {
-            &mut self.outcome
-        }
-    })* };
-}
-
-ends!(BlastEnd, CompareEnd, FtqEnd);
-
-impl<R, E: End> Measured for (R, E) {
-    fn outcome(&mut self) -> &mut Outcome {
-        self.1.outcome()
-    }
-
-    fn save_end(&self, saver: &Saver) -> Result<()> {
-        saver.append("end", &self.1)
-    }
 }
 
 /// The surroundings of a measurement. If it is dropped before it is closed, everything is put back all the same; the fields are in the
@@ -146,23 +102,43 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
-    pub(crate) fn close<M: Measured>(mut self, measured: Result<M>, created: &Created) -> Result<M> {
-        let mut measured = self.services.conclude(measured, M::outcome);
-        match measured.as_mut().map(M::outcome) {
+    pub(crate) fn close<M>(
+        mut self,
+        measured: Result<M>,
+        created: &Created,
+        outcome: impl Fn(&mut M) -> &mut Outcome,
+    ) -> Result<M> {
+        let mut measured = self.services.conclude(measured, &outcome);
+        match measured.as_mut().map(&outcome) {
             Ok(Outcome::Completed) => created.keep(),
             Ok(_) | Err(_) => created.undo(),
         }
         let mut done = measured?;
         if let Err(error) = self.around.end().and_then(|()| self.folders.close()) {
-            note_failure(done.outcome(), &error);
-        }
-        // What was measured is on disk and is shown; only that it ended well is not there.
-        if let Err(error) = done.save_end(&self.settings.saver)
-            && *done.outcome() == Outcome::Completed
-        {
-            *done.outcome() = Outcome::Failed(error.to_string());
+            note_failure(outcome(&mut done), &error);
         }
         Ok(done)
+    }
+
+    /// The same, and saves the end of the record as its last line.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn close_with_end<R, E: Serialize>(
+        self,
+        measured: Result<(R, E)>,
+        created: &Created,
+        outcome: impl Fn(&mut E) -> &mut Outcome,
+    ) -> Result<(R, E)> {
+        let saver = &self.settings.saver;
+        let (record, mut end) = self.close(measured, created, |done| outcome(&mut done.1))?;
+        // What was measured is on disk and is shown; only that it ended well is not there.
+        if let Err(error) = saver.append("end", &end)
+            && *outcome(&mut end) == Outcome::Completed
+        {
+            *outcome(&mut end) = Outcome::Failed(error.to_string());
+        }
+        Ok((record, end))
     }
 
     /// Opens the meters, with the probes that are read beside them.
@@ -243,9 +219,73 @@ pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
     };
 }
 
+/// A measurement whose setup has run. Its cleanup runs at the end, on drop, or when this process is killed.
+pub(crate) struct Around {
+    plan: experiment::Around,
+    limit: WaitLimit,
+    processes: Processes,
+    /// The guardian runs cleanup if this process is killed.
+    guarded: UndoGuard,
+}
+
+impl Around {
+    /// Runs setup. A command that takes longer than the limit is killed.
+    ///
+    /// # Errors
+    /// When setup fails; cleanup has run by then.
+    pub fn begin(plan: experiment::Around, guardian: &Guardian, limit: WaitLimit) -> Result<Self> {
+        let guarded = guardian.arm_cleanup(plan.cleanup.as_ref(), limit.longest)?;
+        let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
+        let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
+        let around = Self { plan, limit, processes, guarded };
+        match &around.plan.setup {
+            Some(setup) => around.run("setup", setup, &around.limit).map(|()| around),
+            None => Ok(around),
+        }
+    }
+
+    /// Runs prepare, with the values of this point of a sweep.
+    ///
+    /// # Errors
+    /// When it fails: the execution would not be the one that the user asked for.
+    pub fn before_execution(&self, cell: &Cell) -> Result<()> {
+        let Some(prepare) = &self.plan.prepare else { return Ok(()) };
+        let prepare = cell.fill_in_shell(prepare).map_err(|why| Error::Refused(format!("prepare: {why}")))?;
+        self.run("prepare", &prepare, &self.limit)
+    }
+
+    /// Runs cleanup.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn end(mut self) -> Result<()> {
+        self.clean_up()
+    }
+
+    fn clean_up(&mut self) -> Result<()> {
+        let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
+        let limit = self.limit.to_the_end();
+        let cleaned = self.run("cleanup", &cleanup, &limit);
+        self.guarded = UndoGuard::default();
+        cleaned
+    }
+
+    fn run(&self, what: &str, command: &str, limit: &WaitLimit) -> Result<()> {
+        shell::run(what, command, limit, &self.processes)?.succeeded(what, command)
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        // The earlier error is the one to report.
+        let _ = self.clean_up();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn a_later_failure_does_not_hide_the_first() {
@@ -258,5 +298,29 @@ mod tests {
         assert_eq!(noted(Outcome::Interrupted, "b"), failed("b"));
         assert_eq!(noted(failed("a"), "b"), failed("a; besides: b"));
         assert_eq!(noted(failed("a; besides: b"), "b"), failed("a; besides: b"));
+    }
+
+    fn limit() -> WaitLimit {
+        WaitLimit::new(None, Arc::default())
+    }
+
+    #[test]
+    fn cleanup_runs_at_the_end_and_when_setup_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("mark");
+        let append = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
+        let plan =
+            experiment::Around { setup: append("setup"), prepare: append("prepare{n}"), cleanup: append("cleanup") };
+        let around = Around::begin(plan.clone(), &Guardian::default(), limit()).unwrap();
+        around.before_execution(&Cell::default()).unwrap();
+        around.before_execution(&Cell { values: [("n".to_owned(), "4".to_owned())].into() }).unwrap();
+        around.end().unwrap();
+        let log = || std::fs::read_to_string(&mark).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(log(), ["setup", "prepare{n}", "prepare4", "cleanup"]);
+        let broken = experiment::Around { setup: Some("echo no such thing >&2; exit 3".to_owned()), ..plan };
+        let error = Around::begin(broken, &Guardian::default(), limit()).err().unwrap().to_string();
+        assert!(error.contains("setup") && error.contains("no such thing"), "{error}");
+        assert_eq!(log().last().unwrap(), "cleanup");
+        assert_eq!(log().len(), 5);
     }
 }

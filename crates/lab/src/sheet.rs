@@ -4,15 +4,14 @@ use crate::canary;
 use crate::error::Result;
 use crate::host;
 use crate::interruption::Interruption;
-use crate::meter::{MeterSet, NoWork, Owners, TaskScan, Work};
+use crate::meter::{MeterSet, Owners, TaskScan, Work};
 use crate::progress::{Observer, Progress};
 use crate::session::Session;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use model::envelope::Kind;
 use model::kind::cost::Part;
-use model::record::{Done, Execution, Outcome, Record, Source, Stretch};
-use model::unit::Nanos;
+use model::record::{Execution, Outcome, Record, Source, Stretch};
 use std::time::Duration;
 
 /// A record that grows.
@@ -136,14 +135,7 @@ struct Idle<'a> {
     before: TaskScan,
 }
 
-impl Work for Idle<'_> {
-    fn done(&self) -> Option<Done> {
-        NoWork.done()
-    }
-    fn thread_nanos(&self) -> Option<Nanos> {
-        NoWork.thread_nanos()
-    }
-}
+impl Work for Idle<'_> {}
 
 impl Subject for Idle<'_> {
     fn begin(&mut self) {

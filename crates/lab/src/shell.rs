@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
-use crate::wait_limit::WaitLimit;
+use crate::interruption::WaitLimit;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,11 +24,12 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The failure in one line.
-    pub fn failure(&self, what: &str, command: &str) -> Error {
-        let Self { status, complaint, .. } = self;
+    /// The failure of a command that must succeed, in one line.
+    pub fn succeeded(self, what: &str, command: &str) -> Result<()> {
+        let Self { success, status, complaint, .. } = self;
         let detail = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
-        Error::Failed(format!("{what}: `{command}` failed ({status}){detail}"))
+        let failure = || Error::Failed(format!("{what}: `{command}` failed ({status}){detail}"));
+        if success { Ok(()) } else { Err(failure()) }
     }
 }
 
@@ -53,7 +54,6 @@ pub(crate) fn run_while(
     processes: &Processes,
 ) -> Result<Ended> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
-    let scratch = || scratch().and_then(|file| Ok((file.try_clone()?, file)));
     let scratch =
         || scratch().map_err(|error| failed(format!("could not get a temporary file for its output: {error}")));
     let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
@@ -90,9 +90,11 @@ pub(crate) fn run_while(
     Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
 }
 
-/// A file for a command's output: in memory if there is no usable temporary folder, so that no command fails because of that.
-pub(crate) fn scratch() -> std::io::Result<File> {
-    tempfile::tempfile().or_else(|_| Ok(memfd_create("iotoll", MemfdFlags::CLOEXEC)?.into()))
+/// A file for a command's output, twice, to read and to pass on: in memory if there is no usable temporary folder, so that no command
+/// fails because of that.
+pub(crate) fn scratch() -> std::io::Result<(File, File)> {
+    let file = tempfile::tempfile().or_else(|_| memfd_create("iotoll", MemfdFlags::CLOEXEC).map(File::from))?;
+    Ok((file.try_clone()?, file))
 }
 
 /// The end of a file. It only explains a failure, so read errors are ignored.

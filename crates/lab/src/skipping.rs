@@ -11,3 +11,25 @@ pub(crate) fn note_skipped(test: &str, why: &str) {
         log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
     }
 }
+
+/// What was opened, or `None` with the printed reason where the kernel does not allow it.
+pub(crate) fn allowed<T>(test: &str, opened: Result<T, sys::bpf::Error>) -> Option<T> {
+    use sys::bpf::Error;
+    match opened {
+        Ok(opened) => Some(opened),
+        Err(error @ (Error::Refused { .. } | Error::NoBpf | Error::Unsupported { .. })) => {
+            note_skipped(test, &error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// These programs leave the kernel, which frees them a moment later.
+pub(crate) fn assert_gone(programs: &[u32]) {
+    let gone = |_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        sys::bpf::loaded_programs().unwrap().iter().all(|id| !programs.contains(id))
+    };
+    assert!((0..500).any(gone), "some of {programs:?} stay");
+}

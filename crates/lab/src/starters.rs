@@ -9,115 +9,70 @@ struct Starter {
     valued: &'static str,
     /// Letters of its options whose value, if there is one, is in the same word.
     attached: &'static str,
-    /// Names of long options whose value may be a word of its own.
-    long_valued: &'static [&'static str],
+    /// Names of long options whose value may be a word of its own, between spaces.
+    long_valued: &'static str,
     /// Its own words before the program: priorities, masks, durations.
     own_words: usize,
     /// Options that put the program in another network namespace, without their dashes.
     network: &'static [&'static str],
 }
 
-const fn starter(program: &'static str, valued: &'static str, long: &'static [&'static str], own: usize) -> Starter {
+const fn starter(program: &'static str, valued: &'static str, long: &'static str, own: usize) -> Starter {
     Starter { program, valued, attached: "", long_valued: long, own_words: own, network: &[] }
 }
 
 /// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0, libcgroup 2.0).
 static STARTERS: [Starter; 29] = [
     // Other names of setarch(8); called by its own name, it may be followed by one of these.
-    starter("aarch64", "", &[], 0),
-    starter("i386", "", &[], 0),
-    starter("linux32", "", &[], 0),
-    starter("linux64", "", &[], 0),
-    starter("x86_64", "", &[], 0),
-    starter("setarch", "", &[], 0),
-    starter("cgexec", "g", &[], 0),
-    starter("choom", "np", &["adjust", "pid"], 0),
-    starter("chroot", "", &["groups", "userspec"], 1),
-    starter("chrt", "TPD", &["sched-runtime", "sched-period", "sched-deadline"], 1),
-    starter("doas", "uC", &[], 0),
-    starter("env", "uCS", &["unset", "chdir", "split-string"], 0),
-    starter("flock", "wE", &["wait", "timeout", "conflict-exit-code"], 1),
-    starter("ionice", "cn", &["class", "classdata"], 0),
-    starter("nice", "n", &["adjustment"], 0),
-    starter("nohup", "", &[], 0),
+    starter("aarch64", "", "", 0),
+    starter("i386", "", "", 0),
+    starter("linux32", "", "", 0),
+    starter("linux64", "", "", 0),
+    starter("x86_64", "", "", 0),
+    starter("setarch", "", "", 0),
+    starter("cgexec", "g", "", 0),
+    starter("choom", "np", "adjust pid", 0),
+    starter("chroot", "", "groups userspec", 1),
+    starter("chrt", "TPD", "sched-runtime sched-period sched-deadline", 1),
+    starter("doas", "uC", "", 0),
+    starter("env", "uCS", "unset chdir split-string", 0),
+    starter("flock", "wE", "wait timeout conflict-exit-code", 1),
+    starter("ionice", "cn", "class classdata", 0),
+    starter("nice", "n", "adjustment", 0),
+    starter("nohup", "", "", 0),
     Starter {
         attached: "muinpCUTrw",
         network: &["n", "net", "a", "all"],
-        ..starter("nsenter", "tSGWe", &["target", "setuid", "setgid", "wdns", "env"], 0)
+        ..starter("nsenter", "tSGWe", "target setuid setgid wdns env", 0)
     },
-    starter(
-        "numactl",
-        "iNmCpPw",
-        &["interleave", "cpunodebind", "membind", "physcpubind", "preferred", "weighted-interleave"],
-        0,
-    ),
-    starter("prlimit", "", &[], 0),
-    starter("runuser", "ugGswTP", &["user", "group", "supp-group", "shell", "whitelist-environment"], 0),
+    starter("numactl", "iNmCpPw", "interleave cpunodebind membind physcpubind preferred weighted-interleave", 0),
+    starter("prlimit", "", "", 0),
+    starter("runuser", "ugGswTP", "user group supp-group shell whitelist-environment", 0),
     starter(
         "setpriv",
         "",
-        &[
-            "ambient-caps",
-            "inh-caps",
-            "bounding-set",
-            "ruid",
-            "euid",
-            "rgid",
-            "egid",
-            "reuid",
-            "regid",
-            "groups",
-            "securebits",
-            "pdeathsig",
-            "selinux-label",
-            "apparmor-profile",
-        ],
+        "ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig selinux-label apparmor-profile",
         0,
     ),
-    starter("setsid", "", &[], 0),
-    starter("stdbuf", "ioe", &["input", "output", "error"], 0),
+    starter("setsid", "", "", 0),
+    starter("stdbuf", "ioe", "input output error", 0),
     starter(
         "sudo",
         "ughpCDRrtTU",
-        &[
-            "user",
-            "group",
-            "host",
-            "prompt",
-            "close-from",
-            "chdir",
-            "chroot",
-            "role",
-            "type",
-            "command-timeout",
-            "other-user",
-        ],
+        "user group host prompt close-from chdir chroot role type command-timeout other-user",
         0,
     ),
-    starter("taskset", "", &[], 1),
-    starter("time", "fo", &["format", "output"], 0),
-    starter("timeout", "ks", &["kill-after", "signal"], 1),
-    starter("uclampset", "mMp", &["util-min", "util-max"], 0),
+    starter("taskset", "", "", 1),
+    starter("time", "fo", "format output", 0),
+    starter("timeout", "ks", "kill-after signal", 1),
+    starter("uclampset", "mMp", "util-min util-max", 0),
     Starter {
         attached: "muinpUCT",
         network: &["n", "net"],
         ..starter(
             "unshare",
             "SGRw",
-            &[
-                "setuid",
-                "setgid",
-                "root",
-                "wd",
-                "map-user",
-                "map-group",
-                "map-users",
-                "map-groups",
-                "propagation",
-                "setgroups",
-                "monotonic",
-                "boottime",
-            ],
+            "setuid setgid root wd map-user map-group map-users map-groups propagation setgroups monotonic boottime",
             0,
         )
     },
@@ -188,7 +143,7 @@ fn next(name: &str, command: &[String]) -> Option<Next> {
             (Some(name), _) => {
                 let (name, value) = name.split_once('=').map_or((name, false), |(name, _)| (name, true));
                 network |= starter.network.contains(&name);
-                !value && starter.long_valued.contains(&name)
+                !value && starter.long_valued.split_whitespace().any(|long| long == name)
             }
             (None, Some(letters)) => {
                 let (apart, seen) = starter.letters(letters);

@@ -8,9 +8,12 @@ use crate::guardian::processes::Processes;
 use crate::guardian::setting_file::{Left, SettingFile, beside, put_back, same, shown};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, UndoGuard, leftovers};
+use crate::host::storage;
+use crate::interruption::WaitLimit;
+use crate::session::Session;
 use crate::shell;
-use crate::wait_limit::WaitLimit;
 use model::experiment::{ArmPlan, Setting};
+use model::plan::{Phase, Plan};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
 use std::fs;
@@ -233,7 +236,9 @@ impl Toggles {
         if !arm.is_toggled() {
             return Ok(());
         }
-        self.guard(arm)?;
+        // Before anything is switched on, the guardian would undo everything.
+        self.guarded.guardian.make_sure()?;
+        self.guarded.cleanup = self.guarded.guardian.arm_cleanup(arm.cleanup.as_ref(), self.limit.longest)?;
         for found in self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path)) {
             untouched(found)?;
         }
@@ -249,19 +254,6 @@ impl Toggles {
             Ok(()) => Ok(()),
             failed => and_left(failed, self.switch_off()),
         }
-    }
-
-    /// Makes sure that the guardian would undo everything before anything is switched on.
-    fn guard(&mut self, arm: &ArmPlan) -> Result<()> {
-        let guardian = &self.guarded.guardian;
-        guardian.make_sure()?;
-        if let Some(command) = arm.cleanup.clone().filter(|_| !guardian.is_absent()) {
-            let directory = std::env::current_dir()
-                .map_err(|error| Error::instrument("reading the working directory for cleanup", error))?;
-            let longest_seconds = self.limit.longest.as_secs_f64();
-            self.guarded.cleanup = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
-        }
-        Ok(())
     }
 
     /// Writes the original value of every file again, so that an arm without settings also follows a write to the
@@ -388,8 +380,7 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
 
 /// Runs a shell command of a toggle, which must succeed.
 fn shell(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<()> {
-    let ended = shell::run(what, command, limit, processes)?;
-    if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
+    shell::run(what, command, limit, processes)?.succeeded(what, command)
 }
 
 /// The measurement, if switching off succeeded too; otherwise all errors.
@@ -399,6 +390,79 @@ pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
         (Err(error), Err(other)) => Err(Error::Failed(format!("{error}; besides: {other}"))),
     }
+}
+
+/// The schedulers of the phases of a plan.
+pub(crate) struct Schedulers {
+    toggles: Toggles,
+    /// Of each phase.
+    phases: Vec<ArmPlan>,
+}
+
+impl Schedulers {
+    /// Finds the devices, and tries each scheduler once. `None` if no job asks for one.
+    ///
+    /// # Errors
+    /// A scheduler that the kernel does not have, or that may not be set; or two for one device at the same time.
+    pub(crate) fn prepare(plan: &Plan, session: &Session, warnings: &mut Vec<Warning>) -> Result<Option<Self>> {
+        let phases = plan.phases.iter().map(|phase| of_phase(phase, warnings)).collect::<Result<Vec<_>>>()?;
+        if phases.iter().all(|phase| phase.settings.is_empty()) {
+            return Ok(None);
+        }
+        let settings = session.settings;
+        let limit = WaitLimit::new(settings.longest_shell, settings.interruption.clone());
+        let toggles = Toggles::prepare("job", &phases, limit, &settings.guardian, warnings)?;
+        Ok(Some(Self { toggles, phases }))
+    }
+
+    /// Sets those of this phase.
+    ///
+    /// # Errors
+    /// When the kernel refuses it now, or another process has changed one meanwhile.
+    pub(crate) fn switch_on(&mut self, phase: usize) -> Result<()> {
+        self.phases.get(phase).map_or(Ok(()), |phase| self.toggles.switch_on(phase))
+    }
+
+    /// Puts back what was there before.
+    ///
+    /// # Errors
+    /// What could not be put back.
+    pub(crate) fn switch_off(&mut self) -> Result<()> {
+        self.toggles.switch_off()
+    }
+}
+
+/// The settings of a phase, in the form of those of an arm.
+fn of_phase(phase: &Phase, warnings: &mut Vec<Warning>) -> Result<ArmPlan> {
+    let mut settings: Vec<Setting> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for job in &phase.jobs {
+        let Some(scheduler) = &job.files.scheduler else { continue };
+        names.push(&job.name);
+        let files = storage::schedulers_of(job);
+        if files.is_empty() {
+            // As in fio, it is ignored.
+            let why = format!(
+                "job '{}': ioscheduler has no effect: no device with a scheduler is known to hold its files",
+                job.name
+            );
+            warnings.push(Warning::new(Code::OptionIgnored, why));
+        }
+        for path in files {
+            let setting = Setting { name: "ioscheduler".to_owned(), path, value: scheduler.clone() };
+            match settings.iter().find(|other| other.path == setting.path) {
+                None => settings.push(setting),
+                Some(other) if other.value == setting.value => {}
+                Some(other) => {
+                    let (name, path, other) = (&job.name, setting.path.display(), &other.value);
+                    return Err(Error::Refused(format!(
+                        "job '{name}': ioscheduler={scheduler}: another job that runs at the same time sets {path} to '{other}'; use stonewall"
+                    )));
+                }
+            }
+        }
+    }
+    Ok(ArmPlan { name: names.join(", "), settings, ..ArmPlan::default() })
 }
 
 #[cfg(test)]

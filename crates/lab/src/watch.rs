@@ -7,6 +7,7 @@ use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
 use model::unit::Nanos;
 use std::time::{Duration, Instant};
+use sys::schedule::{Class, WATCHING, within_class};
 
 /// Length of the first windows. Shorter ones would contain too few wake-ups at the resolution of the readers
 /// (docs/method/windows.md: 20 ms is the minimum for loads that sleep).
@@ -61,20 +62,16 @@ pub struct Step<'a> {
 
 /// Takes snapshots from before the subject starts until it is over.
 pub fn watch(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
-    use sys::schedule::{Class, set_class};
     // Real-time priority, so that a boundary does not wait behind the workload. Without the permission a boundary comes
     // later, and its time stamps show it; children run with ordinary priority. Only while watching: laying out files
     // and studying take long and must not keep other processes from a CPU.
-    let real_time = set_class(Class::Watching).is_ok();
-    let mut stretch = watch_at_once(meters, subject);
-    if let Some(starved) = &mut stretch.starved {
-        starved.priority = real_time.then(|| sys::schedule::WATCHING.into());
-    }
-    if real_time {
-        // Lowering the priority is always allowed.
-        let _ = set_class(Class::Ordinary);
-    }
-    stretch
+    within_class(Class::Watching, |real_time| {
+        let mut stretch = watch_at_once(meters, subject);
+        if let Some(starved) = &mut stretch.starved {
+            starved.priority = real_time.then(|| WATCHING.into());
+        }
+        stretch
+    })
 }
 
 fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
@@ -113,7 +110,7 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
 /// Notes the real-time tasks that kept this thread from the CPUs and still want one.
 fn note_starved(stretch: &mut Stretch, late: Duration) {
     let starved = stretch.starved.get_or_insert_default();
-    starved.waited_nanos += Nanos(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+    starved.waited_nanos += Nanos::from(late);
     for holder in real_time_tasks() {
         if !starved.holders.iter().any(|known| (&known.name, known.cpu) == (&holder.name, holder.cpu)) {
             starved.holders.push(holder);

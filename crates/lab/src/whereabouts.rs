@@ -8,10 +8,9 @@
 
 mod peers;
 pub(crate) mod servers;
-pub(crate) mod service_name;
 mod thread;
 
-use crate::proc_files::numbered;
+use crate::proc_files::{numbered, tasks_of};
 use model::placement::{RanOn, Side, Whereabouts};
 use model::record::Snapshot;
 use model::unit::Nanos;
@@ -95,7 +94,7 @@ impl PlacementWatch {
         self.peers
             .known()
             .map(|(process, _)| process)
-            .filter(|process| !servers::listens(*process).is_empty() || service_name::of(*process).is_some())
+            .filter(|process| !servers::listens(*process).is_empty() || servers::service_of(*process).is_some())
             .collect()
     }
 
@@ -114,7 +113,7 @@ impl PlacementWatch {
                 let mut own: Vec<(u32, u32)> = ids.iter().map(|&thread| (us, thread)).collect();
                 // The kernel's workers of our io_uring engines are threads of this process.
                 if looks_around {
-                    let all = numbered(&thread::directory(us)).into_iter();
+                    let all = numbered(&tasks_of(us)).into_iter();
                     own.extend(all.filter(|thread| thread::name(us, *thread).starts_with("iou-")).map(|id| (us, id)));
                 }
                 own
@@ -154,7 +153,7 @@ impl PlacementWatch {
             .peers
             .known()
             .flat_map(|(process, name)| {
-                let threads = numbered(&thread::directory(process)).into_iter();
+                let threads = numbered(&tasks_of(process)).into_iter();
                 threads.map(move |thread| (Side::Peer, process, thread, Some(name.to_owned())))
             })
             .collect();
@@ -201,7 +200,7 @@ pub(crate) fn processes() -> Vec<u32> {
 /// CPU time of each thread of these processes, by process and thread, in nanoseconds.
 pub(crate) fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
     let threads = processes.iter().flat_map(|process| {
-        let threads = numbered(&thread::directory(*process)).into_iter();
+        let threads = numbered(&tasks_of(*process)).into_iter();
         threads.map(move |thread| (*process, thread))
     });
     threads.filter_map(|(process, id)| Some(((process, id), thread::cpu_nanos_of(process, id)?))).collect()

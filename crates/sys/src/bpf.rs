@@ -11,7 +11,7 @@ mod error;
 mod map;
 mod program;
 
-pub use assembler::{Assembler, AssemblyError, Code, Condition, Helper, Label, Operation, Register, Width};
+pub use assembler::{Assembler, Code, Condition, Helper, Label, Operation, Register, Width};
 pub use error::Error;
 pub use map::{ArrayMap, HashMap};
 pub use program::{Link, Program, Statistics, loaded_programs};

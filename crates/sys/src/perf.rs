@@ -8,16 +8,12 @@ mod hardware_counter;
 mod ring;
 mod sample_record;
 mod stack_sampler;
-mod task_tracepoint;
 mod tracepoint;
-mod tracepoint_counter;
 
 pub use hardware_counter::{Hardware, HardwareCounter};
 pub use sample_record::{Forked, Mapped, Named, Sample, SampleEvent, UserRegisters};
 pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
-pub use task_tracepoint::TaskTracepoint;
-pub use tracepoint::available_tracepoints;
-pub use tracepoint_counter::TracepointCounter;
+pub use tracepoint::{TaskTracepoint, TracepointCounter, available_tracepoints};
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -87,6 +87,17 @@ pub fn set_class(class: Class) -> io::Result<()> {
     set_class_of(0, class)
 }
 
+/// Does `work` in a scheduling class, and is ordinary again afterwards. `work` is told whether the class was allowed.
+pub fn within_class<T>(class: Class, work: impl FnOnce(bool) -> T) -> T {
+    let allowed = set_class(class).is_ok();
+    let outcome = work(allowed);
+    if allowed {
+        // Lowering the priority is always allowed.
+        let _ = set_class(Class::Ordinary);
+    }
+    outcome
+}
+
 /// Sets the scheduling class of a thread; 0 is the calling one.
 pub fn set_class_of(thread: i32, class: Class) -> io::Result<()> {
     let (policy, priority) = match class {

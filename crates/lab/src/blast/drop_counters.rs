@@ -1,5 +1,6 @@
 //! The kernel's counters of packets that were dropped, by place.
 
+use crate::proc_files::{of_list, of_table};
 use crate::sysroot::Sysroot;
 use model::blast::record::Counted;
 use serde::{Deserialize, Serialize};
@@ -81,19 +82,6 @@ impl DropCounters {
         };
         self.0.iter().filter_map(growth).collect()
     }
-}
-
-/// A number of a table with a line of names and a line of values, both beginning with `prefix`.
-fn of_table(text: &str, prefix: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter(|line| line.starts_with(prefix));
-    let place = lines.next()?.split_whitespace().position(|word| word == name)?;
-    lines.next()?.split_whitespace().nth(place)?.parse().ok()
-}
-
-/// A number of a list of names and values.
-fn of_list(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

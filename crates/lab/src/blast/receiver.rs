@@ -1,13 +1,15 @@
 //! Counts packets one by one, in this process or for submitters on other machines.
 
 use super::drop_counters::DropCounters;
-use super::remote::{Ask, Reply};
+use super::remote::{BEGIN, COUNTS, DROPS, Reply};
+use crate::echo::Connections;
 use crate::error::{Error, Result};
 use model::blast::plan::ORDERED_PAYLOAD;
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::datagrams::{Arrived, ManyReceiver};
@@ -22,7 +24,7 @@ const MOST_CONNECTIONS: usize = 64;
 const LONGEST_LINE: u64 = 64;
 
 /// What a receiver had counted at an instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// Packets that arrived.
     pub received: u64,
@@ -209,35 +211,22 @@ pub fn serve(
     };
     listener.set_nonblocking(true).map_err(refused)?;
     let heard = ready(address);
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Connections::at_most(MOST_CONNECTIONS);
     while heard && !stop() {
         match listener.accept() {
-            Ok((stream, _)) => answer_beside(stream, &receiver, &connections),
+            Ok((stream, _)) => {
+                let receiver = receiver.clone();
+                connections.serve("receiver's counts", 256 << 10, move || {
+                    // The counts must not wait behind the packets. Without the permission they come a little later.
+                    let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
+                    // A submitter that goes away needs no answer.
+                    let _ = answer(stream, &receiver);
+                });
+            }
             Err(_) => std::thread::sleep(POLL_INTERVAL / 10),
         }
     }
     Ok(receiver.counts().received)
-}
-
-/// Answers a connection in a thread of its own. One too many is closed.
-fn answer_beside(stream: TcpStream, receiver: &Arc<CountingReceiver>, connections: &Arc<AtomicUsize>) {
-    if connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-        connections.fetch_sub(1, Ordering::Relaxed);
-        return;
-    }
-    let (receiver, connections) = (receiver.clone(), connections.clone());
-    let thread = std::thread::Builder::new().name("receiver's counts".to_owned()).stack_size(256 << 10);
-    let open = connections.clone();
-    let spawned = thread.spawn(move || {
-        // The counts must not wait behind the packets. Without the permission they come a little later.
-        let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
-        // A submitter that goes away needs no answer.
-        let _ = answer(stream, &receiver);
-        connections.fetch_sub(1, Ordering::Relaxed);
-    });
-    if spawned.is_err() {
-        open.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Answers until the other end closes, or asks what nobody knows.
@@ -251,11 +240,11 @@ fn answer(stream: TcpStream, receiver: &CountingReceiver) -> std::io::Result<()>
         if (&mut lines).take(LONGEST_LINE).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let (counts, drops) = match Ask::of(line.trim_end()) {
-            Some(Ask::Begin) => (receiver.begin(), DropCounters::default()),
-            Some(Ask::Counts) => (receiver.counts(), DropCounters::default()),
-            Some(Ask::Drops) => (receiver.counts(), DropCounters::read()),
-            None => return Ok(()),
+        let (counts, drops) = match line.trim_end() {
+            BEGIN => (receiver.begin(), DropCounters::default()),
+            COUNTS => (receiver.counts(), DropCounters::default()),
+            DROPS => (receiver.counts(), DropCounters::read()),
+            _ => return Ok(()),
         };
         let reply = Reply::new(counts, drops, receiver.receive_buffer());
         let mut text = serde_json::to_vec(&reply)?;

@@ -16,29 +16,12 @@ const PROTOCOL: &str = "iotoll.blast-receiver/1";
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
-    /// New submitters begin; the counts of packets.
-    Begin,
-    /// The counts of packets.
-    Counts,
-    /// These and the counters of drops.
-    Drops,
-}
-
-impl Ask {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::Counts => "counts",
-            Self::Drops => "drops",
-        }
-    }
-
-    pub fn of(word: &str) -> Option<Self> {
-        [Self::Begin, Self::Counts, Self::Drops].into_iter().find(|ask| ask.word() == word)
-    }
-}
+/// The questions. New submitters begin; the counts of packets.
+pub(super) const BEGIN: &str = "begin";
+/// The counts of packets.
+pub(super) const COUNTS: &str = "counts";
+/// These and the counters of drops.
+pub(super) const DROPS: &str = "drops";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reply {
@@ -47,23 +30,16 @@ pub(super) struct Reply {
     machine: String,
     /// Names the network namespace.
     network: String,
-    received: u64,
-    reordered: u64,
-    dropped: u32,
+    #[serde(flatten)]
+    counts: Counts,
     receive_buffer: Option<u32>,
     drops: DropCounters,
 }
 
 impl Reply {
     pub fn new(counts: Counts, drops: DropCounters, receive_buffer: Option<u32>) -> Self {
-        let Counts { received, reordered, dropped } = counts;
         let (machine, network) = names();
-        Self { protocol: PROTOCOL.to_owned(), machine, network, received, reordered, dropped, receive_buffer, drops }
-    }
-
-    fn counts(self) -> Counts {
-        let Self { received, reordered, dropped, .. } = self;
-        Counts { received, reordered, dropped }
+        Self { protocol: PROTOCOL.to_owned(), machine, network, counts, receive_buffer, drops }
     }
 }
 
@@ -100,7 +76,7 @@ impl RemoteReceiver {
         };
         prepare().map_err(nobody)?;
         let mut receiver = Self { address, stream: BufReader::new(stream), about: (false, false, None) };
-        let reply = receiver.ask(Ask::Counts)?;
+        let reply = receiver.ask(COUNTS)?;
         let (machine, network) = names();
         let same_machine = !machine.is_empty() && reply.machine == machine;
         receiver.about = (same_machine, same_machine && reply.network == network, reply.receive_buffer);
@@ -118,25 +94,25 @@ impl RemoteReceiver {
 
     /// New submitters begin.
     pub fn begin(&mut self) -> Result<Counts> {
-        self.ask(Ask::Begin).map(Reply::counts)
+        Ok(self.ask(BEGIN)?.counts)
     }
 
     pub fn counts(&mut self) -> Result<Counts> {
-        self.ask(Ask::Counts).map(Reply::counts)
+        Ok(self.ask(COUNTS)?.counts)
     }
 
     pub fn drops(&mut self) -> Result<DropCounters> {
-        Ok(self.ask(Ask::Drops)?.drops)
+        Ok(self.ask(DROPS)?.drops)
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<Reply> {
+    fn ask(&mut self, question: &str) -> Result<Reply> {
         let address = self.address;
         let gone = |why: String| {
             Error::Failed(format!("the receiver at {address} {why}; start it again and repeat the measurement"))
         };
         let mut line = String::new();
         let mut exchange = || {
-            self.stream.get_mut().write_all(format!("{}\n", ask.word()).as_bytes())?;
+            self.stream.get_mut().write_all(format!("{question}\n").as_bytes())?;
             (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)
         };
         match exchange() {

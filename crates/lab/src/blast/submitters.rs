@@ -37,6 +37,7 @@ pub(super) struct Live {
 }
 
 /// Submitters, ready or running.
+#[derive(Default)]
 pub(super) struct Submitters {
     start: Arc<Gate>,
     stop: Arc<AtomicBool>,
@@ -61,7 +62,7 @@ impl Submitters {
             Method::MpRing => Some(Queueing::MpRing),
             Method::SwapAll => Some(Queueing::SwapAll),
         };
-        let mut submitters = Self::none();
+        let mut submitters = Self::default();
         if let Some(queueing) = queueing {
             submitters.start_shared(plan, point, queueing, socket(plan, point.method, target)?)?;
             return Ok(submitters);
@@ -106,18 +107,6 @@ impl Submitters {
             self.threads.push(thread);
         }
         Ok(())
-    }
-
-    fn none() -> Self {
-        Self {
-            start: Arc::default(),
-            stop: Arc::default(),
-            live: Vec::new(),
-            clocks: Arc::default(),
-            threads: Vec::new(),
-            task: None,
-            shared: None,
-        }
     }
 
     /// Starts a thread that works when it may go.

@@ -3,16 +3,16 @@
 //! An experiment continues from its record: the measured boots show which one is next. A boot is the unit of the
 //! intervals, so everything measured in one boot is one part of a round.
 
-use super::{Observer, Settings, compare, whole};
+use super::{Observer, Settings, compare, turns};
 use crate::calibration::Calibration;
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::host;
+use crate::interruption::WaitLimit;
 use crate::meter::MeterSet;
 use crate::session;
 use crate::shell;
 use crate::store::{RecordFile, Saver};
-use crate::wait_limit::WaitLimit;
 use crate::workload::permutation::Shuffler;
 use model::comparison::CompareRecord;
 use model::comparison::boots;
@@ -119,8 +119,8 @@ pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, setti
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let variables = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
     let processes = settings.session.guardian.passing_processes()?;
-    let ended = shell::run("hook", &format!("export {variables}; {hook}"), &limit(experiment, settings), &processes)?;
-    if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
+    let command = format!("export {variables}; {hook}");
+    shell::run("hook", &command, &limit(experiment, settings), &processes)?.succeeded("hook", hook)
 }
 
 /// Measures the booted arm, for the budget.
@@ -142,7 +142,10 @@ pub fn measure(
         // A different order in each boot, but the same one when a boot is repeated.
         seed: header.seed.wrapping_add(measured.len() as u64 + 1),
         // As in the first boot, so that all arms are cut alike.
-        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None, None))),
+        schedule: measured
+            .first()
+            .map(|first| first.within)
+            .or((toggled && jobs).then(|| turns::whole_rounds(None, None))),
         // A boot is saved only when it is complete.
         session: session::Settings { saver: Saver::default(), ..settings.session.clone() },
         ..settings.clone()

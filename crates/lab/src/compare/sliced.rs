@@ -1,15 +1,14 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
-use super::catch_up::Turns;
 use super::drawn_cpus::{Deck, Drawn};
 use super::rehearsal::Rehearsed;
 use super::sliced_command::{Gone, SlicedCommand, total};
 use super::work_counter::{Source, counted};
-use super::{Measured, RoundRunner, Tasks};
+use super::{RoundRunner, Tasks};
+use crate::canary;
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
-use crate::meter::Owners;
-use model::comparison::record::{Schedule, SliceReading, SliceRecord, SliceWork};
+use model::comparison::record::{CommandReading, RoundRecord, Schedule, SliceReading, SliceRecord};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
@@ -111,8 +110,7 @@ impl RoundRunner<'_> {
             paces: rehearsed.paces,
             turns: vec![Turns::default(); experiment.cases.len()],
         });
-        let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
+        Ok(Schedule::SlicedCommands { slice_nanos: Nanos::from(slice), guard_nanos: Nanos::from(guard), blocks })
     }
 
     /// Whole executions, because slices are not possible. That is an error if the user asked for slices.
@@ -182,14 +180,14 @@ impl RoundRunner<'_> {
         slice: Duration,
         guard: Duration,
         blocks: u32,
-    ) -> Result<Option<Measured>> {
+    ) -> Result<Option<RoundRecord>> {
         let Some(mut sliced) = self.sliced.take() else {
             return Err(Error::Refused("sliced commands need a rehearsal".to_owned()));
         };
         let mut outcome = Ok(true);
         let drawn = self.deck.as_mut().map(|deck| deck.draw(1, &mut self.shuffler)).transpose()?;
         let cpus = drawn.as_ref().map(|drawn| drawn.cpus.clone()).unwrap_or_default();
-        let mut measured = Measured { cpus, ..Measured::default() };
+        let mut measured = RoundRecord { cpus, ..RoundRecord::default() };
         for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
             outcome = self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured);
             if !matches!(outcome, Ok(true)) {
@@ -207,7 +205,7 @@ impl RoundRunner<'_> {
         drawn: Option<&Drawn>,
         sliced: &mut SlicedCommands,
         (slice, guard, blocks): (Duration, Duration, u32),
-        measured: &mut Measured,
+        measured: &mut RoundRecord,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, turns: histories, .. } = sliced;
         let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpus.as_slice()))?;
@@ -233,7 +231,10 @@ impl RoundRunner<'_> {
                 }
                 let Some((place, case)) = turn else {
                     std::thread::sleep(guard);
-                    measured.slices.push(self.alone_beside(commands.first_mut(), source, slice));
+                    // With the same readings as in a slice.
+                    let mut first = commands.first_mut();
+                    let look = || _ = first.as_deref_mut().map(|command| command.read(source));
+                    measured.slices.push(self.alone(slice, Tasks::Unread, look));
                     continue;
                 };
                 let Some(command) = commands.get_mut(place) else { continue };
@@ -338,26 +339,6 @@ impl RoundRunner<'_> {
         }
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Command { before, first, last, after } })
     }
-
-    /// The machine while all commands are frozen, with the same readings as in a slice.
-    fn alone_beside(
-        &mut self,
-        command: Option<&mut SlicedCommand>,
-        source: &mut Source,
-        length: Duration,
-    ) -> SliceRecord {
-        let Some(command) = command else { return self.alone(length, Tasks::Unread) };
-        command.read(source);
-        let before = Box::new(self.meters.begin_slice());
-        if self.meters.counts_events() {
-            command.read(source);
-        }
-        self.sleep(length);
-        command.read(source);
-        let after = Box::new(self.meters.end_slice(Owners::default()));
-        let work = SliceWork::default();
-        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work, tasks: None } }
-    }
 }
 
 /// Every command still runs.
@@ -372,4 +353,155 @@ fn still_there(commands: &mut [SlicedCommand]) -> Result<()> {
 fn ended_early(command: &SlicedCommand, gone: &Gone) -> Error {
     let advice = if gone.well { ", before the round was over; let it run longer, or use --slices off" } else { "" };
     command.failed(&format!("{}{advice}", gone.why))
+}
+
+/// A command that catches up does this many times as much per second just after it was thawed as in its slices.
+const BURST: f64 = 2.0;
+/// And it does at least this part of the work that it missed.
+const MADE_UP: f64 = 0.5;
+/// Fewer turns or counts say nothing.
+const FEWEST_TURNS: usize = 8;
+const FEWEST_COUNTS: u64 = 200;
+/// These say enough: later turns are not looked at.
+const ENOUGH_TURNS: usize = 40;
+
+/// One turn of a command.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// How long it was frozen before.
+    missed: f64,
+    /// How long it ran.
+    seconds: f64,
+    counts: f64,
+}
+
+/// The turns of a command, and whether it catches up what it missed while it was frozen: then its slices show that, not what an I/O costs.
+///
+/// A closed loop waits for its I/Os and misses nothing, so what it does in a turn does not depend on how long it was frozen before. A
+/// program that follows a clock does more in a turn, the longer it was frozen. Turns come in random order, so the time before
+/// them differs. Speed alone tells nothing: on a busy machine, the scheduler favours every program that has just woken, and a
+/// neighbour may have slowed the rehearsal.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    turns: Vec<Turn>,
+    /// Counts and seconds just after it was thawed, in the discarded time.
+    early: (u64, f64),
+    /// In its slices.
+    late: (u64, f64),
+}
+
+impl Turns {
+    /// Adds a turn: the time before it, and the readings when the command was thawed, at the begin of the slice, and at its end.
+    pub fn add(&mut self, missed: Duration, [woke, first, last]: [CommandReading; 3]) {
+        let since = |from: CommandReading, to: CommandReading| {
+            Some((counted(from, to)?, to.at_nanos.since(from.at_nanos).seconds()))
+        };
+        let Some((early, late)) = since(woke, first).zip(since(first, last)) else { return };
+        if self.turns.len() >= ENOUGH_TURNS {
+            return;
+        }
+        self.early = (self.early.0 + early.0, self.early.1 + early.1);
+        self.late = (self.late.0 + late.0, self.late.1 + late.1);
+        self.turns.push(Turn {
+            missed: missed.as_secs_f64(),
+            seconds: early.1 + late.1,
+            counts: (early.0 + late.0) as f64,
+        });
+    }
+
+    /// How many times as fast it is just after it was thawed, if it catches up.
+    pub fn catch_up(&self) -> Option<f64> {
+        let ((early, early_seconds), (late, late_seconds)) = (self.early, self.late);
+        let times = (early as f64 / early_seconds) / (late as f64 / late_seconds);
+        let enough = self.turns.len() >= FEWEST_TURNS && early + late >= FEWEST_COUNTS;
+        (enough && times > BURST && self.makes_up()).then_some(times)
+    }
+
+    /// Whether counts grow with the time before the turn, by at least a part of what the command does in that time. The growth is
+    /// the median over pairs of turns (Theil–Sen), because the first turn of a round may follow a much longer time than all others.
+    fn makes_up(&self) -> bool {
+        let of = |value: fn(&Turn) -> f64| median(self.turns.iter().map(value));
+        let (missed, seconds, counts) = (of(|turn| turn.missed), of(|turn| turn.seconds), of(|turn| turn.counts));
+        let pairs = self.turns.iter().enumerate().flat_map(|(place, one)| {
+            self.turns.iter().skip(place + 1).map(move |other| (other.missed - one.missed, other.counts - one.counts))
+        });
+        // Turns after times that hardly differ tell nothing.
+        let apart = pairs.filter(|(missed, _)| missed.abs() >= seconds / 2.0);
+        let growth = median(apart.map(|(missed, counts)| counts / missed));
+        // counts = rate × (seconds + part × missed), and growth = part × rate.
+        let rate = (counts - growth * missed) / seconds;
+        growth > 0.0 && growth >= MADE_UP * rate
+    }
+}
+
+/// The median; 0 of nothing.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    if values.is_empty() { 0.0 } else { canary::median(&mut values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::unit::Nanos;
+
+    const MISSED: [u64; 12] = [900, 110, 60, 0, 220, 110, 165, 55, 110, 0, 165, 110];
+
+    /// The turns of a command, of 5 ms and 50 ms each. `work` tells how much it does in a time that it is awake after a time that it
+    /// was frozen, both in ms.
+    fn turns(mut work: impl FnMut(u64, u64) -> u64) -> Turns {
+        let (mut turns, mut at, mut count) = (Turns::default(), 0, 0);
+        let mut reading = |millis: u64, missed: u64| {
+            (at, count) = (at + millis, count + work(millis, missed));
+            CommandReading { at_nanos: Nanos::from_millis(at), count: Some(count), ..CommandReading::default() }
+        };
+        for missed in MISSED {
+            turns.add(Duration::from_millis(missed), [reading(0, 0), reading(5, missed), reading(50, 0)]);
+        }
+        turns
+    }
+
+    /// A program that owes 10 counts per ms, and does at most this many.
+    fn open_loop(most: u64) -> Turns {
+        let mut owed = 0;
+        turns(|millis, missed| {
+            owed += 10 * (millis + missed);
+            let done = owed.min(most * millis);
+            owed -= done;
+            done
+        })
+    }
+
+    #[test]
+    fn a_program_that_does_what_it_missed_catches_up() {
+        for most in [200, 1000, 100_000] {
+            let times = open_loop(most).catch_up();
+            assert!(times.is_some_and(|times| times > BURST), "{most}: {times:?}");
+        }
+    }
+
+    #[test]
+    fn a_closed_loop_does_not() {
+        assert_eq!(turns(|millis, _| 10 * millis).catch_up(), None);
+        // The scheduler favours whoever has just woken, after whatever time.
+        let favoured = turns(|millis, _| if millis == 5 { 300 } else { 200 });
+        assert!(favoured.early.0 as f64 / favoured.early.1 > BURST * favoured.late.0 as f64 / favoured.late.1);
+        assert_eq!(favoured.catch_up(), None);
+        // And what neighbours leave to it varies.
+        let mut turn = 0;
+        let neighbours = turns(|millis, _| {
+            turn += 1;
+            if millis == 5 { 300 } else { [50, 500, 200, 350, 100][turn % 5] }
+        });
+        assert_eq!(neighbours.catch_up(), None);
+    }
+
+    #[test]
+    fn few_turns_or_counts_say_nothing() {
+        let mut few = open_loop(1000);
+        few.turns.truncate(FEWEST_TURNS - 1);
+        assert_eq!(few.catch_up(), None);
+        // A handful of counts may fall anywhere.
+        assert_eq!(turns(|_, missed| missed / 55).catch_up(), None);
+    }
 }

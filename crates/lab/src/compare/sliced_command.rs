@@ -2,19 +2,20 @@
 
 use super::drawn_cpus::ThreadTimes;
 use super::work_counter::{Everything, Source, WorkReader};
-use crate::cost::{CommandPlan, Isolation, OutputParser, Prepared, last_line, prepared, set_apart};
+use crate::cost::{CommandPlan, Isolation, Output, Prepared, last_line, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use crate::meter::Owners;
 use crate::network_namespace;
 use crate::placing::pinned;
+use crate::proc_files::pid;
 use crate::shell::short;
 use crate::whereabouts;
 use model::comparison::record::{CommandReading, CommandTotal};
 use model::experiment::EndSignal;
 use model::record::Done;
 use model::unit::Bytes;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
@@ -36,7 +37,7 @@ pub(super) struct SlicedCommand<'a> {
     cases: Vec<usize>,
     child: Child,
     place: &'a mut Freezable,
-    parser: Box<dyn OutputParser>,
+    output: Output,
     complaints: Option<File>,
     reader: WorkReader,
     members: Vec<u32>,
@@ -75,7 +76,7 @@ impl<'a> SlicedCommand<'a> {
         place: &'a mut Freezable,
         chosen: Option<&Source>,
     ) -> Result<Self> {
-        let Prepared { command, stdout, parser } = prepared(plan)?;
+        let Prepared { command, stdout, output } = prepared(plan)?;
         let name = format!("{arm} (`{}`)", short(&plan.command.join(" ")));
         let mut shell = Command::new("sh");
         shell.args(["-c", STARTER, "sh"]).args(&command).stdout(stdout);
@@ -89,7 +90,7 @@ impl<'a> SlicedCommand<'a> {
             cases,
             child,
             place,
-            parser,
+            output,
             complaints,
             reader: WorkReader::default(),
             members,
@@ -119,8 +120,7 @@ impl<'a> SlicedCommand<'a> {
     }
 
     fn wait_status(&self, options: WaitIdOptions) -> Option<rustix::process::WaitIdStatus> {
-        let process = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)?;
-        waitid(WaitId::Pid(process), options).ok().flatten()
+        waitid(WaitId::Pid(pid(self.child.id())?), options).ok().flatten()
     }
 
     /// The cases that it runs for.
@@ -287,7 +287,7 @@ impl<'a> SlicedCommand<'a> {
 
     /// What it reports of itself; `None` if it does not report.
     fn own_total(&mut self) -> Result<Option<OwnTotal>> {
-        let report = self.parser.jobs(&[]).map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
+        let report = self.output.report(&[]).map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
         if let Some(why) = report.failure.filter(|_| report.jobs.is_empty()) {
             return Err(self.failed(&why));
         }

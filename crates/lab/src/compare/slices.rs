@@ -1,14 +1,17 @@
 //! Rounds of slices: warm worker processes, started anew in each round, take turns of some 10 ms.
 
 use super::drawn_cpus::Drawn;
-use super::protocol::Assignment;
+use super::worker::Assignment;
 use super::worker_process::WorkerProcess;
-use super::{Measured, RoundRunner, Tasks};
+use super::{RoundRunner, Tasks};
 use crate::error::{Error, Result};
-use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord, SliceWork};
+use crate::whereabouts::{PlacementWatch, Workload, summed};
+use model::comparison::record::{CaseLatency, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::ArmPlan;
+use model::placement::Whereabouts;
 use model::plan::Phase;
 use model::unit::Nanos;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Length of a slice of a load that keeps its CPUs busy. The machine's noise here has the same spread over 5 ms as over
@@ -105,8 +108,7 @@ impl RoundRunner<'_> {
         let most = Duration::from_secs_f64(self.experiment.rules.budget_seconds / ROUNDS_PER_BUDGET);
         let wanted = ROUND.max(start.div_f64(START_SHARE)).min(most.max(ROUND));
         let blocks = (wanted.as_secs_f64() / block.as_secs_f64()).round().clamp(1.0, MOST_BLOCKS.into()) as u32;
-        let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Schedule::Slices { slice_nanos: nanos(slice), warm_up_nanos: nanos(warm_up), blocks })
+        Ok(Schedule::Slices { slice_nanos: Nanos::from(slice), warm_up_nanos: Nanos::from(warm_up), blocks })
     }
 
     /// Measures one round; `None` if it was interrupted.
@@ -115,7 +117,7 @@ impl RoundRunner<'_> {
         slice: Duration,
         warm_up: Duration,
         blocks: u32,
-    ) -> Result<Option<Measured>> {
+    ) -> Result<Option<RoundRecord>> {
         let drawn = self.draw_cpus()?;
         let mut teams = self.teams()?;
         let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
@@ -143,7 +145,7 @@ impl RoundRunner<'_> {
                     }
                     None => {
                         std::thread::sleep(warm_up);
-                        slices.push(self.alone(slice, Tasks::Unread));
+                        slices.push(self.alone(slice, Tasks::Unread, || {}));
                     }
                 }
             }
@@ -156,12 +158,12 @@ impl RoundRunner<'_> {
                 ticks: worker_process.finish()?,
             });
         }
-        Ok(Some(Measured {
+        Ok(Some(RoundRecord {
             slices,
             starts,
             latencies,
             cpus: drawn.map(|drawn| drawn.cpus).unwrap_or_default(),
-            ..Measured::default()
+            ..RoundRecord::default()
         }))
     }
 
@@ -229,5 +231,42 @@ impl RoundRunner<'_> {
         let (scheduler, placing) = (std::process::id(), self.placing.clone());
         let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
         WorkerProcess::start(&self.settings.program, &self.name(case), &assignment, self.limit.clone(), &self.processes)
+    }
+}
+
+/// Where threads ran during slices: workers report it themselves, other processes are sampled around each slice. And the number of slices
+/// of each case.
+pub(super) struct Neighbours {
+    placement_watch: PlacementWatch,
+    slices: Vec<u32>,
+}
+
+impl Neighbours {
+    pub fn new(cases: usize) -> Self {
+        Self { placement_watch: PlacementWatch::new(Workload::Threads(BTreeSet::new())), slices: vec![0; cases] }
+    }
+
+    /// Before a slice starts.
+    pub fn before(&mut self, case: usize) {
+        // Discard the time since the last slice; the next call covers this slice.
+        self.placement_watch.look_at(None, self.looks_around(case));
+    }
+
+    /// After a slice has ended: where the workers and the processes beside them ran.
+    pub fn after(&mut self, case: usize, worker_process: &WorkerProcess) -> Option<Box<Whereabouts>> {
+        let looks_around = self.looks_around(case);
+        let beside = self.placement_watch.look_at(None, looks_around)?;
+        let servers = if looks_around { self.placement_watch.servers() } else { Vec::new() };
+        if let Some(count) = self.slices.get_mut(case) {
+            *count = count.saturating_add(1);
+        }
+        let ran = worker_process.ran().into_iter().chain(beside.ran).collect();
+        Some(Box::new(Whereabouts { ran: summed(ran), migrations: None, servers }))
+    }
+
+    /// Whether to scan all processes around this slice, which takes longer. Each case has its own server, so this
+    /// happens at each case's first slices, and then less and less often.
+    fn looks_around(&self, case: usize) -> bool {
+        self.slices.get(case).is_some_and(|count| *count == 0 || count.is_power_of_two())
     }
 }

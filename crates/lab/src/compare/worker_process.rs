@@ -1,11 +1,14 @@
 //! The scheduler's side of a worker process: starts it, runs slices, reads the results, ends it.
 
-use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
+use super::worker::{
+    ARRIVED, Assignment, BEGIN_TICKS, BYTES, CPUS, END_TICKS, INJECTED, IOS, KEEP, LATENCY_TICKS, QUIT, READ_BYTES,
+    STOP, THREAD_NANOS, TURN, WORDS_PER_THREAD, signal,
+};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
+use crate::interruption::WaitLimit;
 use crate::meter::Owners;
 use crate::page_cache::storage_read_of;
-use crate::wait_limit::WaitLimit;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
 use model::injected::Injected;
@@ -73,18 +76,17 @@ impl WorkerProcess {
 
     /// Starts a slice.
     pub fn go(&self, keep: bool) {
-        let signals = Signals::of(&self.words);
-        signals.keep().store(keep.into(), Ordering::Relaxed);
-        signals.stop().store(0, Ordering::Relaxed);
-        signals.arrived().store(0, Ordering::Relaxed);
+        for (place, value) in [(KEEP, keep.into()), (STOP, 0), (ARRIVED, 0)] {
+            signal(&self.words, place).store(value, Ordering::Relaxed);
+        }
         // Never reaches QUIT: that would take some hundred years of slices.
-        signals.turn().fetch_add(1, Ordering::Release);
-        wake_all(signals.turn());
+        signal(&self.words, TURN).fetch_add(1, Ordering::Release);
+        wake_all(signal(&self.words, TURN));
     }
 
     /// Ends the slice, and waits until nothing is in flight.
     pub fn halt(&mut self) -> Result<()> {
-        Signals::of(&self.words).stop().store(1, Ordering::Relaxed);
+        signal(&self.words, STOP).store(1, Ordering::Relaxed);
         self.gather("finishing I/Os in flight")
     }
 
@@ -104,19 +106,23 @@ impl WorkerProcess {
         Owners { command: Some(self.child.id()), ..Owners::default() }
     }
 
+    /// A word of each thread's report of the last slice.
+    fn each(&self, place: usize) -> impl Iterator<Item = u64> {
+        let words = self.words.words().iter().skip(place).step_by(WORDS_PER_THREAD).take(self.threads);
+        words.map(|word| word.load(Ordering::Relaxed))
+    }
+
     /// The work of all threads in the last slice.
     pub fn work(&self) -> SliceWork {
-        let reports: Vec<Report> = (0..self.threads).map(|thread| Report::read(&self.words, thread)).collect();
-        let sum = |of: fn(&Report) -> u64| reports.iter().map(of).fold(0, u64::saturating_add);
-        let begin = reports.iter().map(|report| report.begin_ticks).min().unwrap_or(0);
-        let end = reports.iter().map(|report| report.end_ticks).max().unwrap_or(0);
+        let sum = |place| self.each(place).fold(0, u64::saturating_add);
+        let (begin, end) = (self.each(BEGIN_TICKS).min().unwrap_or(0), self.each(END_TICKS).max().unwrap_or(0));
         SliceWork {
-            ios: sum(|report| report.ios),
-            bytes: Bytes(sum(|report| report.bytes)),
+            ios: sum(IOS),
+            bytes: Bytes(sum(BYTES)),
             wall_nanos: self.clock.nanos(Ticks(end.saturating_sub(begin))),
-            thread_nanos: Nanos(sum(|report| report.thread_nanos)),
-            latency_nanos: self.clock.nanos(Ticks(sum(|report| report.latency_ticks))),
-            read_bytes: Some(Bytes(sum(|report| report.read_bytes))),
+            thread_nanos: Nanos(sum(THREAD_NANOS)),
+            latency_nanos: self.clock.nanos(Ticks(sum(LATENCY_TICKS))),
+            read_bytes: Some(Bytes(sum(READ_BYTES))),
             storage_read: None,
         }
     }
@@ -128,33 +134,33 @@ impl WorkerProcess {
 
     /// Where its threads ran in the last slice.
     pub fn ran(&self) -> Vec<RanOn> {
-        let ran = self.names.iter().enumerate().filter_map(|(thread, name)| {
-            let report = Report::read(&self.words, thread);
-            let [begin, end] = report.cpus?;
-            Some(RanOn {
-                side: Side::Workload,
-                name: name.clone(),
-                process: None,
-                threads: 1,
-                cpu: end,
-                moved: begin != end,
-                nanos: Nanos(report.thread_nanos),
-            })
-        });
-        ran.collect()
+        let [begins, ends] = CPUS.map(|place| self.each(place));
+        let ran = self.names.iter().zip(begins.zip(ends)).zip(self.each(THREAD_NANOS));
+        let ran = ran.filter(|((_, (begin, end)), _)| *begin > 0 && *end > 0);
+        ran.map(|((name, (begin, end)), nanos)| RanOn {
+            side: Side::Workload,
+            name: name.clone(),
+            process: None,
+            threads: 1,
+            cpu: u32::try_from(end - 1).unwrap_or(u32::MAX),
+            moved: begin != end,
+            nanos: Nanos(nanos),
+        })
+        .collect()
     }
 
     /// Busy work that its threads add to each I/O, if any.
     pub fn injected(&self) -> Option<Injected> {
-        let reports = (0..self.threads).map(|thread| Report::read(&self.words, thread));
-        Injected::mean(reports.filter_map(|report| report.injected_ns))
+        let [asked, burnt] = INJECTED.map(|place| self.each(place).map(f64::from_bits));
+        Injected::mean(
+            asked.zip(burnt).filter(|(asked, _)| *asked > 0.0).map(|(asked, burnt)| Injected { asked, burnt }),
+        )
     }
 
     /// Ends the process and returns its latencies.
     pub fn finish(mut self) -> Result<Histogram> {
-        let signals = Signals::of(&self.words);
-        signals.turn().store(QUIT, Ordering::Release);
-        wake_all(signals.turn());
+        signal(&self.words, TURN).store(QUIT, Ordering::Release);
+        wake_all(signal(&self.words, TURN));
         let mut text = Vec::new();
         let read = self.child.stdout.take().map(|mut stdout| stdout.read_to_end(&mut text));
         let status = self.child.wait();
@@ -169,11 +175,11 @@ impl WorkerProcess {
     fn gather(&mut self, doing: &str) -> Result<()> {
         let begun = Instant::now();
         loop {
-            let arrived = Signals::of(&self.words).arrived().load(Ordering::Acquire);
+            let arrived = signal(&self.words, ARRIVED).load(Ordering::Acquire);
             if arrived as usize >= self.threads {
                 return Ok(());
             }
-            wait_while(Signals::of(&self.words).arrived(), arrived, POLL_INTERVAL);
+            wait_while(signal(&self.words, ARRIVED), arrived, POLL_INTERVAL);
             if begun.elapsed() < POLL_INTERVAL {
                 continue;
             }

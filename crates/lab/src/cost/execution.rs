@@ -1,7 +1,7 @@
 //! One execution of a command: starts it, watches it to its end, parses its output.
 
-use super::output_parser::{CLOCK_SLACK, OutputParser, ProgramReport, output_parser, started};
-use super::running::Running;
+use super::output_parser::{CLOCK_SLACK, Prepared, ProgramReport, prepared};
+use super::running::{Lives, Running};
 use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -56,7 +56,7 @@ pub(crate) fn execute(
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Executed> {
-    let Prepared { command, stdout, mut parser } = prepared(plan)?;
+    let Prepared { command, stdout, mut output } = prepared(plan)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
@@ -65,19 +65,17 @@ pub(crate) fn execute(
     let before = surroundings.meters.scan_tasks();
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
-    running.processes = Some(surroundings.processes);
-    running.windows = surroundings.windows.take();
-    running.put_on(surroundings.cpus);
-    running.watch_jobs_of(parser.forks_jobs());
+    (running.cpus, running.processes) = (surroundings.cpus, Some(surroundings.processes));
+    (running.lives, running.windows) = (output.forks_jobs().map(Lives::of), surroundings.windows.take());
     let dirty_before = dirty();
     let mut stretch = watch(surroundings.meters, &mut running);
     let dirtied = dirty_before.zip(dirty()).map(|(before, after)| after.since(before));
     running.note_servers(&mut stretch.snapshots);
     let lives = running.lives();
-    let ended = running.end(program)?;
+    let ended = running.end()?;
     let owners = Owners { command: running.process(), ..Owners::default() };
     let tasks = surroundings.meters.scan_tasks().since(&before, &owners);
-    let mut report = parser.jobs(&lives).unwrap_or_else(|why| {
+    let mut report = output.report(&lives).unwrap_or_else(|why| {
         let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         ProgramReport::default()
@@ -122,35 +120,13 @@ pub(crate) fn execute(
     Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })
 }
 
-/// A command that reports its I/Os if it can.
-pub(crate) struct Prepared {
-    /// Program and arguments.
-    pub(crate) command: Vec<String>,
-    /// Where its standard output goes.
-    pub(crate) stdout: Stdio,
-    /// Parses its output.
-    pub(crate) parser: Box<dyn OutputParser>,
-}
-
-/// The plan's command with the options that make it report its I/Os.
-///
-/// # Errors
-/// When an option of the command is in the way.
-pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
-    let mut parser = output_parser(plan);
-    let (starter, own) = started(&plan.command);
-    let (own, stdout) = parser.prepare(&own, plan.printed)?;
-    Ok(Prepared { command: [starter, own].concat(), stdout, parser })
-}
-
 /// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.
 pub(crate) fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
     if custody == Isolation::Shared {
         return Ok(None);
     }
-    let made = scratch().and_then(|file| Ok((file.try_clone()?, file)));
-    let (kept, stderr) =
-        made.map_err(|error| Error::instrument("making a temporary file for the command's standard error", error))?;
+    let (kept, stderr) = scratch()
+        .map_err(|error| Error::instrument("making a temporary file for the command's standard error", error))?;
     child.stdin(Stdio::null()).stderr(stderr).process_group(0);
     Ok(Some(kept))
 }

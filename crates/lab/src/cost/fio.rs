@@ -2,43 +2,26 @@
 
 mod groups;
 
-use super::Printed;
-use super::lives::Life;
-use super::output_parser::{CapturedOutput, OutputParser, ProgramReport, impossible};
+use super::output_parser::{ProgramReport, impossible};
+use super::running::Life;
 use crate::error::{Error, Result};
 use model::record::{Direction, IoInterval, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Stdio;
 
-/// fio, and its standard output.
-#[derive(Default)]
-pub(super) struct Fio {
-    stdout: CapturedOutput,
-}
-
-impl OutputParser for Fio {
-    fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
-        if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
-            return Err(Error::Refused(format!(
-                "fio's {argument} conflicts with iotoll, which reads fio's output as JSON, once, at the end; leave it out, \
-                 or count with --ios"
-            )));
-        }
-        let mut command = command.to_vec();
-        // Both: JSON for iotoll, and the normal output for the user.
-        command.insert(1, "--output-format=normal,json".to_owned());
-        Ok((command, self.stdout.capture()?))
+/// The command with the option that makes fio print JSON.
+pub(super) fn prepare(command: &[String]) -> Result<Vec<String>> {
+    if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
+        return Err(Error::Refused(format!(
+            "fio's {argument} conflicts with iotoll, which reads fio's output as JSON, once, at the end; leave it out, \
+             or count with --ios"
+        )));
     }
-
-    fn jobs(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
-        parse(&self.stdout.take()?, lives)
-    }
-
-    fn forks_jobs(&self) -> Option<&'static str> {
-        Some("fio")
-    }
+    let mut command = command.to_vec();
+    // Both: JSON for iotoll, and the normal output for the user.
+    command.insert(1, "--output-format=normal,json".to_owned());
+    Ok(command)
 }
 
 /// Whether an argument would hide fio's JSON, print more than one, or let fio end before its work does. fio accepts its
@@ -54,7 +37,7 @@ fn is_in_the_way(argument: &str) -> bool {
 
 /// fio prints its JSON first or last, and errors before it; the object starts on its own line. With status output at
 /// intervals, the last object covers the whole run.
-fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
+pub(super) fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
     // Braces within the object are indented. fio's progress lines end with a carriage return.
     let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
     let is_first =
@@ -335,9 +318,9 @@ mod tests {
             ["--output=x", "-output=x", "--output-format=terse", "-minimal", "--status-interval=1", "--daemonize=p"]
         {
             let command = ["fio", flag, "j.fio"].map(str::to_owned);
-            assert!(Fio::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string().contains(flag));
+            assert!(prepare(&command).unwrap_err().to_string().contains(flag));
         }
         let harmless = ["fio", "output.fio", "--minimise=1"].map(str::to_owned);
-        assert!(Fio::default().prepare(&harmless, Printed::Nowhere).is_ok());
+        assert!(prepare(&harmless).is_ok());
     }
 }

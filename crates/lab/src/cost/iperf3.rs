@@ -3,48 +3,35 @@
 //! What this side of a test did, client or server, follows from the JSON itself: its `start` says which side it is and which
 //! way the data went, its `end` has a sum for what a side sent and one for what came.
 
-use super::Printed;
-use super::iperf3_json::{self, SECOND};
-use super::lives::Life;
-use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
+use super::output_parser::ProgramReport;
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency, Lost};
 use model::unit::{Bytes, Nanos};
-use serde_json::{Map, Value, json};
-use std::process::Stdio;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value, json};
+use std::fmt;
 
-/// iperf3, and its standard output.
-#[derive(Default)]
-pub(super) struct Iperf3 {
-    stdout: CapturedOutput,
-}
-
-impl OutputParser for Iperf3 {
-    fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
-        let given = flags(command.get(1..).unwrap_or_default());
-        let argument = |flag: Flag| given.iter().find(|(found, _)| *found == flag).map(|(_, argument)| *argument);
-        if let Some(argument) = argument(Flag::Omit) {
-            return Err(Error::Refused(format!(
-                "iperf3's {argument} omits seconds from its count that the machine pays for; leave it out and run longer, or \
-                 count with --ios"
-            )));
-        }
-        if let Some(argument) = argument(Flag::Hides) {
-            return Err(Error::Refused(format!(
-                "iperf3's {argument} conflicts with iotoll, which waits for iperf3 and reads its output as one JSON text; leave it \
-                 out, or count with --ios"
-            )));
-        }
-        let mut command = command.to_vec();
-        if argument(Flag::Json).is_none() {
-            command.push("--json".to_owned());
-        }
-        Ok((command, self.stdout.capture()?))
+/// The command with the option that makes iperf3 print JSON.
+pub(super) fn prepare(command: &[String]) -> Result<Vec<String>> {
+    let given = flags(command.get(1..).unwrap_or_default());
+    let argument = |flag: Flag| given.iter().find(|(found, _)| *found == flag).map(|(_, argument)| *argument);
+    if let Some(argument) = argument(Flag::Omit) {
+        return Err(Error::Refused(format!(
+            "iperf3's {argument} omits seconds from its count that the machine pays for; leave it out and run longer, or \
+             count with --ios"
+        )));
     }
-
-    fn jobs(&mut self, _: &[Life]) -> std::result::Result<ProgramReport, String> {
-        parse(&self.stdout.take()?)
+    if let Some(argument) = argument(Flag::Hides) {
+        return Err(Error::Refused(format!(
+            "iperf3's {argument} conflicts with iotoll, which waits for iperf3 and reads its output as one JSON text; leave it \
+             out, or count with --ios"
+        )));
     }
+    let mut command = command.to_vec();
+    if argument(Flag::Json).is_none() {
+        command.push("--json".to_owned());
+    }
+    Ok(command)
 }
 
 /// What a flag means for the count.
@@ -103,8 +90,8 @@ fn flags(arguments: &[String]) -> Vec<(Flag, &str)> {
 }
 
 /// A server prints a text for each of its clients.
-fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
-    let tests = iperf3_json::texts(text)?;
+pub(super) fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
+    let tests = texts(text)?;
     let mut report = ProgramReport::default();
     for (group, test) in tests.iter().enumerate() {
         let error = test.get("error").and_then(Value::as_str);
@@ -263,6 +250,83 @@ fn whole(value: &Value, key: &str) -> Option<u64> {
 
 fn seconds(sum: &Value) -> f64 {
     sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0)
+}
+
+/// What later versions append to the names of the sums of the second direction.
+const SECOND: &str = "_bidir_reverse";
+
+/// The texts that it printed one after the other.
+///
+/// # Errors
+/// When there is none, or one is broken.
+fn texts(text: &str) -> std::result::Result<Vec<Value>, String> {
+    let texts = serde_json::Deserializer::from_str(text).into_iter::<Whole>();
+    let texts: Vec<Value> = texts
+        .map(|text| text.map(|Whole(value)| value))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| format!("its JSON is broken: {error}"))?;
+    if texts.is_empty() { Err("its JSON is empty".to_owned()) } else { Ok(texts) }
+}
+
+/// A value that keeps both members of the same name: with `--bidir`, versions 3.7 to 3.10 give the sums of both directions one name, and
+/// a map would keep the last. Here the second one gets the name that later versions give it.
+struct Whole(Value);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(Members).map(Self)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> std::result::Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> std::result::Result<Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some(Whole(value)) = values.next_element()? {
+            found.push(value);
+        }
+        Ok(Value::Array(found))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Value, A::Error> {
+        let mut found = Map::new();
+        while let Some((name, Whole(value))) = members.next_entry::<String, Whole>()? {
+            let name = if found.contains_key(&name) { name + SECOND } else { name };
+            found.insert(name, value);
+        }
+        Ok(Value::Object(found))
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Programs that report their I/O in their output: one row of the table each. A new one is a file and a row here.
 
-use super::lives::Life;
-use super::{CommandPlan, Count, Printed, fio, iperf3};
+use super::running::Life;
+use super::{CommandPlan, Count, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
 use crate::starters::{LookedThrough, look_through};
@@ -14,19 +14,6 @@ use std::process::Stdio;
 
 /// Tolerance for a program's clock: its resolution, and the time between its last I/O and its report.
 pub(super) const CLOCK_SLACK: Nanos = Nanos(100_000_000);
-
-/// Parses a program's I/O from its output.
-pub(crate) trait OutputParser {
-    /// The command with the options that make the program print its report, and the destination of its standard output.
-    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
-    /// The report, once the program has ended, by its output and the lives of its tasks if they were watched.
-    fn jobs(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String>;
-
-    /// The name of a program whose jobs are its child processes or threads: their lives tell when each job ran.
-    fn forks_jobs(&self) -> Option<&'static str> {
-        None
-    }
-}
 
 /// What a program reported about its own I/O.
 #[derive(Debug, Default)]
@@ -65,26 +52,34 @@ pub(super) fn impossible(latency: &Latency, ios: u64, wall: Nanos, in_flight: Op
     (!fits).then_some("would take more I/Os in flight than there were")
 }
 
+/// A program that reports its I/O.
 struct Row {
     program: &'static str,
     /// Source of the I/O count, in words.
     counted_by: &'static str,
-    parser: fn() -> Box<dyn OutputParser>,
+    /// The command with the options that make the program print its report.
+    prepare: fn(&[String]) -> Result<Vec<String>>,
+    /// The report, by what the program printed and the lives of its tasks if they were watched.
+    parse: fn(&str, &[Life]) -> std::result::Result<ProgramReport, String>,
+    /// Its jobs are its child processes or threads, whose lives tell when each job ran.
+    forks_jobs: bool,
 }
 
-static OUTPUT_PARSERS: [Row; 2] = [
-    Row { program: "fio", counted_by: "fio's JSON", parser: || Box::new(fio::Fio::default()) },
+static PROGRAMS: [Row; 2] = [
+    Row { program: "fio", counted_by: "fio's JSON", prepare: fio::prepare, parse: fio::parse, forks_jobs: true },
     Row {
         program: "iperf3",
         counted_by: "iperf3's JSON: I/Os are blocks (TCP) or packets (UDP)",
-        parser: || Box::new(iperf3::Iperf3::default()),
+        prepare: iperf3::prepare,
+        parse: |text, _| iperf3::parse(text),
+        forks_jobs: false,
     },
 ];
 
 /// The row of a program, whatever its path.
 fn row(program: Option<&String>) -> Option<&'static Row> {
     let file = Path::new(program?).file_name()?;
-    OUTPUT_PARSERS.iter().find(|row| file == row.program)
+    PROGRAMS.iter().find(|row| file == row.program)
 }
 
 /// The row of the program that a command starts.
@@ -100,7 +95,7 @@ pub fn reports(command: &[String]) -> bool {
 
 /// The words before the program whose output is parsed, and the words from there on. A command without such a program is left as
 /// it is.
-pub(super) fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
+fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
     let LookedThrough { mut words, before, .. } = look_through(command);
     if row(words.get(before)).is_none() {
         return (Vec::new(), command.to_vec());
@@ -109,13 +104,50 @@ pub(super) fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
     (words, own)
 }
 
-/// The parser of a command's output.
-pub(super) fn output_parser(plan: &CommandPlan) -> Box<dyn OutputParser> {
-    match plan.count {
-        Count::Program => {
-            row_of(&plan.command).map_or_else(|| Box::new(NoParser) as Box<dyn OutputParser>, |row| (row.parser)())
-        }
-        Count::Stated { .. } | Count::Kernel(_) => Box::new(NoParser),
+/// A command that reports its I/Os if it can.
+pub(crate) struct Prepared {
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
+    /// Where its standard output goes.
+    pub(crate) stdout: Stdio,
+    pub(crate) output: Output,
+}
+
+/// The plan's command with the options that make it report its I/Os.
+///
+/// # Errors
+/// When an option of the command is in the way.
+pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
+    let (starter, own) = started(&plan.command);
+    let Some(row) = row(own.first()).filter(|_| plan.count == Count::Program) else {
+        let command = [starter, own].concat();
+        return Ok(Prepared { command, stdout: plan.printed.stdio(), output: Output(None) });
+    };
+    let command = [starter, (row.prepare)(&own)?].concat();
+    let (kept, stdout) =
+        scratch().map_err(|error| Error::instrument("making a temporary file for the command's output", error))?;
+    Ok(Prepared { command, stdout: stdout.into(), output: Output(Some((row, kept))) })
+}
+
+/// The standard output of a program that reports its I/O, in an unnamed file: the program can write to it as any user, without a
+/// limit, and the file disappears however iotoll ends.
+pub(crate) struct Output(Option<(&'static Row, File)>);
+
+impl Output {
+    /// The name of a program whose jobs are its child processes or threads: their lives tell when each job ran.
+    pub(crate) fn forks_jobs(&self) -> Option<&'static str> {
+        self.0.as_ref().filter(|(row, _)| row.forks_jobs).map(|(row, _)| row.program)
+    }
+
+    /// The report, once the program has ended, by its output and the lives of its tasks if they were watched.
+    pub(crate) fn report(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
+        let Some((row, file)) = &mut self.0 else { return Ok(ProgramReport::default()) };
+        let mut bytes = Vec::new();
+        // Both descriptors share one file offset, so rewind first.
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        read.map_err(|error| error.to_string())?;
+        // It may contain file names, which need not be UTF-8.
+        (row.parse)(&String::from_utf8_lossy(&bytes), lives)
     }
 }
 
@@ -130,51 +162,10 @@ pub(super) fn counted_by(plan: &CommandPlan) -> String {
     }
 }
 
-/// A program without a parser.
-struct NoParser;
-
-impl OutputParser for NoParser {
-    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
-        Ok((command.to_vec(), printed.stdio()))
-    }
-
-    fn jobs(&mut self, _: &[Life]) -> std::result::Result<ProgramReport, String> {
-        Ok(ProgramReport::default())
-    }
-}
-
-/// The standard output of a program, in an unnamed file: the program can write to it as any user, without a limit, and
-/// the file disappears however iotoll ends.
-#[derive(Default)]
-pub(super) struct CapturedOutput {
-    file: Option<File>,
-}
-
-impl CapturedOutput {
-    /// Starts capturing.
-    pub fn capture(&mut self) -> Result<Stdio> {
-        let made = scratch().and_then(|file| Ok((file.try_clone()?, file)));
-        let (kept, stdout) =
-            made.map_err(|error| Error::instrument("making a temporary file for the command's output", error))?;
-        self.file = Some(kept);
-        Ok(stdout.into())
-    }
-
-    /// The program's output. It may contain file names, which need not be UTF-8.
-    pub fn take(&mut self) -> std::result::Result<String, String> {
-        let mut file = self.file.take().ok_or("its output was not captured")?;
-        let mut bytes = Vec::new();
-        // Both descriptors share one file offset, so rewind first.
-        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-        read.map_err(|error| error.to_string())?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Isolation;
+    use crate::cost::{Isolation, Printed};
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];
@@ -188,7 +179,7 @@ mod tests {
         {
             let plan = plan(program, Count::Program);
             assert!(counted_by(&plan).starts_with(words), "{program}: {}", counted_by(&plan));
-            let (command, _) = output_parser(&plan).prepare(&plan.command, plan.printed).unwrap();
+            let command = prepared(&plan).unwrap().command;
             assert_eq!(command.len() > 1, words != "nothing", "a known program gets options: {command:?}");
         }
     }
@@ -209,7 +200,6 @@ mod tests {
     fn a_program_with_a_stated_count_gets_no_options() {
         let plan = plan("fio", Count::Stated { ios: Some(1), bytes: None });
         assert!(counted_by(&plan).starts_with("stated"));
-        let (command, _) = output_parser(&plan).prepare(&plan.command, plan.printed).unwrap();
-        assert_eq!(command, plan.command);
+        assert_eq!(prepared(&plan).unwrap().command, plan.command);
     }
 }

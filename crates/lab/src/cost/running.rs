@@ -1,6 +1,5 @@
 //! A running command: starts it, watches it, ends it.
 
-use super::lives::{Life, Lives};
 use super::{CommandPlan, Count, Counter, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -9,7 +8,7 @@ use crate::meter::{Owners, Work};
 use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
-use crate::proc_files::descendants;
+use crate::proc_files::{Stat, children_of, descendants, numbered, pid, tasks_of};
 use crate::progress::{Observer, Progress, iops};
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject};
@@ -17,10 +16,12 @@ use crate::whereabouts::{PlacementWatch, Workload};
 use model::placement::Whereabouts;
 use model::record::{Done, Snapshot};
 use model::unit::{Bytes, Nanos};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -34,7 +35,9 @@ pub(super) struct Running<'a> {
     process: Option<u32>,
     news: Option<Receiver<io::Result<Ended>>>,
     ended: Option<Ended>,
-    failure: Option<Failure>,
+    /// Its own name, and why its end is unknown.
+    program: String,
+    failure: Option<Error>,
     /// The plan's counter before it started.
     first: Option<Done>,
     first_flushes: Option<u64>,
@@ -49,23 +52,15 @@ pub(super) struct Running<'a> {
     placement_watch: PlacementWatch,
     /// It was in another network namespace than iotoll.
     elsewhere: bool,
-    cpus: Vec<u32>,
+    /// Any, if there are none.
+    pub cpus: &'a [u32],
     /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
     /// identifies it before.
     pub processes: Option<&'a Processes>,
     /// The lives of its jobs.
-    lives: Option<Lives>,
+    pub lives: Option<Lives>,
     /// Saves its windows while it runs.
     pub windows: Option<GrowingWindows>,
-}
-
-/// Why its end is unknown.
-#[derive(Debug)]
-enum Failure {
-    /// The program does not exist or cannot be executed.
-    NotStarted(io::Error),
-    /// It was started, but could not be waited for.
-    LostSight(io::Error),
 }
 
 impl<'a> Running<'a> {
@@ -80,6 +75,7 @@ impl<'a> Running<'a> {
         Self {
             plan,
             number,
+            program: child.get_program().to_string_lossy().into_owned(),
             child: Some(child),
             process: None,
             news: None,
@@ -95,7 +91,7 @@ impl<'a> Running<'a> {
             observer,
             placement_watch: PlacementWatch::new(Workload::Command),
             elsewhere: false,
-            cpus: Vec::new(),
+            cpus: &[],
             processes: None,
             lives: None,
             windows: None,
@@ -112,17 +108,7 @@ impl<'a> Running<'a> {
         self.elsewhere
     }
 
-    /// Pins it to these CPUs, if there are any.
-    pub fn put_on(&mut self, cpus: &[u32]) {
-        self.cpus = cpus.to_vec();
-    }
-
-    /// Watches the tasks of a program whose jobs they are.
-    pub fn watch_jobs_of(&mut self, program: Option<&'static str>) {
-        self.lives = program.map(Lives::of);
-    }
-
-    /// When they lived.
+    /// When its jobs lived.
     pub fn lives(&mut self) -> Vec<Life> {
         self.lives.take().map(Lives::take).unwrap_or_default()
     }
@@ -138,21 +124,20 @@ impl<'a> Running<'a> {
     }
 
     /// How it ended. All processes of a command with its own process group have ended after this.
-    pub fn end(&mut self, program: &str) -> Result<Ended> {
+    pub fn end(&mut self) -> Result<Ended> {
         if self.longest().is_some() {
             self.kill(Signal::KILL);
         }
         match (self.failure.take(), self.ended.take()) {
-            (Some(Failure::NotStarted(source)), _) => Err(Error::NotStarted { program: program.to_owned(), source }),
-            (Some(Failure::LostSight(source)), _) => {
-                Err(Error::instrument(format!("{program}: could not be waited for"), source))
-            }
+            (Some(failure), _) => Err(failure),
             (None, Some(ended)) => Ok(ended),
-            (None, None) => {
-                let gone = io::Error::other("the thread that waits for it has ended");
-                Err(Error::instrument(format!("{program}: could not be waited for"), gone))
-            }
+            (None, None) => Err(self.lost_sight(io::Error::other("the thread that waits for it has ended"))),
         }
+    }
+
+    /// It was started, but could not be waited for.
+    fn lost_sight(&self, error: io::Error) -> Error {
+        Error::instrument(format!("{}: could not be waited for", self.program), error)
     }
 
     /// Its time limit, if it was ended because of that.
@@ -222,7 +207,7 @@ impl<'a> Running<'a> {
 
     /// Sends a signal to the command, or to its process group if it has one. It may have ended already.
     fn kill(&self, signal: Signal) {
-        let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let process = self.process.and_then(pid);
         let Some(process) = process else { return };
         let _ = match self.plan.custody {
             Isolation::Alone { .. } => kill_process_group(process, signal),
@@ -237,7 +222,7 @@ impl<'a> Running<'a> {
 
 /// Sends a signal to a process, which may have ended already.
 fn signal(process: u32, signal: Signal) {
-    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+    if let Some(process) = pid(process) {
         let _ = kill_process(process, signal);
     }
 }
@@ -254,10 +239,6 @@ impl Work for Running<'_> {
     fn done(&self) -> Option<Done> {
         let (now, first) = (counter(self.plan)?.read().ok()?, self.first?);
         Some(Done { ios: now.ios.saturating_sub(first.ios), bytes: now.bytes.since(first.bytes) })
-    }
-
-    fn thread_nanos(&self) -> Option<Nanos> {
-        None
     }
 
     fn owners(&self) -> Owners {
@@ -282,7 +263,7 @@ impl Subject for Running<'_> {
     fn begin(&mut self) {
         let Some(mut command) = self.child.take() else { return };
         // Its children inherit the affinity.
-        match pinned(&self.cpus, || command.spawn()) {
+        match pinned(self.cpus, || command.spawn()) {
             Ok(child) => {
                 self.begun = Instant::now();
                 self.process = Some(child.id());
@@ -292,10 +273,10 @@ impl Subject for Running<'_> {
                 if let Err(error) = waiter.spawn(move || tell.send(sys::process::wait(child))) {
                     // Its end could not be seen, so kill it; init reaps it after iotoll has ended.
                     self.kill(Signal::KILL);
-                    self.failure = Some(Failure::LostSight(error));
+                    self.failure = Some(self.lost_sight(error));
                 }
             }
-            Err(error) => self.failure = Some(Failure::NotStarted(error)),
+            Err(source) => self.failure = Some(Error::NotStarted { program: self.program.clone(), source }),
         }
     }
 
@@ -311,7 +292,7 @@ impl Subject for Running<'_> {
                     return true;
                 }
                 Ok(Err(error)) => {
-                    self.failure = Some(Failure::LostSight(error));
+                    self.failure = Some(self.lost_sight(error));
                     return true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -351,10 +332,125 @@ impl Subject for Running<'_> {
     }
 }
 
+/// Most tasks to remember: a program with more of them keeps the lives that are known by then, and is not told apart.
+const MOST: usize = 4096;
+
+/// The life of a child process or of a thread, on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// A thread of the program, not a process.
+    pub thread: bool,
+    pub begin: Nanos,
+    /// When it was last seen.
+    pub seen: Nanos,
+    /// When it was first missing.
+    pub missed: Nanos,
+}
+
+/// The lives of the tasks of one program, looked at while it runs.
+///
+/// A look reads the program's list of threads, the children of its first thread, which starts the jobs, and `stat` of each new task. The
+/// kernel tells when a task started with a resolution of 10 ms; its end lies between two looks.
+pub(super) struct Lives {
+    /// Its name: a starter such as nice or sudo may stand before it.
+    program: &'static str,
+    process: Option<u32>,
+    /// By process or thread id.
+    tasks: BTreeMap<u32, Open>,
+    ended: Vec<(u32, Life)>,
+}
+
+/// A task that is not known to have ended.
+struct Open {
+    thread: bool,
+    begin: Nanos,
+    seen: Nanos,
+}
+
+impl Lives {
+    pub fn of(program: &'static str) -> Self {
+        Self { program, process: None, tasks: BTreeMap::new(), ended: Vec::new() }
+    }
+
+    /// Looks at the tasks of the program that `command` starts, or is.
+    pub fn look(&mut self, command: u32) {
+        if self.process.is_none() {
+            self.process = find(command, self.program);
+        }
+        let Some(process) = self.process else { return };
+        let now = Nanos(sys::clock::monotonic_nanos());
+        let threads = numbered(&tasks_of(process)).into_iter().filter(|thread| *thread != process);
+        let children = children_of(process, process).into_iter().map(|id| (false, id));
+        for (thread, id) in children.chain(threads.map(|thread| (true, thread))) {
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.seen = now;
+            } else if self.tasks.len() + self.ended.len() < MOST
+                && let Some(begin) = start(process, thread, id)
+            {
+                self.tasks.insert(id, Open { thread, begin: begin.min(now), seen: now });
+            }
+        }
+        self.tasks.retain(|id, task| {
+            let lives = task.seen == now;
+            if !lives {
+                self.ended.push((*id, task.ended_at(now)));
+            }
+            lives
+        });
+    }
+
+    /// All of them, in the order of their beginnings, once the program has ended.
+    pub fn take(mut self) -> Vec<Life> {
+        let now = Nanos(sys::clock::monotonic_nanos());
+        self.ended.extend(self.tasks.iter().map(|(id, task)| (*id, task.ended_at(now))));
+        // Ids grow, within a tick of the kernel too.
+        self.ended.sort_by_key(|(id, life)| (life.begin, *id));
+        self.ended.into_iter().map(|(_, life)| life).collect()
+    }
+}
+
+impl Open {
+    fn ended_at(&self, missed: Nanos) -> Life {
+        Life { thread: self.thread, begin: self.begin, seen: self.seen, missed }
+    }
+}
+
+/// The process of a command that is the program: the command itself, or a descendant by starters.
+fn find(command: u32, program: &str) -> Option<u32> {
+    /// sudo starts a monitor, which starts the program.
+    const LONGEST: usize = 4;
+    let mut process = command;
+    for _ in 0..LONGEST {
+        if Stat::read(&tasks_of(process).join(process.to_string()))?.name == program {
+            return Some(process);
+        }
+        process = match children_of(process, process).as_slice() {
+            [only] => *only,
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// When a task started, on CLOCK_MONOTONIC. The kernel gives the start in ticks since boot; the boot-time clock converts it.
+fn start(process: u32, thread: bool, id: u32) -> Option<Nanos> {
+    let folder = if thread { tasks_of(process).join(id.to_string()) } else { PathBuf::from(format!("/proc/{id}")) };
+    let ticks = Stat::read(&folder)?.started?;
+    let rate = rustix::param::clock_ticks_per_second().max(1);
+    let since_boot = ticks.saturating_mul(1_000_000_000 / rate);
+    let boot = clock_gettime(ClockId::Boottime);
+    let now = u64::try_from(boot.tv_sec).ok()?.saturating_mul(1_000_000_000) + u64::try_from(boot.tv_nsec).ok()?;
+    let begin = sys::clock::monotonic_nanos().saturating_sub(now.saturating_sub(since_boot));
+    // The two clocks are read one after the other; tasks of one tick have one time.
+    Some(Nanos((begin + 500_000) / 1_000_000 * 1_000_000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cost::Printed;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     fn plan() -> CommandPlan {
         let command = vec!["prog".to_owned()];
@@ -369,20 +465,47 @@ mod tests {
         running.begin();
         while !running.wait(Duration::from_secs(1)) {}
         lose(&mut running);
-        running.end("prog")
+        running.end()
     }
 
     #[test]
     fn a_missing_program_differs_from_one_that_cannot_be_waited_for() {
         assert!(ends("true", |_| {}).is_ok());
         let missing = ends("/no/such/program", |_| {}).unwrap_err();
-        assert!(matches!(&missing, Error::NotStarted { program, .. } if program == "prog"), "{missing:?}");
-        let lost = ends("true", |running| running.failure = Some(Failure::LostSight(io::ErrorKind::Other.into())));
+        assert!(matches!(&missing, Error::NotStarted { program, .. } if program == "/no/such/program"), "{missing:?}");
+        let lost = ends("true", |running| running.failure = Some(running.lost_sight(io::ErrorKind::Other.into())));
         let gone = ends("true", |running| running.ended = None);
         for lost in [lost, gone] {
             let lost = lost.unwrap_err();
             assert!(matches!(lost, Error::Instrument { .. }), "{lost:?}");
-            assert!(lost.to_string().starts_with("prog: could not be waited for"), "{lost}");
+            assert!(lost.to_string().starts_with("true: could not be waited for"), "{lost}");
         }
+    }
+
+    #[test]
+    fn the_lives_of_children_are_seen_behind_a_starter() {
+        // A shell named after the program, behind another shell that waits for it.
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("jobber");
+        std::fs::copy("/bin/sh", &program).unwrap();
+        let script = format!("{} -c 'sleep 0.3 & wait; sleep 0.3 & sleep 0.3 & wait; :'; :", program.display());
+        let before = Nanos(sys::clock::monotonic_nanos());
+        let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+        let mut lives = Lives::of("jobber");
+        let begun = Instant::now();
+        while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(20) {
+            lives.look(child.id());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let found = lives.take();
+        assert_eq!(found.len(), 3, "{found:?}");
+        let [first, second, third] = found.as_slice() else { return };
+        for life in &found {
+            assert!(!life.thread && life.begin <= life.seen && life.seen < life.missed, "{life:?}");
+            // A tick of the kernel before, because it is rounded down.
+            assert!(life.begin + Nanos::from_millis(10) >= before, "{life:?} {before:?}");
+            assert!(life.missed.since(life.begin) >= Nanos::from_millis(290), "{life:?}");
+        }
+        assert!(second.begin + Nanos::from_millis(10) >= first.seen && third.begin <= second.seen, "{found:?}");
     }
 }

@@ -1,18 +1,15 @@
 //! Everything that changes a core's speed: frequency, turbo, idle states, a sibling thread, sleeping links.
 
-use super::MachineView;
+use super::{Found, MachineView, good, note, poor};
 use crate::host::{CPU, governors};
 use crate::sysroot::listed;
-use model::doctor::{Check, State, Topic};
 use std::collections::BTreeSet;
 
 /// The performance governor requests the highest frequency at every load.
-pub(super) fn governor(view: &MachineView) -> Check {
-    let topic = Topic::Governor;
+pub(super) fn governor(view: &MachineView) -> Found {
     let governors = governors(view.root);
     if governors.is_empty() {
         return view.unseen(
-            topic,
             "cpupower frequency-set -g performance",
             "no cpufreq driver is loaded: choose the performance profile in the firmware, or let \
              the OS control power",
@@ -22,9 +19,9 @@ pub(super) fn governor(view: &MachineView) -> Check {
     let driver = driver.map_or_else(String::new, |driver| format!(" ({driver})"));
     let names = governors.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     if governors.iter().all(|governor| governor == "performance") {
-        Check::new(topic, State::Good, format!("{names}{driver}"))
+        good(format!("{names}{driver}"))
     } else {
-        Check::new(topic, State::Poor, format!("{names}{driver}")).mend("cpupower frequency-set -g performance")
+        poor(format!("{names}{driver}"), "cpupower frequency-set -g performance")
     }
 }
 
@@ -56,12 +53,11 @@ fn turbo_switch(view: &MachineView) -> Option<(Turbo, String)> {
 }
 
 /// Whether turbo is off.
-pub(super) fn turbo(view: &MachineView) -> Check {
+pub(super) fn turbo(view: &MachineView) -> Found {
     match turbo_switch(view) {
-        Some((Turbo::Off, _)) => Check::new(Topic::Turbo, State::Good, "off"),
-        Some((Turbo::On, mend)) => Check::new(Topic::Turbo, State::Poor, "on").mend(mend),
+        Some((Turbo::Off, _)) => good("off"),
+        Some((Turbo::On, mend)) => poor("on", mend),
         None => view.unseen(
-            Topic::Turbo,
             "turn turbo off (intel_pstate/no_turbo, cpufreq/boost)",
             "turn turbo or boost off in the firmware, if it has a switch",
         ),
@@ -69,8 +65,7 @@ pub(super) fn turbo(view: &MachineView) -> Check {
 }
 
 /// The frequency is constant if its bounds are equal, or with the performance governor and without turbo.
-pub(super) fn constant_frequency(view: &MachineView) -> Check {
-    let topic = Topic::ConstantFrequency;
+pub(super) fn constant_frequency(view: &MachineView) -> Found {
     let directory = format!("{CPU}/cpufreq");
     let bounds: BTreeSet<(i64, i64)> = view
         .root
@@ -83,7 +78,6 @@ pub(super) fn constant_frequency(view: &MachineView) -> Check {
         .collect();
     let (Some(lowest), Some(highest)) = (bounds.iter().map(|it| it.0).min(), bounds.iter().map(|it| it.1).max()) else {
         return view.unseen(
-            topic,
             "keep the cores' frequency constant (governor performance, turbo off)",
             "set a constant frequency in the firmware",
         );
@@ -91,14 +85,13 @@ pub(super) fn constant_frequency(view: &MachineView) -> Check {
     let range = format!("{:.2} to {:.2} GHz", lowest as f64 / 1e6, highest as f64 / 1e6);
     let pressed = governors(view.root).iter().all(|governor| governor == "performance");
     if lowest == highest {
-        Check::new(topic, State::Good, format!("constant at {:.2} GHz", highest as f64 / 1e6))
+        good(format!("constant at {:.2} GHz", highest as f64 / 1e6))
     } else if pressed && matches!(turbo_switch(view), Some((Turbo::Off, _))) {
-        Check::new(topic, State::Good, format!("{range}, kept at the top by the performance governor without turbo"))
+        good(format!("{range}, kept at the top by the performance governor without turbo"))
     } else {
         // Without turbo the nominal frequency is the highest that every core can keep.
         let nominal = view.root.number(&format!("{directory}/policy0/base_frequency")).unwrap_or(highest);
-        Check::new(topic, State::Poor, format!("varies: {range}"))
-            .mend(format!("cpupower frequency-set -d {nominal}kHz -u {nominal}kHz"))
+        poor(format!("varies: {range}"), format!("cpupower frequency-set -d {nominal}kHz -u {nominal}kHz"))
     }
 }
 
@@ -132,17 +125,17 @@ fn demanded_latency_micros(view: &MachineView) -> Option<i32> {
 }
 
 /// Whether states deeper than C1 are off, by disabling them or by a latency limit.
-pub(super) fn idle_states(view: &MachineView) -> Check {
-    let topic = Topic::IdleStates;
+pub(super) fn idle_states(view: &MachineView) -> Found {
     let driver = view.root.text(&format!("{CPU}/cpuidle/current_driver")).filter(|driver| driver != "none");
     let command_line = view.root.text("proc/cmdline").unwrap_or_default();
     if command_line.split_whitespace().any(|word| word == "idle=poll") {
-        return Check::new(topic, State::Poor, "none: idle CPUs poll (idle=poll), so no meter can tell idle from busy")
-            .mend("boot without idle=poll; processor.max_cstate=1 keeps wake-ups short");
+        return poor(
+            "none: idle CPUs poll (idle=poll), so no meter can tell idle from busy",
+            "boot without idle=poll; processor.max_cstate=1 keeps wake-ups short",
+        );
     }
     let Some(driver) = driver else {
         return view.unseen(
-            topic,
             "boot it with intel_idle.max_cstate=1 processor.max_cstate=1",
             "no cpuidle driver is loaded: boot without cpuidle.off=1; the idle meter needs it too",
         );
@@ -150,70 +143,60 @@ pub(super) fn idle_states(view: &MachineView) -> Check {
     let polls = view.root.number("sys/module/haltpoll/parameters/guest_halt_poll_ns").filter(|nanos| *nanos > 0);
     if let ("haltpoll", Some(nanos)) = (driver.as_str(), polls) {
         let found = format!("haltpoll: idle CPUs poll for up to {nanos} ns before they halt, which counts as idle");
-        return Check::new(topic, State::Note, found)
-            .mend("echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns");
+        return note(found, "echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns");
     }
     let deep = deep_states(view);
     let names: Vec<_> = deep.iter().map(|(latency, name)| format!("{name} ({latency} µs)")).collect();
     match (names.is_empty(), demanded_latency_micros(view)) {
-        (true, _) if view.host.hypervisor.is_some() => Check::new(
-            topic,
-            State::Note,
+        (true, _) if view.host.hypervisor.is_some() => note(
             format!("{driver}: nothing deep in the guest; the host's states are not visible"),
-        )
-        .mend("only the host can fix this: boot it with intel_idle.max_cstate=1 processor.max_cstate=1"),
-        (true, _) => Check::new(topic, State::Good, format!("{driver}: none deeper than C1 is enabled")),
-        (false, Some(micros)) if i64::from(micros) < DEEP_MICROS => Check::new(
-            topic,
-            State::Good,
-            format!("{driver}: limited to C1 by a program that set /dev/cpu_dma_latency to {micros} µs"),
+            "only the host can fix this: boot it with intel_idle.max_cstate=1 processor.max_cstate=1",
         ),
-        (false, _) => Check::new(topic, State::Poor, format!("{driver}: deep states enabled: {}", names.join(", ")))
-            .mend(format!("cpupower idle-set -D {DEEP_MICROS}")),
+        (true, _) => good(format!("{driver}: none deeper than C1 is enabled")),
+        (false, Some(micros)) if i64::from(micros) < DEEP_MICROS => {
+            good(format!("{driver}: limited to C1 by a program that set /dev/cpu_dma_latency to {micros} µs"))
+        }
+        (false, _) => poor(
+            format!("{driver}: deep states enabled: {}", names.join(", ")),
+            format!("cpupower idle-set -D {DEEP_MICROS}"),
+        ),
     }
 }
 
 /// Whether each core runs one thread.
-pub(super) fn hyperthreads(view: &MachineView) -> Check {
-    let topic = Topic::Hyperthreads;
+pub(super) fn hyperthreads(view: &MachineView) -> Found {
     let active = view.root.number(&format!("{CPU}/smt/active"));
     // From the topology if the kernel has no SMT control, as on some architectures.
     let siblings = view.root.text(&format!("{CPU}/cpu0/topology/thread_siblings_list")).and_then(|list| listed(&list));
     match (active, siblings, &view.host.hypervisor) {
-        (Some(1), _, _) => Check::new(topic, State::Poor, "on").mend(format!("echo off > /{CPU}/smt/control")),
-        (_, Some(threads), _) if threads > 1 => Check::new(topic, State::Poor, format!("{threads} threads per core"))
-            .mend(format!("echo off > /{CPU}/smt/control")),
-        (Some(_), _, Some(_)) => {
-            Check::new(topic, State::Note, "none in the guest; two of its CPUs may still share a core")
-                .mend("only the host can fix this: pin each virtual CPU to a core of its own")
+        (Some(1), _, _) => poor("on", format!("echo off > /{CPU}/smt/control")),
+        (_, Some(threads), _) if threads > 1 => {
+            poor(format!("{threads} threads per core"), format!("echo off > /{CPU}/smt/control"))
         }
-        (Some(_), _, None) => Check::new(topic, State::Good, format!("none active ({})", view.host.smt)),
-        (None, Some(_), None) => Check::new(topic, State::Good, "one thread per core"),
-        (None, _, _) => view.unseen(
-            topic,
-            "turn SMT off, or pin each virtual CPU to a core of its own",
-            "turn SMT off in the firmware",
+        (Some(_), _, Some(_)) => note(
+            "none in the guest; two of its CPUs may still share a core",
+            "only the host can fix this: pin each virtual CPU to a core of its own",
         ),
+        (Some(_), _, None) => good(format!("none active ({})", view.host.smt)),
+        (None, Some(_), None) => good("one thread per core"),
+        (None, _, _) => {
+            view.unseen("turn SMT off, or pin each virtual CPU to a core of its own", "turn SMT off in the firmware")
+        }
     }
 }
 
 /// Active-state power management of PCIe: the kernel shows the current policy in brackets.
-pub(super) fn pcie(view: &MachineView) -> Check {
+pub(super) fn pcie(view: &MachineView) -> Found {
     const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
-    let topic = Topic::PciePower;
     let policies = view.root.text(POLICY);
     let policy = policies.as_deref().and_then(|text| text.split_once('[')?.1.split_once(']')).map(|(policy, _)| policy);
     let mend = format!("echo performance > /{POLICY}");
     match policy {
-        Some("performance") => Check::new(topic, State::Good, "performance: links stay awake"),
-        Some("default") if view.host.hypervisor.is_some() => {
-            Check::new(topic, State::Good, "default: virtual devices have no links that sleep")
-        }
-        Some("default") => Check::new(topic, State::Note, "default: as the firmware left it").mend(mend),
-        Some(other) => Check::new(topic, State::Poor, other).mend(mend),
-        None if view.root.names("sys/bus/pci/devices").is_empty() && view.root.has("sys/bus") => {
-            Check::new(topic, State::Good, "no PCIe device")
-        }
-        None => view.unseen(topic, "keep the links of passed-through devices awake", "boot with pcie_aspm=off"),
+        Some("performance") => good("performance: links stay awake"),
+        Some("default") if view.host.hypervisor.is_some() => good("default: virtual devices have no links that sleep"),
+        Some("default") => note("default: as the firmware left it", mend),
+        Some(other) => poor(other, mend),
+        None if view.root.names("sys/bus/pci/devices").is_empty() && view.root.has("sys/bus") => good("no PCIe device"),
+        None => view.unseen("keep the links of passed-through devices awake", "boot with pcie_aspm=off"),
     }
 }

@@ -1,11 +1,11 @@
 //! Other users of the machine: its host, other processes, and the placement of work.
 
-use super::{MachineView, Place};
+use super::{Found, MachineView, Place, good, note, poor, unknown};
 use crate::control_groups;
 use crate::group_limits;
 use crate::host::CPU;
 use crate::sysroot::listed;
-use model::doctor::{Check, State, Topic};
+use model::doctor::State;
 use model::group_limit::{GroupLimit, Resource};
 use model::reading::Reading;
 
@@ -15,17 +15,16 @@ const STEAL_SEEN: f64 = 0.001;
 const STEAL_POOR: f64 = 0.01;
 
 /// The fraction that the hypervisor took, now and since boot.
-pub(super) fn steal(view: &MachineView) -> Check {
-    let topic = Topic::Steal;
+pub(super) fn steal(view: &MachineView) -> Found {
     let (now, boot) = (&view.background.steal_fraction, &view.background.steal_since_boot_fraction);
     let (now, boot) = match (now, boot) {
         (Reading::Taken(now), Reading::Taken(boot)) => (*now, *boot),
         (Reading::Unavailable(reason), _) | (_, Reading::Unavailable(reason)) => {
-            return Check::new(topic, State::Unknown, reason.clone());
+            return (State::Unknown, reason.clone(), None);
         }
     };
     if view.place() == Place::Metal && now + boot == 0.0 {
-        return Check::new(topic, State::Good, "none: there is no hypervisor");
+        return good("none: there is no hypervisor");
     }
     let found = format!("{:.1} % now, {:.2} % since boot", now * 100.0, boot * 100.0);
     // In a short time one tick of 10 ms is a large fraction, so only several ticks are poor.
@@ -34,11 +33,8 @@ pub(super) fn steal(view: &MachineView) -> Check {
         most if most >= STEAL_SEEN => State::Note,
         _ => State::Good,
     };
-    match state {
-        State::Good => Check::new(topic, state, found),
-        _ => Check::new(topic, state, found)
-            .mend("only the host can fix this: pin the virtual CPUs, or take an instance with dedicated cores"),
-    }
+    let mend = "only the host can fix this: pin the virtual CPUs, or take an instance with dedicated cores";
+    (state, found, (state != State::Good).then(|| mend.to_owned()))
 }
 
 /// Below this fraction the machine is idle: one step of /proc/stat's clock in the measured time.
@@ -47,55 +43,51 @@ const BACKGROUND_GOOD: f64 = 0.04;
 const BACKGROUND_POOR: f64 = 0.10;
 
 /// What runs without a workload.
-pub(super) fn background(view: &MachineView) -> Check {
-    let topic = Topic::Background;
+pub(super) fn background(view: &MachineView) -> Found {
     let busy = match &view.background.busy_fraction {
         Reading::Taken(busy) => *busy,
-        Reading::Unavailable(reason) => return Check::new(topic, State::Unknown, reason.clone()),
+        Reading::Unavailable(reason) => return (State::Unknown, reason.clone(), None),
     };
     let watched_millis = view.background.watched_nanos.0 / 1_000_000;
     let found = format!("the machine was {:.0} % busy over {watched_millis} ms", busy * 100.0);
     match busy {
-        busy if busy < BACKGROUND_GOOD => Check::new(topic, State::Good, found),
-        busy if busy < BACKGROUND_POOR => Check::new(topic, State::Note, found).mend("see `top` for what runs"),
-        _ => Check::new(topic, State::Poor, found).mend("stop other processes while measuring (see `top`)"),
+        busy if busy < BACKGROUND_GOOD => good(found),
+        busy if busy < BACKGROUND_POOR => note(found, "see `top` for what runs"),
+        _ => poor(found, "stop other processes while measuring (see `top`)"),
     }
 }
 
 /// Limits of the control groups that iotoll, and what it starts, run in.
-pub(super) fn control_groups(view: &MachineView) -> Check {
-    let topic = Topic::ControlGroups;
+pub(super) fn control_groups(view: &MachineView) -> Found {
     if view.root.has("proc/self/cgroup") && control_groups::of(view.root, "self", "cpu").is_empty() {
-        return Check::new(topic, State::Unknown, "not visible without /sys/fs/cgroup")
-            .mend("mount it into the container");
+        return unknown("not visible without /sys/fs/cgroup", "mount it into the container");
     }
     let limits = group_limits::of(view.root, "self");
     let state = match limits.iter().any(|limit| limit.resource == Resource::Cpu) {
         true => State::Poor,
-        false if limits.is_empty() => return Check::new(topic, State::Good, "none on CPU time, memory or I/O"),
+        false if limits.is_empty() => return good("none on CPU time, memory or I/O"),
         false => State::Note,
     };
     let found: Vec<String> = limits.iter().map(GroupLimit::words).collect();
-    Check::new(topic, state, found.join("; ")).mend("raise them, or run outside the cgroup")
+    (state, found.join("; "), Some("raise them, or run outside the cgroup".to_owned()))
 }
 
 /// With more than one memory node, placement matters.
-pub(super) fn numa(view: &MachineView) -> Check {
-    let topic = Topic::Numa;
+pub(super) fn numa(view: &MachineView) -> Found {
     match view.root.numbered("sys/devices/system/node", "node").len() {
-        0 if view.place() == Place::Hidden => view.unseen(topic, "", ""),
-        0 => Check::new(topic, State::Good, "one node (the kernel has no NUMA)"),
-        1 => Check::new(topic, State::Good, "one node"),
-        nodes => Check::new(topic, State::Note, format!("{nodes} nodes"))
-            .mend("keep the workload on one: numactl --cpunodebind=0 --membind=0 iotoll …"),
+        0 if view.place() == Place::Hidden => view.unseen("", ""),
+        0 => good("one node (the kernel has no NUMA)"),
+        1 => good("one node"),
+        nodes => {
+            note(format!("{nodes} nodes"), "keep the workload on one: numactl --cpunodebind=0 --membind=0 iotoll …")
+        }
     }
 }
 
 /// isolcpus and nohz_full.
-pub(super) fn isolation(view: &MachineView) -> Check {
-    let topic = Topic::Isolation;
+pub(super) fn isolation(view: &MachineView) -> Found {
     if !view.root.has(CPU) {
-        return view.unseen(topic, "", "");
+        return view.unseen("", "");
     }
     // An empty list is a blank line, or `(null)` for nohz_full.
     let list = |file: &str| {
@@ -105,19 +97,18 @@ pub(super) fn isolation(view: &MachineView) -> Check {
     let parts = [("isolated", list("isolated")), ("without tick (nohz_full)", list("nohz_full"))];
     let found: Vec<_> = parts.iter().filter_map(|(name, cpus)| Some(format!("{name}: {}", cpus.as_ref()?))).collect();
     if found.is_empty() {
-        return Check::new(topic, State::Good, "none: the scheduler uses every CPU");
+        return good("none: the scheduler uses every CPU");
     }
-    Check::new(topic, State::Note, found.join("; ")).mend("pin the jobs to their CPUs (cpus_allowed=)")
+    note(found.join("; "), "pin the jobs to their CPUs (cpus_allowed=)")
 }
 
 /// The daemon that rebalances interrupts, by its name.
-pub(super) fn irqbalance(view: &MachineView) -> Check {
-    let topic = Topic::Irqbalance;
+pub(super) fn irqbalance(view: &MachineView) -> Found {
     let processes = view.root.names("proc");
     let mut processes = processes.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     if processes.any(|process| view.root.text(&format!("proc/{process}/comm")).as_deref() == Some("irqbalance")) {
-        Check::new(topic, State::Note, "runs").mend("systemctl stop irqbalance, while measuring")
+        note("runs", "systemctl stop irqbalance, while measuring")
     } else {
-        Check::new(topic, State::Good, "does not run")
+        good("does not run")
     }
 }

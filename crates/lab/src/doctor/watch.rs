@@ -4,11 +4,11 @@
 //! Busy is everything except idle, iowait and steal. The busy columns themselves are not added up: a kernel that stops
 //! its tick samples them, and misses what runs between ticks (docs/method/unit.md).
 
-use crate::meter::{MeterSet, Work};
+use crate::meter::{MeterSet, Work, proc_stat};
 use crate::sysroot::Sysroot;
 use model::doctor::Background;
 use model::reading::Reading;
-use model::record::{Done, Mode, Snapshot};
+use model::record::{Count, Done, Mode, Snapshot, SystemCounts};
 use model::unit::{Bytes, Nanos};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -22,21 +22,12 @@ const STEPS: u32 = 30;
 /// The same where the meters need longer steps.
 const FEWEST_STEPS: u32 = 10;
 
-/// Sums over all CPUs since boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Totals {
-    cpus: u64,
-    idle: Nanos,
-    steal: Nanos,
-    all: Nanos,
-}
-
 /// Measures for `length`, asleep.
 pub(super) fn background(root: &Sysroot, length: Duration) -> Background {
     let before = totals(root);
     let begin = Instant::now();
     thread::sleep(length);
-    let watched_nanos = Nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let watched_nanos = Nanos::from(begin.elapsed());
     between(before, totals(root), watched_nanos)
 }
 
@@ -51,9 +42,11 @@ fn between(before: Option<Totals>, after: Option<Totals>, watched_nanos: Nanos) 
             steal_since_boot_fraction: missing(),
         };
     };
-    let capacity = watched_nanos.as_f64() * after.cpus as f64;
-    let idle = after.idle.since(before.idle).as_f64();
-    let steal = after.steal.since(before.steal).as_f64();
+    let ((idle_before, before), (idle_after, after)) = (before, after);
+    let capacity = watched_nanos.as_f64() * f64::from(idle_after.cpus);
+    let idle = Nanos(idle_after.total).since(Nanos(idle_before.total)).as_f64();
+    let steal = after.steal_nanos.since(before.steal_nanos).as_f64();
+    let all = Nanos(idle_after.total) + after.steal_nanos + after.busy_nanos.unwrap_or_default();
     let part = |part: f64, of: f64, reason: &str| {
         if of > 0.0 { Reading::Taken((part / of).clamp(0.0, 1.0)) } else { Reading::unavailable(reason) }
     };
@@ -61,36 +54,19 @@ fn between(before: Option<Totals>, after: Option<Totals>, watched_nanos: Nanos) 
         watched_nanos,
         busy_fraction: part(capacity - idle - steal, capacity, "no time passed"),
         steal_fraction: part(steal, capacity, "no time passed"),
-        steal_since_boot_fraction: part(after.steal.as_f64(), after.all.as_f64(), "/proc/stat is all zero"),
+        steal_since_boot_fraction: part(after.steal_nanos.as_f64(), all.as_f64(), "/proc/stat is all zero"),
     }
 }
 
+/// Idle time with the number of CPUs, and the rest, since boot.
+type Totals = (Count, SystemCounts);
+
 fn totals(root: &Sysroot) -> Option<Totals> {
-    parse(&root.text("proc/stat")?)
+    parsed(&root.text("proc/stat")?)
 }
 
-/// Columns: user nice system idle iowait irq softirq steal guest guest_nice (proc_stat(5)). The guest columns are
-/// included in user and nice.
-fn parse(stat: &str) -> Option<Totals> {
-    let mut lines = stat.lines();
-    let columns: Vec<u64> = lines
-        .next()?
-        .strip_prefix("cpu ")?
-        .split_whitespace()
-        .map_while(|column| column.parse().ok())
-        .take(8)
-        .collect();
-    let [.., idle, iowait, _, _, steal] = columns[..] else {
-        return None;
-    };
-    let cpus = lines.take_while(|line| line.starts_with("cpu")).count();
-    let nanos = |ticks: u64| Nanos(ticks.saturating_mul(TICK_NANOS));
-    (columns.len() == 8 && cpus > 0).then(|| Totals {
-        cpus: cpus as u64,
-        idle: nanos(idle) + nanos(iowait),
-        steal: nanos(steal),
-        all: columns.iter().map(|ticks| nanos(*ticks)).sum(),
-    })
+fn parsed(stat: &str) -> Option<Totals> {
+    proc_stat::parse(stat, Nanos(0), TICK_NANOS).filter(|(idle, _)| idle.cpus > 0)
 }
 
 #[derive(Default)]
@@ -102,9 +78,6 @@ struct Spinning {
 impl Work for Spinning {
     fn done(&self) -> Option<Done> {
         Some(Done { ios: self.rounds.load(Ordering::Relaxed), bytes: Bytes(0) })
-    }
-    fn thread_nanos(&self) -> Option<Nanos> {
-        None
     }
 }
 
@@ -140,12 +113,12 @@ pub(super) fn one_busy_cpu(meters: &mut MeterSet) -> Vec<Snapshot> {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "cpu  100 0 100 1000 50 0 0 10 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
-    const AFTER: &str = "cpu  101 0 101 1050 52 0 0 12 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
+    const BEFORE: &str = "cpu  100 0 100 1000 50 0 0 10 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\nctxt 9\n";
+    const AFTER: &str = "cpu  101 0 101 1050 52 0 0 12 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\nctxt 9\n";
 
     #[test]
     fn busy_is_what_is_not_idle_nor_waiting_nor_stolen() {
-        let seen = between(parse(BEFORE), parse(AFTER), Nanos::from_millis(300));
+        let seen = between(parsed(BEFORE), parsed(AFTER), Nanos::from_millis(300));
         let busy = *seen.busy_fraction.taken().unwrap();
         assert!((busy - (600.0 - 520.0 - 20.0) / 600.0).abs() < 1e-9, "{busy}");
         assert!((seen.steal_fraction.taken().unwrap() - 20.0 / 600.0).abs() < 1e-9);
@@ -155,10 +128,10 @@ mod tests {
 
     #[test]
     fn what_is_not_proc_stat_is_not_zero() {
-        for text in ["", "cpu\n", "cpu  1 2 3\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\n", "cpu  a b\ncpu0\n"] {
-            assert_eq!(parse(text), None, "{text}");
+        for text in ["", "cpu\n", "cpu  1 2 3\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\nctxt 1\n", "cpu  a b\ncpu0\n"] {
+            assert_eq!(parsed(text), None, "{text}");
         }
-        let seen = between(parse(BEFORE), None, Nanos(1));
+        let seen = between(parsed(BEFORE), None, Nanos(1));
         assert!(seen.busy_fraction.reason().unwrap().contains("/proc/stat"));
     }
 }

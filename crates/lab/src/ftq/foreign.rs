@@ -11,10 +11,11 @@ use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::pinned;
 use crate::probe::{MOST_THREADS, ProbeSet, WorkerTask, threads_of};
+use crate::proc_files::{children_of, numbered, pid, tasks_of};
 use model::plan::Access;
 use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -163,10 +164,6 @@ impl Subject for Foreign {
     }
 }
 
-fn pid(process: u32) -> Option<Pid> {
-    i32::try_from(process).ok().and_then(Pid::from_raw)
-}
-
 fn pidfd(process: u32) -> io::Result<OwnedFd> {
     let process = pid(process).ok_or(io::ErrorKind::NotFound)?;
     Ok(pidfd_open(process, PidfdFlags::empty())?)
@@ -235,7 +232,8 @@ impl Children {
     fn look(&mut self) {
         let mut parents = vec![self.process];
         while let Some(parent) = parents.pop() {
-            for child in children_of(parent) {
+            let threads = numbered(&tasks_of(parent)).into_iter();
+            for child in threads.flat_map(|thread| children_of(parent, thread)) {
                 parents.push(child);
                 if self.known.insert(child)
                     && let Ok(io) = ProbeSet::open(&[of_task(&format!("/proc/{child}"), self.access)])
@@ -246,14 +244,6 @@ impl Children {
             }
         }
     }
-}
-
-/// The processes that the threads of a process have started, where the kernel lists them (CONFIG_PROC_CHILDREN).
-fn children_of(process: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let words = |list: String| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>();
-    lists.flat_map(words).collect()
 }
 
 /// The bytes of the system calls of the task with this folder, in these directions.

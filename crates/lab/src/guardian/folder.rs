@@ -1,7 +1,6 @@
 //! A folder that iotoll makes for itself, and that is removed however iotoll ends.
 
-use super::file_identity::Identity;
-use super::undo::{Made, Undo};
+use super::undo::{Identity, Made, Undo};
 use super::{Guardian, UndoGuard};
 use crate::error::{Error, Result};
 use std::fs;

@@ -7,8 +7,9 @@ use super::path_text;
 use super::processes::Leader;
 use super::setting_file::shown;
 use super::undo::{Switched, Undo};
+use crate::proc_files::pid;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -259,7 +260,7 @@ impl Found {
     /// Continues a stopped guardian.
     pub fn wake_guardian(&self) {
         if let Holder::Guardian(process) = self.holder
-            && let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw)
+            && let Some(process) = pid(process)
         {
             let _ = kill_process(process, Signal::CONT);
         }

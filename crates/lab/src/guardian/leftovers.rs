@@ -10,20 +10,8 @@ use std::time::{Duration, Instant};
 
 /// What is left behind, one line each. Changes nothing.
 pub fn found() -> Vec<String> {
-    let ledgers = ledger::all();
-    let mut lines: Vec<String> = ledgers.refused;
-    for ledger in ledgers.found {
-        match ledger.holder {
-            Holder::Iotoll | Holder::Unclear => {}
-            Holder::Guardian(process) => lines.push(at_work(process)),
-            Holder::Dying(process) => lines.push(ending(process)),
-            Holder::Gone => {
-                lines.extend(remnants(&ledger).iter().map(Remnant::found));
-                lines.extend(ledger.not_understood());
-            }
-        }
-    }
-    lines
+    let found = |ledger: &ledger::Found| remnants(ledger).iter().map(Remnant::found).collect();
+    told(ledger::all(), found, |_| {})
 }
 
 /// Restores what is left behind. Returns what was found and done, one line each.
@@ -37,24 +25,42 @@ pub fn put_back() -> Vec<String> {
         std::thread::sleep(Duration::from_millis(10));
         ledgers = ledger::all();
     }
+    let done = |ledger: &ledger::Found| {
+        let prefix = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
+        act(remnants(ledger)).into_iter().map(|line| prefix.clone() + &line).collect()
+    };
+    told(ledgers, done, |ledger| {
+        // Only the user can know when the effect of a command is off.
+        let by_hand: Vec<Undo> =
+            ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
+        // What was put back stays so if it is put back again.
+        match by_hand.is_empty() && ledger.unknown.is_empty() {
+            true => ledger.remove(),
+            false => _ = ledger.keep(&by_hand),
+        }
+    })
+}
+
+/// The lines of ledgers: `gone` tells those of one that no process owns, and `after` ends it.
+fn told(
+    ledgers: ledger::Ledgers,
+    gone: impl Fn(&ledger::Found) -> Vec<String>,
+    after: impl Fn(&ledger::Found),
+) -> Vec<String> {
     let mut lines = ledgers.refused;
     for ledger in ledgers.found {
         match ledger.holder {
             Holder::Iotoll | Holder::Unclear => {}
-            Holder::Guardian(process) => lines.push(at_work(process)),
-            Holder::Dying(process) => lines.push(ending(process)),
+            Holder::Guardian(process) => {
+                lines.push(format!("the guardian (process {process}) of a killed iotoll is still undoing its changes"))
+            }
+            Holder::Dying(process) => lines.push(format!(
+                "a killed iotoll (process {process}) has not ended yet; the next start undoes its changes"
+            )),
             Holder::Gone => {
-                let prefix = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
-                lines.extend(act(remnants(&ledger)).into_iter().map(|line| prefix.clone() + &line));
-                // Only the user can know when the effect of a command is off.
-                let by_hand: Vec<Undo> =
-                    ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
+                lines.extend(gone(&ledger));
                 lines.extend(ledger.not_understood());
-                // What was put back stays so if it is put back again.
-                match by_hand.is_empty() && ledger.unknown.is_empty() {
-                    true => ledger.remove(),
-                    false => _ = ledger.keep(&by_hand),
-                }
+                after(&ledger);
             }
         }
     }
@@ -76,14 +82,6 @@ pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> 
         let file = switched.flatten().find(|file| ours.contains(&real(&file.found.path)))?;
         Some((file.found.path.clone(), ledger.header.command_line.join(" ")))
     })
-}
-
-fn ending(process: u32) -> String {
-    format!("a killed iotoll (process {process}) has not ended yet; the next start undoes its changes")
-}
-
-fn at_work(process: u32) -> String {
-    format!("the guardian (process {process}) of a killed iotoll is still undoing its changes")
 }
 
 /// One thing that is left behind.

@@ -7,10 +7,12 @@
 
 use super::{Guardian, UndoGuard};
 use crate::error::Result as LabResult;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::proc_files::{Stat, numbered, pid};
+use rustix::process::{Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +32,7 @@ pub(crate) struct Leader {
 impl Leader {
     /// A process that runs, or a zombie.
     pub fn of(process: u32) -> Option<Self> {
-        Some(Self { process, start: Stat::read(process)?.start })
+        Some(Self { process, start: Stat::of(process)?.started? })
     }
 
     /// Sends it a signal, unless it has ended.
@@ -40,17 +42,22 @@ impl Leader {
 
     /// Whether it is stopped or has ended.
     pub fn is_stopped(self) -> bool {
-        Stat::read(self.process).is_none_or(|stat| stat.start != self.start || stat.ended || stat.stopped)
+        self.stat().is_none_or(|stat| matches!(stat.state, 'T' | 't'))
     }
 
     /// Whether it has been killed, and the kernel has not ended it yet.
     pub fn is_dying(self) -> bool {
-        self.lives() && (Stat::read(self.process).is_some_and(|stat| stat.exiting) || awaits_kill(self.process))
+        self.stat().is_some_and(|stat| stat.is_exiting() || awaits_kill(self.process))
+    }
+
+    /// What the kernel says of it as long as it runs.
+    fn stat(self) -> Option<Stat> {
+        Stat::of(self.process).filter(|stat| stat.started == Some(self.start) && !stat.has_ended())
     }
 
     /// Whether it still runs.
     pub fn lives(self) -> bool {
-        Stat::read(self.process).is_some_and(|stat| stat.start == self.start && !stat.ended)
+        self.stat().is_some()
     }
 }
 
@@ -109,7 +116,7 @@ impl Guardian {
     /// # Errors
     /// When no guardian runs that would kill them.
     pub(crate) fn processes(&self) -> LabResult<Processes> {
-        if self.is_absent() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.add(undo)) }
+        if self.0.is_none() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.add(undo)) }
     }
 
     /// Processes that end soon: nothing is written to disk for them.
@@ -117,7 +124,7 @@ impl Guardian {
     /// # Errors
     /// As above.
     pub(crate) fn passing_processes(&self) -> LabResult<Processes> {
-        if self.is_absent() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.arm(undo)) }
+        if self.0.is_none() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.arm(undo)) }
     }
 }
 
@@ -127,40 +134,6 @@ pub(super) fn fresh_mark() -> String {
     let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
     // The process id makes it unique if the kernel gives no UUID.
     format!("{}-{}-{}", random.trim(), std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
-}
-
-/// A line of /proc/PID/stat.
-struct Stat {
-    name: String,
-    ended: bool,
-    stopped: bool,
-    exiting: bool,
-    parent: u32,
-    group: u32,
-    start: u64,
-}
-
-impl Stat {
-    fn read(process: u32) -> Option<Self> {
-        // pid (comm) state ppid pgrp session tty_nr tpgid flags … starttime, proc_pid_stat(5); comm may contain any byte.
-        let text = fs::read(format!("/proc/{process}/stat")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        let (head, tail) = text.rsplit_once(')')?;
-        let mut fields = tail.split_whitespace();
-        let state = fields.next()?;
-        let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        // PF_EXITING of the flags, linux/sched.h.
-        let exiting = fields.nth(3)?.parse::<u64>().ok()? & 0x4 != 0;
-        Some(Self {
-            name: head.split_once('(')?.1.to_owned(),
-            ended: matches!(state, "Z" | "X"),
-            stopped: matches!(state, "T" | "t"),
-            exiting,
-            parent,
-            group,
-            start: fields.nth(12)?.parse().ok()?,
-        })
-    }
 }
 
 /// Whether SIGKILL was sent to a process and has not reached it yet.
@@ -175,9 +148,8 @@ fn awaits_kill(process: u32) -> bool {
 
 /// Every process that has not ended, by its id.
 fn living() -> BTreeMap<u32, Stat> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|number| Some((number, Stat::read(number).filter(|stat| !stat.ended)?))).collect()
+    let numbers = numbered(Path::new("/proc")).into_iter();
+    numbers.filter_map(|number| Some((number, Stat::of(number).filter(|stat| !stat.has_ended())?))).collect()
 }
 
 fn bears(process: u32, mark: &str) -> bool {
@@ -191,9 +163,11 @@ fn bears(process: u32, mark: &str) -> bool {
 pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
     let living = living();
     // The kernel does not reuse a process id while a process group has it.
-    let group = leader.filter(|leader| living.get(&leader.process).is_none_or(|stat| stat.start == leader.start));
-    let rooted =
-        |process: u32, stat: &Stat| group.is_some_and(|leader| stat.group == leader.process) || bears(process, mark);
+    let group =
+        leader.filter(|leader| living.get(&leader.process).is_none_or(|stat| stat.started == Some(leader.start)));
+    let rooted = |process: u32, stat: &Stat| {
+        group.is_some_and(|leader| stat.group == Some(leader.process)) || bears(process, mark)
+    };
     let mut chosen: BTreeSet<u32> =
         living.iter().filter(|(process, stat)| rooted(**process, stat)).map(|(process, _)| *process).collect();
     loop {
@@ -211,7 +185,7 @@ pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
     let chosen = chosen.into_iter().filter_map(|process| Some((process, living.get(&process)?)));
     chosen
         .filter(|(process, stat)| !spared(process, stat))
-        .map(|(process, stat)| Leader { process, start: stat.start })
+        .filter_map(|(process, stat)| Some(Leader { process, start: stat.started? }))
         .collect()
 }
 
@@ -264,7 +238,7 @@ fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
 
 /// Sends a signal, unless the process has ended or its id belongs to another one.
 fn signal(one: Leader, signal: Signal) {
-    let process = i32::try_from(one.process).ok().and_then(Pid::from_raw).filter(|_| one.lives());
+    let process = pid(one.process).filter(|_| one.lives());
     let _ = process.map(|process| kill_process(process, signal));
 }
 
@@ -355,9 +329,7 @@ mod tests {
             Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::after_the_end::NAME));
         // Its child is not a guardian.
         let only_child = || matches!(found(&shell.1, None).as_slice(), [one] if one.process != shell.id());
-        assert!(eventually(
-            || Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::after_the_end::NAME)
-        ));
+        assert!(eventually(|| Stat::of(shell.id()).is_some_and(|stat| stat.name == super::super::after_the_end::NAME)));
         assert!(eventually(only_child), "{:?}", found(&shell.1, None));
     }
 }

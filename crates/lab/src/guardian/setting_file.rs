@@ -1,6 +1,6 @@
 //! The file of a setting: its value, and what else changes with it.
 
-use super::file_identity::Identity;
+use super::undo::Identity;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,17 +1,17 @@
 //! Undo actions as data: sent to the guardian, written to the ledger, and performed by either.
 
-use super::control_group;
-use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
 use super::setting_file::{Left, SettingFile, put_back, shown};
+use crate::control_groups;
+use crate::host::now;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,11 +78,6 @@ pub(crate) enum Made {
     Is(Identity),
 }
 
-/// Unix seconds.
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-}
-
 impl Made {
     /// It will be made from now on.
     pub fn soon() -> Self {
@@ -118,6 +113,45 @@ impl Made {
     }
 }
 
+/// Identity of a file, independent of its name: device and inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity(u64, u64);
+
+impl Identity {
+    pub fn of(metadata: &fs::Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+}
+
+/// A file that iotoll lengthened.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Lengthened {
+    pub file: Identity,
+    /// Its length before.
+    pub from: u64,
+    /// Its length after. Bytes behind that belong to another process.
+    pub to: u64,
+}
+
+impl Lengthened {
+    /// Restores its length, unless it is a different file, or another process lengthened it too.
+    pub fn undo(&self, path: &Path) -> io::Result<()> {
+        // A pipe that is there now would wait for its reader.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().write(true).custom_flags(nonblocking).open(path)?;
+        if self.is(&file.metadata()?) { file.set_len(self.from) } else { Ok(()) }
+    }
+
+    fn is(&self, metadata: &fs::Metadata) -> bool {
+        Identity::of(metadata) == self.file && (self.from..=self.to).contains(&metadata.len())
+    }
+
+    /// Whether `path` is this file and still longer than before.
+    pub fn lies_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| self.is(&metadata) && metadata.len() > self.from)
+    }
+}
+
 impl Undo {
     /// Whether it comes before all others: a process must not run while its settings are restored.
     pub fn is_first(&self) -> bool {
@@ -149,7 +183,7 @@ impl Undo {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other.map_err(|error| named(path, error)),
             },
-            Self::RemoveGroup { path } => control_group::remove(path),
+            Self::RemoveGroup { path } => control_groups::remove(path),
             Self::Kill { mark, leader } => processes::kill(mark, *leader),
         }
     }

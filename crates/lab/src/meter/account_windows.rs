@@ -4,7 +4,7 @@
 //! some milliseconds, in which the load runs on; the time before the window is a gap anyway. Rounds of slices hold them from before the
 //! first slice until after the last.
 
-use super::accounts::{AccountTimes, Accounts, InterruptUse, SoftirqUse, Use, WakeUps, Waker};
+use super::accounts::{AccountTimes, Accounts, Use, Waker};
 use super::tasks::{OwnedTask, Owners};
 use crate::proc_files::descends;
 use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
@@ -140,7 +140,7 @@ impl AccountWindows {
         if let Some(begun) = &begun {
             let found = self.since(&times, begun, owners);
             let cpus = times.cpus.len().max(1) as u64;
-            let idle = times.idle.nanos.since(begun.idle.nanos);
+            let idle = times.of(AccountKind::Idle).nanos.since(begun.of(AccountKind::Idle).nanos);
             let busy = found.passed_nanos.since(idle);
             self.count.at_nanos += Nanos(found.passed_nanos.0 / cpus);
             self.count.total = self.count.total.saturating_add(busy.0);
@@ -177,7 +177,7 @@ impl AccountWindows {
             let used = now.since(before);
             if used != Use::default() {
                 let sum = sums.entry((kind, owner, name.to_owned())).or_default();
-                *sum = Use { nanos: sum.nanos + used.nanos, count: sum.count.saturating_add(used.count) };
+                *sum = sum.plus(used);
             }
         };
         let runs = !owners.workers.is_empty() || owners.command.is_some();
@@ -203,18 +203,9 @@ impl AccountWindows {
             let owner = family.owner(task.process, task.thread, task.kernel_thread, &task.name);
             add(AccountKind::Task, Some(owner), &task.name, of_task(task.nanos), was);
         }
-        for softirq in &now.softirqs {
-            let same = |it: &&SoftirqUse| (it.vector, it.from_idle) == (softirq.vector, softirq.from_idle);
-            let was = before.softirqs.iter().find(same).map(|softirq| softirq.used).unwrap_or_default();
-            add(AccountKind::Softirq, None, softirq.vector, softirq.used, was);
+        for (key, used) in &now.others {
+            add(key.0, None, &key.1, *used, before.others.get(key).copied().unwrap_or_default());
         }
-        for interrupt in &now.interrupts {
-            let same = |it: &&InterruptUse| (&it.name, it.number) == (&interrupt.name, interrupt.number);
-            let was = before.interrupts.iter().find(same).map(|interrupt| interrupt.used).unwrap_or_default();
-            add(AccountKind::Irq, None, &interrupt.name, interrupt.used, was);
-        }
-        add(AccountKind::IdleEntry, None, "", now.idle_entry, before.idle_entry);
-        add(AccountKind::Idle, None, "", now.idle, before.idle);
         let lost = |times: &AccountTimes| of_task(times.lost.nanos);
         add(
             AccountKind::Task,
@@ -239,10 +230,9 @@ impl AccountWindows {
 impl Load {
     /// Adds the wake-ups of a window: a slow load wakes its server seldom.
     fn add_wakes(&mut self, now: &AccountTimes, before: &AccountTimes) {
-        let was: HashMap<_, u64> = before.wakes.iter().map(|it| ((it.waker, it.process), it.count)).collect();
-        for WakeUps { waker, process, count } in &now.wakes {
-            let grown = count.saturating_sub(was.get(&(*waker, *process)).copied().unwrap_or(0));
-            let sum = self.wakes.entry((*waker, *process)).or_default();
+        for (pair, count) in &now.wakes {
+            let grown = count.saturating_sub(before.wakes.get(pair).copied().unwrap_or(0));
+            let sum = self.wakes.entry(*pair).or_default();
             *sum = sum.saturating_add(grown);
         }
     }

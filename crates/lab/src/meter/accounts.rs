@@ -12,18 +12,17 @@ mod calibration;
 mod instructions;
 mod layout;
 mod origins;
-mod totals;
 
-use super::online::Online;
+use super::Online;
 use calibration::{Calibration, split};
-use instructions::{Instructions, Interrupt, Maps};
+use instructions::{Instructions, Interrupt, Maps, TASK_WORDS};
 use layout::{Account, Layout, Table, header_word};
+use model::account::AccountKind;
 use model::unit::Nanos;
 use origins::Origins;
-use std::collections::HashMap as StdHashMap;
+use std::collections::{BTreeMap, HashMap as StdHashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use sys::bpf::{ArrayMap, AssemblyError, Code, Error, HashMap, Link, Program};
-use totals::{Sum, Totals};
+use sys::bpf::{ArrayMap, Code, Error, HashMap, Link, Program};
 
 /// Tasks that can run between two readings.
 const TASKS: u32 = 32_768;
@@ -39,20 +38,25 @@ const NOT_ATTACHED: &str = "the accounts are not attached";
 pub const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
-/// Interrupts that have a vector of their own (x86), by the names of their tracepoints, and their accounts.
-const VECTORS: [(&str, Account); 11] = [
-    ("local_timer", Account(layout::VECTORS.0)),
-    ("reschedule", Account(layout::VECTORS.0 + 1)),
-    ("call_function", Account(layout::VECTORS.0 + 2)),
-    ("call_function_single", Account(layout::VECTORS.0 + 3)),
-    ("irq_work", Account(layout::VECTORS.0 + 4)),
-    ("x86_platform_ipi", Account(layout::VECTORS.0 + 5)),
-    ("thermal_apic", Account(layout::VECTORS.0 + 6)),
-    ("threshold_apic", Account(layout::VECTORS.0 + 7)),
-    ("deferred_error_apic", Account(layout::VECTORS.0 + 8)),
-    ("error_apic", Account(layout::VECTORS.0 + 9)),
-    ("spurious_apic", Account(layout::VECTORS.0 + 10)),
+/// Interrupts that have a vector of their own (x86), by the names of their tracepoints, in the order of their accounts.
+const VECTORS: [&str; 11] = [
+    "local_timer",
+    "reschedule",
+    "call_function",
+    "call_function_single",
+    "irq_work",
+    "x86_platform_ipi",
+    "thermal_apic",
+    "threshold_apic",
+    "deferred_error_apic",
+    "error_apic",
+    "spurious_apic",
 ];
+
+/// These names, each with its account, from the first one on.
+fn from<const N: usize>(first: Account, names: [&'static str; N]) -> impl Iterator<Item = (&'static str, Account)> {
+    names.into_iter().zip((first.0..).map(Account))
+}
 
 /// The accounts: programs loaded, maps made.
 #[derive(Debug)]
@@ -107,6 +111,10 @@ pub struct Use {
 }
 
 impl Use {
+    pub fn plus(self, other: Self) -> Self {
+        Self { nanos: self.nanos + other.nanos, count: self.count.saturating_add(other.count) }
+    }
+
     /// What came after an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self { nanos: self.nanos.since(earlier.nanos), count: self.count.saturating_sub(earlier.count) }
@@ -129,33 +137,6 @@ pub struct TaskUse {
     pub nanos: Nanos,
 }
 
-/// Time of a softirq.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SoftirqUse {
-    pub vector: &'static str,
-    /// Whether it interrupted the idle task or another one.
-    pub from_idle: bool,
-    pub used: Use,
-}
-
-/// Time of an interrupt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InterruptUse {
-    /// The vector, or the devices.
-    pub name: String,
-    /// Of a device.
-    pub number: Option<u32>,
-    pub used: Use,
-}
-
-/// How often a waker woke a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakeUps {
-    pub waker: Waker,
-    pub process: u32,
-    pub count: u64,
-}
-
 /// What wakes a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waker {
@@ -170,12 +151,9 @@ pub struct AccountTimes {
     /// Time that passed on each CPU. Its sum is the sum of all accounts.
     pub cpus: Vec<(u32, Nanos)>,
     pub tasks: Vec<TaskUse>,
-    pub softirqs: Vec<SoftirqUse>,
-    pub interrupts: Vec<InterruptUse>,
-    /// The idle task outside idle states: on the way there and back. Counts switches to it.
-    pub idle_entry: Use,
-    /// In idle states, until the interrupt that ends them. Counts idle states.
-    pub idle: Use,
+    /// What is no task, by kind and name. The idle task outside idle states, on the way there and back, counts switches to it; in idle
+    /// states, until the interrupt that ends them, it counts idle states.
+    pub others: BTreeMap<(AccountKind, String), Use>,
     /// Tasks that found no room in the table. Counts switches.
     pub lost: Use,
     /// Forked processes that found no room, so their parents are unknown.
@@ -184,7 +162,8 @@ pub struct AccountTimes {
     pub left_out: u64,
     /// The parent of each process that is known, also of those that did not run.
     pub parents: StdHashMap<u32, u32>,
-    pub wakes: Vec<WakeUps>,
+    /// How often a waker woke a process.
+    pub wakes: StdHashMap<(Waker, u32), u64>,
 }
 
 impl Accounts {
@@ -357,26 +336,28 @@ impl Accounts {
 
     fn fill(&mut self, times: &mut AccountTimes, totals: &Totals) {
         let used = |account: Account| Use::from(totals.account(account.index()));
-        (times.idle_entry, times.idle) = (used(layout::IDLE_ENTRY), used(layout::IDLE));
         times.lost = used(layout::LOST);
-        for (first, from_idle) in [(layout::SOFTIRQS, false), (layout::SOFTIRQS_FROM_IDLE, true)] {
-            let vectors = (first.0..).map(Account).zip(SOFTIRQS);
-            let uses = vectors.map(|(account, vector)| SoftirqUse { vector, from_idle, used: used(account) });
-            times.softirqs.extend(uses.filter(|softirq| softirq.used != Use::default()));
+        let mut add = |kind, name: &str, used: Use| {
+            if used != Use::default() {
+                let sum = times.others.entry((kind, name.to_owned())).or_default();
+                *sum = sum.plus(used);
+            }
+        };
+        add(AccountKind::IdleEntry, "", used(layout::IDLE_ENTRY));
+        add(AccountKind::Idle, "", used(layout::IDLE));
+        for (vector, account) in from(layout::SOFTIRQS, SOFTIRQS).chain(from(layout::SOFTIRQS_FROM_IDLE, SOFTIRQS)) {
+            add(AccountKind::Softirq, vector, used(account));
         }
-        for (name, account) in VECTORS {
-            times.interrupts.push(InterruptUse { name: name.to_owned(), number: None, used: used(account) });
+        for (name, account) in from(layout::VECTORS, VECTORS) {
+            add(AccountKind::Irq, name, used(account));
         }
         for (number, index) in (0u32..).zip(layout::DEVICES.index()..self.layout.accounts()) {
             let used = Use::from(totals.account(index));
-            if used == Use::default() {
-                continue;
+            if used != Use::default() {
+                let alone = i64::from(number) < i64::from(self.layout.devices());
+                add(AccountKind::Irq, if alone { self.origins.device(number) } else { "other devices" }, used);
             }
-            let alone = i64::from(number) < i64::from(self.layout.devices());
-            let name = if alone { self.origins.device(number).to_owned() } else { "other devices".to_owned() };
-            times.interrupts.push(InterruptUse { name, number: alone.then_some(number), used });
         }
-        times.interrupts.retain(|interrupt| interrupt.used != Use::default());
         for (&(process, thread), task) in totals.tasks.iter().filter(|(_, task)| task.nanos != 0) {
             let origin = self.origins.of(process, totals.parents.get(&process).copied());
             times.tasks.push(TaskUse {
@@ -390,14 +371,10 @@ impl Accounts {
         }
         times.parents = self.origins.parents();
         times.parents.extend(&totals.parents);
-        times.wakes = totals
-            .wakes
-            .iter()
-            .map(|(&key, &count)| {
-                let (waker, process) = split(key);
-                WakeUps { waker: waker_of(waker), process, count }
-            })
-            .collect();
+        for (&key, count) in &totals.wakes {
+            let (waker, process) = split(key);
+            *times.wakes.entry((waker_of(waker), process)).or_default() += count;
+        }
     }
 }
 
@@ -405,6 +382,11 @@ impl AccountTimes {
     /// The time that passed, summed over CPUs.
     pub fn passed(&self) -> Nanos {
         Nanos(self.cpus.iter().map(|(_, nanos)| nanos.0).sum())
+    }
+
+    /// What is no task and has no name.
+    pub fn of(&self, kind: AccountKind) -> Use {
+        self.others.get(&(kind, String::new())).copied().unwrap_or_default()
     }
 }
 
@@ -429,7 +411,7 @@ fn listing(error: std::io::Error) -> Error {
 
 impl Programs {
     fn load(instructions: &Instructions<'_>, numbers: Option<i32>) -> Result<Self, Error> {
-        let load = |name: &str, code: Result<Code<'_>, AssemblyError>| Program::load(&format!("iotoll_{name}"), &code?);
+        let load = |name: &str, code: Code<'_>| Program::load(&format!("iotoll_{name}"), &code);
         let vector = |(name, account): (&'static str, Account)| {
             let code = instructions.enter_interrupt(Interrupt::Vector(account));
             Ok((name, load(name, code)?))
@@ -441,7 +423,7 @@ impl Programs {
             leave_softirq: load("leave_softirq", instructions.leave_softirq())?,
             enter_device: load("enter_device", instructions.enter_interrupt(Interrupt::Device))?,
             leave_interrupt: load("leave_interrupt", instructions.leave_interrupt())?,
-            enter_vector: VECTORS.into_iter().map(vector).collect::<Result<_, Error>>()?,
+            enter_vector: from(layout::VECTORS, VECTORS).map(vector).collect::<Result<_, Error>>()?,
             rename: load("rename", instructions.rename())?,
             // Without it, the accounts still work.
             fork: numbers.and_then(|offset| load("fork", instructions.fork(offset)).ok()),
@@ -495,6 +477,98 @@ impl Programs {
     fn left_out(&self) -> Result<u64, Error> {
         self.all().map(|program| Ok(program.statistics()?.left_out)).sum()
     }
+}
+
+/// Nanoseconds and count of an account; sums wrap, as the kernel's clock may step back by some nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    nanos: u64,
+    count: u64,
+}
+
+impl Sum {
+    fn plus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.wrapping_add(other.nanos), count: self.count.wrapping_add(other.count) }
+    }
+}
+
+/// Everything since the start.
+#[derive(Debug, Default)]
+struct Totals {
+    /// All accounts at the latest closing of each bank.
+    closed: [Vec<Sum>; 2],
+    /// By process and thread.
+    tasks: BTreeMap<(u32, u32), TaskTotal>,
+    /// The parent of each process that was forked.
+    parents: StdHashMap<u32, u32>,
+    /// By waker and process.
+    wakes: StdHashMap<u64, u64>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct TaskTotal {
+    name: String,
+    nanos: u64,
+    /// Time after the boundary of the latest reading that was read with it.
+    ahead: u64,
+}
+
+impl Totals {
+    /// A bank was closed with these accounts.
+    fn close(&mut self, bank: usize, accounts: Vec<Sum>) {
+        if let Some(closed) = self.closed.get_mut(bank) {
+            *closed = accounts;
+        }
+    }
+
+    /// An account: what each bank had when it was last closed.
+    fn account(&self, index: usize) -> Sum {
+        let closed = self.closed.iter().filter_map(|bank| bank.get(index));
+        closed.fold(Sum::default(), |sum, other| sum.plus(*other))
+    }
+
+    /// Tasks that were taken out of the kernel's table after `bank` was closed.
+    fn add_tasks(&mut self, bank: usize, drained: &[(u64, [u64; TASK_WORDS])]) {
+        for task in self.tasks.values_mut() {
+            task.nanos = task.nanos.wrapping_add(std::mem::take(&mut task.ahead));
+        }
+        for &(key, [first, second, name @ ..]) in drained {
+            let task = self.tasks.entry(split(key)).or_default();
+            let (closed, ahead) = if bank == 0 { (first, second) } else { (second, first) };
+            task.nanos = task.nanos.wrapping_add(closed);
+            task.ahead = task.ahead.wrapping_add(ahead);
+            task.name = text(name);
+        }
+    }
+
+    /// What a closed bank's table of tasks had. Each has an entry, which was made when it got its place.
+    fn add_places(&mut self, places: &[(u64, u64)]) {
+        for &(key, nanos) in places {
+            let task = self.tasks.entry(split(key)).or_default();
+            task.nanos = task.nanos.wrapping_add(nanos);
+        }
+    }
+
+    /// Processes that were forked.
+    fn add_parents(&mut self, drained: &[(u64, [u64; 1])]) {
+        self.parents.extend(drained.iter().map(|&(child, [parent])| (split(child).1, split(parent).1)));
+    }
+}
+
+impl Totals {
+    /// Wake-ups since the last reading.
+    fn add_wakes(&mut self, counts: impl Iterator<Item = (u64, u64)>) {
+        for (key, count) in counts {
+            let sum = self.wakes.entry(key).or_default();
+            *sum = sum.wrapping_add(count);
+        }
+    }
+}
+
+/// A name that ends with 0.
+fn text(words: [u64; 2]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -326,9 +326,6 @@ mod tests {
         fn done(&self) -> Option<Done> {
             Some(Done { ios: self.0.get(), ..Done::default() })
         }
-        fn thread_nanos(&self) -> Option<Nanos> {
-            None
-        }
     }
 
     impl Caller {

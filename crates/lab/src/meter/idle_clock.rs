@@ -9,16 +9,16 @@
 
 mod kernel_memory;
 mod kernel_types;
-mod timer_list;
 
-use super::online::Online;
+use super::Online;
 use super::{Cpus, Opened};
 use kernel_memory::KernelMemory;
 use model::record::{Count, Mode};
 use model::unit::Nanos;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::time::Duration;
 use sys::clock::monotonic_nanos;
-use timer_list::TimerList;
 
 /// Reading takes at most one part in this many of the time of a window.
 const SHARE: u64 = 50;
@@ -134,6 +134,72 @@ impl IdleClock {
         let total = clocks.iter().fold(0_u64, |sum, clock| sum.wrapping_add(clock.at(now)));
         Some(Count { at_nanos: Nanos(now), cpus: u32::try_from(clocks.len()).ok()?, total })
     }
+}
+
+/// The open file and a reusable buffer.
+struct TimerList {
+    file: File,
+    text: String,
+}
+
+impl TimerList {
+    /// Opens the file and tries to parse it.
+    fn open() -> Result<Self, String> {
+        let file = File::open("/proc/timer_list").map_err(|error| format!("/proc/timer_list: {error}; run as root"))?;
+        let mut list = Self { file, text: String::new() };
+        match list.read() {
+            Some(_) => Ok(list),
+            None => Err("/proc/timer_list has no idle_sleeptime for each CPU (a kernel without NO_HZ)".to_owned()),
+        }
+    }
+
+    /// The kernel's time, and the clock of each CPU that is online.
+    fn read(&mut self) -> Option<(u64, Vec<CpuClock>)> {
+        self.text.clear();
+        self.file.rewind().ok()?;
+        self.file.read_to_string(&mut self.text).ok()?;
+        parse(&self.text)
+    }
+}
+
+/// What a CPU's part says.
+#[derive(Default)]
+struct Part {
+    slept: Option<u64>,
+    tick_is_stopped: bool,
+    entered: u64,
+    woken: u64,
+    left: u64,
+}
+
+fn parse(text: &str) -> Option<(u64, Vec<CpuClock>)> {
+    let mut now = None;
+    let mut parts: Vec<Part> = Vec::new();
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("cpu: ") {
+            parts.push(Part::default());
+        }
+        now = now.or_else(|| line.strip_prefix("now at ")?.split(' ').next()?.parse().ok());
+        let Some(part) = parts.last_mut() else { continue };
+        let value = || line.split_once(':')?.1.split_whitespace().next()?.parse::<u64>().ok();
+        // The names end with spaces or the colon.
+        match line.split([' ', ':']).next() {
+            Some(".idle_sleeptime" | ".iowait_sleeptime") => {
+                part.slept = part.slept.unwrap_or(0).checked_add(value()?);
+            }
+            Some(".tick_stopped") => part.tick_is_stopped = value()? == 1,
+            Some(".idle_entrytime") => part.entered = value()?,
+            Some(".idle_waketime") => part.woken = value()?,
+            Some(".idle_exittime") => part.left = value()?,
+            _ => {}
+        }
+    }
+    // The time of an entry is also set at the end of a sleep, to that of the interrupt or the exit.
+    let since = |part: &Part| {
+        (part.tick_is_stopped && part.entered > part.woken && part.entered > part.left).then_some(part.entered)
+    };
+    let clocks = parts.iter().map(|part| Some(CpuClock { slept: part.slept?, since: since(part) }));
+    Some((now?, clocks.collect::<Option<Vec<_>>>()?)).filter(|(_, clocks)| !clocks.is_empty())
 }
 
 #[cfg(test)]

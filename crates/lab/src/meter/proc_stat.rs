@@ -39,7 +39,7 @@ impl ProcStatFile {
     }
 }
 
-fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<(Count, SystemCounts)> {
+pub(crate) fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<(Count, SystemCounts)> {
     let mut lines = text.lines();
     let cpus = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
     let columns = lines.next()?.strip_prefix("cpu ")?;

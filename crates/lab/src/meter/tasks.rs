@@ -133,7 +133,7 @@ impl TaskScan {
                     .since(before.and_then(|before| before.living.get(&thread)).map_or(Nanos(0), |task| task.nanos))
             };
             let mut add = |thread: u32, stat: &Stat, nanos: Nanos| {
-                let owned = OwnedTask { process, thread, kernel: stat.kernel, name: &stat.name };
+                let owned = OwnedTask { process, thread, kernel: stat.is_kernel(), name: &stat.name };
                 let owner = owners.of(&owned, std::process::id(), &BTreeSet::new(), parent);
                 *sums.entry((owner, stat.name.clone())).or_default() += nanos;
             };
@@ -148,7 +148,7 @@ impl TaskScan {
             // The rest was used by threads that have ended.
             let all = now.all.since(before.map_or(Nanos(0), |before| before.all));
             let first = now.living.get(&process).and_then(|task| task.stat.as_ref());
-            if let Some(first) = first.filter(|first| !first.kernel && all > living) {
+            if let Some(first) = first.filter(|first| !first.is_kernel() && all > living) {
                 add(ENDED, first, all.since(living));
             }
         }
@@ -161,7 +161,7 @@ impl TaskScan {
     /// The parent of a process; of one that has not run since an earlier scan, what /proc says now.
     fn parent(&self, process: u32) -> Option<u32> {
         let task = self.processes.get(&process)?.living.get(&process)?;
-        let now = || Stat::read(&Path::new("/proc").join(process.to_string())).map(|stat| stat.parent);
+        let now = || Stat::of(process).map(|stat| stat.parent);
         task.stat.as_ref().map(|stat| stat.parent).or_else(now)
     }
 }

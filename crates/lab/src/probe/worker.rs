@@ -1,7 +1,8 @@
 //! Counters of the worker of a recording, from the files and clocks of its task.
 
-use super::text_file::TextFile;
+use super::source::TextFile;
 use crate::error::{Error, Result};
+use crate::proc_files::{numbered, tasks_of};
 use model::probe::{Field, WorkerCounter};
 use std::fs::File;
 use std::io;
@@ -131,8 +132,7 @@ impl Clocks {
 
 /// The threads of a process, the first one first.
 pub(crate) fn threads_of(process: u32) -> Vec<u32> {
-    let folder = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let mut threads: Vec<u32> = folder.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect();
+    let mut threads = numbered(&tasks_of(process));
     threads.sort_unstable();
     threads
 }

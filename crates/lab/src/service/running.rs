@@ -1,14 +1,16 @@
 //! A running service.
 
+use super::ServiceSettings;
 use super::output::Output;
-use super::{ServiceSettings, readiness};
 use crate::error::{Error, Result};
 use crate::guardian::processes::{Leader, Processes};
 use crate::interruption::Interruption;
+use crate::interruption::WaitLimit;
 use crate::placing::pinned;
+use crate::proc_files::pid;
 use crate::shell;
-use crate::wait_limit::WaitLimit;
-use crate::whereabouts::service_name;
+use crate::whereabouts::servers;
+use crate::whereabouts::servers::{Address, listening};
 use model::plan::service::{Ready, Service};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -52,7 +54,7 @@ impl Running {
         let mut command = Command::new(path);
         command
             .args(service.command.iter().skip(1))
-            .env(service_name::VARIABLE, service_name::value(name))
+            .env(servers::SERVICE, servers::service_value(name))
             .process_group(0);
         command.stdin(Stdio::null());
         command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
@@ -73,17 +75,19 @@ impl Running {
     }
 
     pub fn is_ready(&self, service: &Service) -> bool {
-        readiness::is_ready(&service.ready, self.child.id(), &self.output)
+        is_ready(&service.ready, self.child.id(), &self.output)
     }
 
     /// The error of a service that was not ready in time.
     pub fn not_ready(&self, service: &Service) -> Error {
         let (name, seconds, command) = (&self.name, service.timeout_seconds, service.command.join(" "));
-        Error::Failed(format!(
-            "service '{name}' is not ready after {seconds} s: {}; `{command}`{}",
-            readiness::awaited(&service.ready),
-            self.output.last_lines()
-        ))
+        let awaited = match &service.ready {
+            Ready::Says(text) => format!("no line of its output contains '{text}'"),
+            Ready::Port(port) => format!("nothing listens on port {port}"),
+            Ready::Socket(path) => format!("nothing listens on {path}"),
+        };
+        let output = self.output.last_lines();
+        Error::Failed(format!("service '{name}' is not ready after {seconds} s: {awaited}; `{command}`{output}"))
     }
 
     /// Runs the shell command that fills it.
@@ -91,8 +95,7 @@ impl Running {
         let Some(fill) = &service.fill else { return Ok(()) };
         let what = format!("filling service '{}'", self.name);
         let processes = settings.guardian.passing_processes()?;
-        let ended = shell::run_while(&what, &what, &in_shell(fill, &settings.program), limit, &processes)?;
-        if ended.success { Ok(()) } else { Err(ended.failure(&what, fill)) }
+        shell::run_while(&what, &what, &in_shell(fill, &settings.program), limit, &processes)?.succeeded(&what, fill)
     }
 
     /// Watches for its exit, which ends the measurement.
@@ -152,8 +155,15 @@ impl Running {
     }
 }
 
-fn pid(process: u32) -> Option<Pid> {
-    i32::try_from(process).ok().and_then(Pid::from_raw)
+/// Whether a service with this first process has printed a text, or listens by the kernel's tables. iotoll does not connect to find out:
+/// some servers exit after their first client, and a connection to a free local port can connect to itself.
+pub(super) fn is_ready(ready: &Ready, process: u32, output: &Output) -> bool {
+    let listens = |address| listening(process).contains(&address);
+    match ready {
+        Ready::Says(_) => output.is_wanted(),
+        Ready::Port(port) => listens(Address::Port(*port)),
+        Ready::Socket(path) => listens(Address::Path(path.clone())),
+    }
 }
 
 /// How a zombie exited.

@@ -43,7 +43,7 @@ fn it_is_started_filled_and_ended_with_all_that_it_began() {
     let interruption = Arc::default();
     let mut services = start(&settings, &interruption).unwrap();
     assert!(folder.join("filled").exists());
-    assert_eq!(crate::whereabouts::service_name::of(process(&services)).as_deref(), Some("s"));
+    assert_eq!(crate::whereabouts::servers::service_of(process(&services)).as_deref(), Some("s"));
     let outcome = services.conclude(Ok(Outcome::Completed), |outcome| outcome).unwrap();
     assert_eq!((outcome, interruption.is_requested()), (Outcome::Completed, false));
     folders.close().unwrap();
@@ -140,9 +140,22 @@ fn a_port_or_socket_is_ready_when_it_listens() {
     let path = folder.path().join("socket");
     let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let ((output, _writer), us) = (output::Output::new(None).unwrap(), std::process::id());
-    let is_ready = |ready| readiness::is_ready(&ready, us, &output);
+    let is_ready = |ready| running::is_ready(&ready, us, &output);
     use model::plan::service::Ready;
     assert!(is_ready(Ready::Port(port)) && is_ready(Ready::Socket(path.display().to_string())));
     drop(listener);
     assert!(!is_ready(Ready::Port(port)) && !is_ready(Ready::Socket("/no/such/socket".to_owned())));
+}
+
+#[test]
+fn each_service_has_its_own_port_reserved() {
+    let addresses = Addresses::choose(["a", "b"].into_iter()).unwrap();
+    let (a, b) = (addresses.of("a"), addresses.of("b"));
+    assert_ne!(a.port, b.port);
+    assert!(a.directory.ends_with("/a") && Path::new(&a.directory).parent() == Path::new(&b.directory).parent());
+    assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, a.port)).is_err());
+    addresses.release(a.port);
+    assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, a.port)).is_ok());
+    assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, b.port)).is_err());
+    assert!(!Path::new(&a.directory).exists());
 }

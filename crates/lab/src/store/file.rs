@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The key of the first line.
-const ENVELOPE: &str = "envelope";
+pub(super) const ENVELOPE: &str = "envelope";
 
 /// A record that is being written.
 #[derive(Debug)]
@@ -74,22 +74,6 @@ impl RecordFile {
             // An error cannot be reported from here.
             let _ = fs::remove_file(&self.path);
         }
-    }
-
-    /// Writes the first line, and leaves it to the kernel when to write it to disk.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(super) fn begin_unsynced(&mut self, envelope: &Envelope) -> Result<()> {
-        self.append_unsynced(ENVELOPE, envelope)
-    }
-
-    /// Writes the first line.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn begin(&mut self, envelope: &Envelope) -> Result<()> {
-        self.append(ENVELOPE, envelope)
     }
 
     /// Adds a line of the record's kind under its key, and writes it to disk.

@@ -1,8 +1,8 @@
 //! Processes of the machine: which were busy beside the workload, and the descendants of a command.
 
-use super::service_name;
-use super::thread::{directory, name};
-use crate::proc_files::{descendants, numbered};
+use super::servers;
+use super::thread::name;
+use crate::proc_files::{Stat, children_of, descendants, numbered, tasks_of};
 use model::placement::BUSY;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,9 +12,6 @@ use sys::clock::process_nanos;
 
 /// Most other processes to watch: the busiest.
 const MOST_PEERS: usize = 8;
-/// linux/sched.h
-const PF_KTHREAD: u64 = 0x0020_0000;
-
 /// CPU time of every process at one instant, including its ended threads, so that one clock per process suffices.
 pub(super) struct Processes {
     at: Instant,
@@ -75,16 +72,10 @@ impl Peers {
 
 /// The name of a process that lives, is not a kernel thread, and is not a child of this one.
 fn stranger(process: u32) -> Option<String> {
-    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    let (_, fields) = stat.rsplit_once(')')?;
-    // state ppid pgrp session tty tpgid flags, proc_pid_stat(5)
-    let mut fields = fields.split_whitespace().skip(1);
-    let parent: u32 = fields.next()?.parse().ok()?;
-    let flags: u64 = fields.nth(4)?.parse().ok()?;
-    let service = service_name::of(process);
+    let stat = Stat::of(process)?;
+    let service = servers::service_of(process);
     // Children of this process are the workload or work for it: a comparison's workers, shells of toggles. Services are servers.
-    if flags & PF_KTHREAD != 0 || (parent == std::process::id() && service.is_none()) {
+    if stat.is_kernel() || (stat.parent == std::process::id() && service.is_none()) {
         return None;
     }
     let name = name(process, process);
@@ -103,22 +94,20 @@ pub(super) fn family(ancestor: u32, most: usize) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     let mut processes = vec![ancestor];
     // Without CONFIG_PROC_CHILDREN the kernel lists no children, but every process has its parent.
-    let told = fs::exists(directory(ancestor).join(ancestor.to_string()).join("children")).unwrap_or(false);
+    let told = fs::exists(tasks_of(ancestor).join(ancestor.to_string()).join("children")).unwrap_or(false);
     if !told {
         processes.extend(descendants(ancestor));
     }
     let mut place = 0;
     while let Some(&process) = processes.get(place) {
         place += 1;
-        for thread in numbered(&directory(process)) {
+        for thread in numbered(&tasks_of(process)) {
             if found.len() >= most {
                 return found;
             }
             found.push((process, thread));
             if told {
-                let children = fs::read_to_string(directory(process).join(thread.to_string()).join("children"));
-                let children = children.unwrap_or_default();
-                processes.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+                processes.extend(children_of(process, thread));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Finds servers: processes that listen on a socket. The kernel's socket tables show which sockets listen, a process's
 //! descriptors which sockets it has.
 
-use std::collections::BTreeSet;
+use crate::proc_files::sockets_of;
 use std::fs;
 use std::path::Path;
 
@@ -32,12 +32,7 @@ pub(crate) fn listening(process: u32) -> Vec<Address> {
 /// Where a process listens; empty if its descriptors cannot be read.
 pub(crate) fn listens(process: u32) -> Vec<Address> {
     let proc = Path::new("/proc").join(process.to_string());
-    let own: BTreeSet<u64> = fs::read_dir(proc.join("fd"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| socket(fs::read_link(entry.path()).ok()?.to_str()?))
-        .collect();
+    let own = sockets_of(process);
     if own.is_empty() {
         return Vec::new();
     }
@@ -50,11 +45,6 @@ fn table(proc: &Path) -> Vec<(Address, u64)> {
     let (tcp, tcp6, unix) = (table("tcp"), table("tcp6"), table("unix"));
     let ports = tcp.lines().chain(tcp6.lines()).filter_map(listening_port);
     ports.chain(unix.lines().filter_map(listening_path)).collect()
-}
-
-/// "socket:[1234]".
-fn socket(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// A line of /proc/net/tcp: sl local_address rem_address st queues timer retransmits uid timeout inode.
@@ -80,9 +70,27 @@ fn listening_path(line: &str) -> Option<(Address, u64)> {
     (flags & ACCEPTS != 0 && !rest.is_empty()).then(|| (Address::Path(rest.to_owned()), inode))
 }
 
+/// The variable that holds the process that started a service, and the service's name: `42:server`.
+pub(crate) const SERVICE: &str = "IOTOLL_SERVICE";
+
+/// The value of the variable for a service that this process starts.
+pub(crate) fn service_value(name: &str) -> String {
+    format!("{}:{name}", std::process::id())
+}
+
+/// The name of the service of this process that a process belongs to, if any.
+pub(crate) fn service_of(process: u32) -> Option<String> {
+    let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
+    let ours = format!("{SERVICE}={}", service_value(""));
+    let mut variables = environment.split(|byte| *byte == 0);
+    let name = variables.find_map(|variable| variable.strip_prefix(ours.as_bytes()))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn our_own_listening_sockets_are_found() {
@@ -110,5 +118,22 @@ mod tests {
         let line = "ffff0000: 00000002 00000000 00010000 0001 01 5021 /run/nbd.sock";
         assert_eq!(listening_path(line), Some((Address::Path("/run/nbd.sock".to_owned()), 5021)));
         assert_eq!(listening_path("ffff0000: 00000003 00000000 00000000 0001 03 5022 /run/nbd.sock"), None);
+    }
+
+    #[test]
+    fn only_services_of_this_process_have_a_name() {
+        let name = |value: &str| {
+            let mut command = Command::new("sleep");
+            let mut child = command.arg("1000").env(SERVICE, value).stdout(Stdio::null()).spawn().unwrap();
+            // The kernel shows the environment a moment after exec.
+            while fs::read(format!("/proc/{}/environ", child.id())).unwrap().is_empty() {}
+            let name = service_of(child.id());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            name
+        };
+        assert_eq!(name(&service_value("a-server")), Some("a-server".to_owned()));
+        assert_eq!(name("1:server"), None);
+        assert_eq!(service_of(std::process::id()), None);
     }
 }

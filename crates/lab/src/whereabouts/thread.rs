@@ -1,11 +1,11 @@
 //! One thread: its files in /proc stay open, so that a reading takes two or three reads and no path lookup.
 
+use crate::proc_files::tasks_of;
 use model::placement::{RanOn, Side};
 use model::unit::Nanos;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 
 /// Fields of /proc/PID/stat after the name and before `processor`, the 39th (proc_pid_stat(5)).
 const BEFORE_PROCESSOR: usize = 36;
@@ -33,7 +33,7 @@ impl Thread {
     /// Opens a live thread. `new` means that it has just started, so all its work belongs to this phase. `named`
     /// replaces its own name.
     pub fn open(side: Side, process: u32, id: u32, named: Option<String>, moves: bool, new: bool) -> Option<Self> {
-        let directory = directory(process).join(id.to_string());
+        let directory = tasks_of(process).join(id.to_string());
         let open = |file: &str| File::open(directory.join(file));
         let sched = if side == Side::Workload && moves { open("sched").ok() } else { None };
         let mut thread = Self {
@@ -113,7 +113,7 @@ impl Thread {
 
 /// CPU time of a thread; `None` if it has ended.
 pub(super) fn cpu_nanos_of(process: u32, id: u32) -> Option<u64> {
-    run_time(&std::fs::read_to_string(directory(process).join(id.to_string()).join("schedstat")).ok()?)
+    run_time(&std::fs::read_to_string(tasks_of(process).join(id.to_string()).join("schedstat")).ok()?)
 }
 
 /// The first field of schedstat.
@@ -121,14 +121,9 @@ fn run_time(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Directory of the threads of a process.
-pub(super) fn directory(process: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{process}/task"))
-}
-
 /// A thread's name; empty if it has ended.
 pub(super) fn name(process: u32, thread: u32) -> String {
-    let name = std::fs::read(directory(process).join(thread.to_string()).join("comm")).unwrap_or_default();
+    let name = std::fs::read(tasks_of(process).join(thread.to_string()).join("comm")).unwrap_or_default();
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 

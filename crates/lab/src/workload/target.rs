@@ -8,8 +8,7 @@ mod region;
 
 use crate::error::{Error, Result};
 use crate::guardian::UndoGuard;
-use crate::guardian::file_identity::Identity;
-use crate::guardian::undo::Made;
+use crate::guardian::undo::{Identity, Made};
 pub use created::Created;
 pub use layout::fill_with_noise;
 use model::plan::{Access, EngineKind, FileAdvice, JobPlan, Order, Size, WriteSync};

@@ -2,7 +2,6 @@
 //!
 //! It only puts instructions together. Whether a program is safe is for the kernel's verifier to decide.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -92,30 +91,6 @@ pub(super) struct Instruction {
     constant: i32,
 }
 
-/// What is wrong with the jumps of a program: a bug in what assembled it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssemblyError {
-    /// A jump goes to a label that is nowhere.
-    LabelNowhere,
-    /// A label is at two places.
-    LabelTwice,
-    /// A label belongs to another program.
-    ForeignLabel,
-    /// A jump is too far for 16 bits.
-    TooFar,
-}
-
-impl fmt::Display for AssemblyError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::LabelNowhere => "a jump goes to a label that is nowhere",
-            Self::LabelTwice => "a label is at two places",
-            Self::ForeignLabel => "a label belongs to another program",
-            Self::TooFar => "a jump is too far",
-        })
-    }
-}
-
 /// A complete program. The maps that it uses stay open until it is loaded.
 #[derive(Clone, Debug)]
 pub struct Code<'maps> {
@@ -131,7 +106,6 @@ pub struct Assembler<'maps> {
     places: Vec<Option<usize>>,
     /// Each jump, and its label.
     jumps: Vec<(usize, Label)>,
-    wrong: Option<AssemblyError>,
     maps: PhantomData<&'maps ()>,
 }
 
@@ -251,12 +225,9 @@ impl<'maps> Assembler<'maps> {
 
     /// Puts a label here.
     pub fn bind(&mut self, label: Label) -> &mut Self {
-        let here = self.instructions.len();
-        match self.places.get_mut(label.0) {
-            Some(place @ None) => *place = Some(here),
-            Some(Some(_)) => self.wrong = Some(AssemblyError::LabelTwice),
-            None => self.wrong = Some(AssemblyError::ForeignLabel),
-        }
+        let place = self.places.get_mut(label.0).filter(|place| place.is_none());
+        assert!(place.is_some(), "a label is at two places, or belongs to another program");
+        place.into_iter().for_each(|place| *place = Some(self.instructions.len()));
         self
     }
 
@@ -278,26 +249,19 @@ impl<'maps> Assembler<'maps> {
         self.push(CLASS_JUMP | condition as u8, left, 0, 0, constant)
     }
 
-    /// The complete program.
-    ///
-    /// # Errors
-    /// When a jump goes nowhere.
-    pub fn finish(mut self) -> Result<Code<'maps>, AssemblyError> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
+    /// The complete program. A jump that goes nowhere is a bug of the caller.
+    pub fn finish(mut self) -> Code<'maps> {
         for (from, label) in self.jumps {
-            let place = self.places.get(label.0).ok_or(AssemblyError::ForeignLabel)?;
-            let place = place.ok_or(AssemblyError::LabelNowhere)?;
+            let place = self.places.get(label.0).copied().flatten();
+            assert!(place.is_some(), "a jump goes to a label that is nowhere, or belongs to another program");
             // A jump counts from the instruction after it.
-            let distance = isize::try_from(place).ok().zip(isize::try_from(from + 1).ok());
-            let distance = distance.and_then(|(place, next)| i16::try_from(place - next).ok());
-            let distance = distance.ok_or(AssemblyError::TooFar)?;
+            let distance = i16::try_from(place.unwrap_or(0) as isize - (from as isize + 1));
+            assert!(distance.is_ok(), "a jump is too far");
             if let Some(jump) = self.instructions.get_mut(from) {
-                jump.offset = distance;
+                jump.offset = distance.unwrap_or(0);
             }
         }
-        Ok(Code { instructions: self.instructions, maps: PhantomData })
+        Code { instructions: self.instructions, maps: PhantomData }
     }
 }
 
@@ -312,7 +276,7 @@ mod tests {
         let (end, start) = (assembler.label(), assembler.label());
         assembler.bind(start).set(R0, 0).jump_if_constant(R1, Condition::Equal, 0, end);
         assembler.set(R0, 1).jump(start).bind(end).exit();
-        let offsets: Vec<i16> = assembler.finish().unwrap().instructions.iter().map(|code| code.offset).collect();
+        let offsets: Vec<i16> = assembler.finish().instructions.iter().map(|code| code.offset).collect();
         assert_eq!(offsets, [0, 2, 0, -4, 0]);
     }
 
@@ -320,34 +284,34 @@ mod tests {
     fn instructions_are_those_of_the_kernel() {
         let mut assembler = Assembler::new();
         assembler.load(Width::Eight, R0, R1, 8).compare_exchange(R1, 16, R0).call(Helper::Task).exit();
-        let code = assembler.finish().unwrap();
+        let code = assembler.finish();
         let expected = [(0x79, 0x10, 8, 0), (0xdb, 0x01, 16, 0xf1), (0x85, 0, 0, 35), (0x95, 0, 0, 0)]
             .map(|(code, registers, offset, constant)| Instruction { code, registers, offset, constant });
         assert_eq!(code.instructions, expected);
     }
 
     #[test]
-    fn wrong_labels_are_errors() {
+    fn wrong_labels_are_bugs() {
         let finish = |assemble: fn(&mut Assembler<'_>)| {
-            let mut assembler = Assembler::new();
-            assemble(&mut assembler);
-            assembler.finish().err()
+            let assembled = std::panic::catch_unwind(|| {
+                let mut assembler = Assembler::new();
+                assemble(&mut assembler);
+                assembler.finish()
+            });
+            assert!(assembled.is_err());
         };
-        let nowhere = finish(|assembler| {
+        finish(|assembler| {
             let label = assembler.label();
             assembler.jump(label);
         });
-        assert_eq!(nowhere, Some(AssemblyError::LabelNowhere));
-        let twice = finish(|assembler| {
+        finish(|assembler| {
             let label = assembler.label();
             assembler.bind(label).bind(label);
         });
-        assert_eq!(twice, Some(AssemblyError::LabelTwice));
-        let foreign = finish(|assembler| {
+        finish(|assembler| {
             assembler.jump(Label(3));
         });
-        assert_eq!(foreign, Some(AssemblyError::ForeignLabel));
-        let far = finish(|assembler| {
+        finish(|assembler| {
             let label = assembler.label();
             assembler.jump(label);
             (0..40_000).for_each(|_| {
@@ -355,6 +319,5 @@ mod tests {
             });
             assembler.bind(label);
         });
-        assert_eq!(far, Some(AssemblyError::TooFar));
     }
 }

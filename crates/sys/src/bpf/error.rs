@@ -1,6 +1,5 @@
 //! Why bpf(2) fails, in words, and what helps.
 
-use super::AssemblyError;
 use std::{fmt, fs, io};
 
 /// A failure of bpf(2).
@@ -32,8 +31,6 @@ pub enum Error {
         /// The end of the verifier's log.
         log: String,
     },
-    /// A jump of a program goes nowhere.
-    Assembly(AssemblyError),
     /// The CPU is offline.
     Offline {
         /// Its number.
@@ -66,12 +63,6 @@ impl Error {
     }
 }
 
-impl From<AssemblyError> for Error {
-    fn from(error: AssemblyError) -> Self {
-        Self::Assembly(error)
-    }
-}
-
 impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
@@ -90,7 +81,6 @@ impl fmt::Display for Error {
             Self::Rejected { program, log } => {
                 write!(formatter, "the kernel's verifier rejects program {program}: {log}")
             }
-            Self::Assembly(error) => write!(formatter, "a program is wrong: {error}"),
             Self::Offline { cpu } => write!(formatter, "there is no CPU {cpu}, or it is offline"),
             Self::NoMemory { attempt } => {
                 write!(formatter, "no memory for {attempt}: raise the memory limit of this control group")

@@ -29,7 +29,7 @@ fn adding<'maps>(map: &'maps ArrayMap, value: i32) -> Code<'maps> {
     assembler.copy(R6, R1).store_constant(Width::Four, R10, -4, value).address(R2, R10, -4).map(R1, map);
     assembler.call(Helper::MapLookup).jump_if_constant(R0, Condition::Equal, 0, out);
     assembler.load(Width::Eight, R1, R6, 0).atomic_add(R0, 0, R1).bind(out).set(R0, 0).exit();
-    assembler.finish().unwrap()
+    assembler.finish()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_rejected_program_says_why() {
     let Some(_map) = array("bpf: a rejected program says why", 1, 1) else { return };
     let mut assembler = Assembler::new();
     assembler.load(Width::Eight, R0, R10, 8).exit();
-    let error = Program::load("wrong", &assembler.finish().unwrap()).unwrap_err();
+    let error = Program::load("wrong", &assembler.finish()).unwrap_err();
     assert!(matches!(&error, Error::Rejected { program, log } if program == "wrong" && log.contains("R10")), "{error}");
 }
 
@@ -98,7 +98,7 @@ fn what_programs_put_into_a_table_is_drained_once() {
     code.load(Width::Eight, R1, R6, 8).store(Width::Eight, R10, VALUE, R1);
     code.address(R2, R10, KEY.into()).address(R3, R10, VALUE.into()).set(R4, 0);
     code.map(R1, &table).call(Helper::MapUpdate).set(R0, 0).exit();
-    let put = Program::load("test", &code.finish().unwrap()).unwrap();
+    let put = Program::load("test", &code.finish()).unwrap();
     for key in 0..4500 {
         put.run_here(&[key, 2 * key]).unwrap();
     }

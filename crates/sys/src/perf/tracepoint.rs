@@ -1,5 +1,6 @@
-//! The names of tracepoints, and the number of one, which opens a counter of it.
+//! Tracepoints of the kernel: their names, and how often one is passed, on all CPUs or by a process and the children that it starts later.
 
+use super::{Attributes, TYPE_TRACEPOINT, open_event, open_on_cpu};
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -14,7 +15,7 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 ///
 /// # Errors
 /// When tracefs may not be read, or this kernel has no such tracepoint; the text says which, and how to mend it.
-pub(super) fn number(group: &str, name: &str) -> io::Result<u64> {
+fn number(group: &str, name: &str) -> io::Result<u64> {
     let file = format!("events/{group}/{name}/id");
     let text = read(&file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!("there is no tracepoint {group}:{name} in tracefs")),
@@ -53,6 +54,91 @@ fn read_unmounted(file: &str) -> io::Result<String> {
     Ok(text)
 }
 
+/// A counter of one tracepoint on all CPUs.
+pub struct TracepointCounter {
+    /// The CPUs that were online.
+    cpus: Vec<u32>,
+    /// One event for each of them.
+    events: Vec<File>,
+}
+
+impl TracepointCounter {
+    /// Starts counting on all CPUs.
+    ///
+    /// # Errors
+    /// When tracefs may not be read, there is no such tracepoint, or the kernel refuses to count it; the text says which, and
+    /// how to mend it.
+    pub fn open(group: &str, name: &str) -> io::Result<Self> {
+        let config = number(group, name)?;
+        let cpus = crate::schedule::online_cpus()?;
+        let open = |cpu: &u32| {
+            let attributes = Attributes { kind: TYPE_TRACEPOINT, config, ..Attributes::default() };
+            open_on_cpu(attributes, *cpu).map(File::from)
+        };
+        let events = cpus.iter().map(open).collect::<io::Result<_>>()?;
+        Ok(Self { cpus, events })
+    }
+
+    /// The CPUs on which it counts.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    /// Passes since it was opened.
+    ///
+    /// # Errors
+    /// When the kernel refuses the reading.
+    pub fn read(&self) -> io::Result<u64> {
+        self.events.iter().map(passes).try_fold(0_u64, |sum, passes| Ok(sum.wrapping_add(passes?)))
+    }
+
+    /// The same on each of its CPUs.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read_each(&self) -> io::Result<Vec<u64>> {
+        self.events.iter().map(passes).collect()
+    }
+}
+
+/// The count of one event.
+fn passes(mut event: &File) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    event.read_exact(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Children inherit the event, and its reading includes them.
+const FLAG_INHERIT: u64 = 1 << 1;
+
+/// A counter of one tracepoint in one process.
+#[derive(Debug)]
+pub struct TaskTracepoint {
+    event: File,
+}
+
+impl TaskTracepoint {
+    /// Starts counting in `process`, which has one thread.
+    ///
+    /// # Errors
+    /// Without permission, or if there is no such tracepoint or process; the error reports which.
+    pub fn open(process: u32, group: &str, name: &str) -> io::Result<Self> {
+        const ANY_CPU: libc::c_int = -1;
+        let config = number(group, name)?;
+        let attributes = Attributes { kind: TYPE_TRACEPOINT, config, flags: FLAG_INHERIT, ..Attributes::default() };
+        let process = libc::pid_t::try_from(process).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+        open_event(attributes, process, ANY_CPU).map(|event| Self { event: File::from(event) })
+    }
+
+    /// Passes since the counter was opened, of the process and its children, ended ones too.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub fn read(&self) -> io::Result<u64> {
+        passes(&self.event)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +154,26 @@ mod tests {
             Ok(names) => assert!(names.iter().any(|name| name == "sched:sched_switch"), "{names:?}"),
             Err(error) => assert!(error.to_string().contains("run as root"), "{error}"),
         }
+    }
+
+    #[test]
+    fn passes_are_counted_or_the_error_says_why() {
+        match TracepointCounter::open("sched", "sched_switch") {
+            Ok(counter) => {
+                let first = counter.read().unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                assert!(counter.read().unwrap() > first, "this thread slept");
+            }
+            Err(error) => assert!(error.to_string().len() > 20, "{error}"),
+        }
+        let missing = TracepointCounter::open("no", "such").err().map(|error| error.to_string());
+        assert!(
+            missing.is_some_and(|text| text.contains("tracefs") || text.contains("no:such") || text.contains("root"))
+        );
+    }
+
+    #[test]
+    fn a_missing_process_is_an_error() {
+        assert!(TaskTracepoint::open(u32::MAX, "sched", "sched_switch").is_err());
     }
 }

@@ -3,10 +3,10 @@
 //! Task accounting counts read and write on a socket, but neither send and recv nor what io_uring does.
 
 use crate::network_namespace;
+use crate::proc_files::sockets_of;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 use std::collections::BTreeMap;
-use std::fs;
 
 /// linux/sock_diag.h, linux/netlink.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -39,7 +39,7 @@ struct Moved {
 /// sockets of one network namespace.
 #[derive(Debug, Default)]
 pub(super) struct TcpSockets {
-    sockets: BTreeMap<u32, Moved>,
+    sockets: BTreeMap<u64, Moved>,
     /// For each network namespace of the command that has sockets.
     diagnostics: BTreeMap<u64, std::result::Result<OwnedFd, String>>,
 }
@@ -48,7 +48,7 @@ impl TcpSockets {
     /// Looks for new sockets of these processes.
     pub fn find(&mut self, processes: &[u32]) {
         for process in processes {
-            let sockets = inodes(*process);
+            let sockets = sockets_of(*process);
             if sockets.is_empty() {
                 continue;
             }
@@ -98,7 +98,7 @@ fn diagnostics() -> std::io::Result<OwnedFd> {
 }
 
 /// Asks what all sockets of a family have moved.
-fn ask(diagnostics: &OwnedFd, sockets: &mut BTreeMap<u32, Moved>, family: AddressFamily) -> Option<()> {
+fn ask(diagnostics: &OwnedFd, sockets: &mut BTreeMap<u64, Moved>, family: AddressFamily) -> Option<()> {
     rustix::io::write(diagnostics, &request(u8::try_from(family.as_raw()).ok()?)).ok()?;
     let mut buffer = vec![0; 32 << 10];
     loop {
@@ -118,9 +118,9 @@ fn ask(diagnostics: &OwnedFd, sockets: &mut BTreeMap<u32, Moved>, family: Addres
 }
 
 /// Notes what a socket has moved, if it is one of those.
-fn note(sockets: &mut BTreeMap<u32, Moved>, message: &[u8]) {
+fn note(sockets: &mut BTreeMap<u64, Moved>, message: &[u8]) {
     let Some((inode, moved)) = word(message, INODE).zip(moved(message)) else { return };
-    if let Some(known) = sockets.get_mut(&inode).filter(|known| known.bytes <= moved.bytes) {
+    if let Some(known) = sockets.get_mut(&u64::from(inode)).filter(|known| known.bytes <= moved.bytes) {
         *known = moved;
     }
 }
@@ -155,17 +155,6 @@ fn moved(message: &[u8]) -> Option<Moved> {
         }
         rest = rest.get(size.max(4).next_multiple_of(4)..)?;
     }
-}
-
-/// The inodes of the sockets of a process.
-pub(super) fn inodes(process: u32) -> Vec<u32> {
-    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    open.filter_map(|file| inode(fs::read_link(file.path()).ok()?.to_str()?)).collect()
-}
-
-/// The inode of `socket:[17]`.
-fn inode(target: &str) -> Option<u32> {
-    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 fn half(bytes: &[u8], place: usize) -> Option<u16> {
@@ -212,6 +201,5 @@ mod tests {
     fn broken_messages_have_no_bytes() {
         assert_eq!(moved(&[0; MESSAGE]), None);
         assert_eq!(moved(&[0; MESSAGE + 7]), None);
-        assert_eq!((inode("socket:[17]"), inode("pipe:[17]")), (Some(17), None));
     }
 }

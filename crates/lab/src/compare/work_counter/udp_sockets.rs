@@ -3,8 +3,8 @@
 //! The kernel counts datagrams neither by socket nor by process, so these are those of all processes of the namespace, while the
 //! command is awake. On loopback each is counted twice, sent and received.
 
-use super::tcp_sockets::inodes;
 use crate::network_namespace;
+use crate::proc_files::{of_list, of_table, sockets_of};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -40,7 +40,7 @@ impl UdpSockets {
                 continue;
             };
             // Every time, because the table contains a socket only once it has a port: with the first datagram.
-            let sockets = inodes(*process);
+            let sockets = sockets_of(*process);
             if !sockets.is_empty() && has_one_of(*process, &sockets) {
                 self.networks.insert(network, Network { process: *process, last: read(*process) });
             }
@@ -86,10 +86,10 @@ impl UdpSockets {
 }
 
 /// Whether one of these sockets of a process is one of UDP.
-fn has_one_of(process: u32, sockets: &[u32]) -> bool {
+fn has_one_of(process: u32, sockets: &[u64]) -> bool {
     let table = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     // sl local_address rem_address st queues timer retransmits uid timeout inode
-    let inode = |line: &str| line.split_whitespace().nth(9)?.parse::<u32>().ok();
+    let inode = |line: &str| line.split_whitespace().nth(9)?.parse::<u64>().ok();
     ["udp", "udp6"].into_iter().any(|name| table(name).lines().filter_map(inode).any(|inode| sockets.contains(&inode)))
 }
 
@@ -98,29 +98,17 @@ fn read(process: u32) -> Option<Counts> {
     let file = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}"));
     let (snmp, netstat) = (file("snmp").ok()?, file("netstat").ok()?);
     let v6 = file("snmp6").unwrap_or_default();
-    let of_v6 = |name: &str| column_of_6(&v6, name).unwrap_or(0);
+    let of_v6 = |name: &str| of_list(&v6, name).unwrap_or(0);
     Some(Counts {
-        datagrams: pair(&snmp, "Udp:", "InDatagrams")?
-            .saturating_add(pair(&snmp, "Udp:", "OutDatagrams")?)
+        datagrams: of_table(&snmp, "Udp:", "InDatagrams")?
+            .saturating_add(of_table(&snmp, "Udp:", "OutDatagrams")?)
             .saturating_add(of_v6("Udp6InDatagrams"))
             .saturating_add(of_v6("Udp6OutDatagrams")),
-        octets: pair(&netstat, "IpExt:", "InOctets")?
-            .saturating_add(pair(&netstat, "IpExt:", "OutOctets")?)
+        octets: of_table(&netstat, "IpExt:", "InOctets")?
+            .saturating_add(of_table(&netstat, "IpExt:", "OutOctets")?)
             .saturating_add(of_v6("Ip6InOctets"))
             .saturating_add(of_v6("Ip6OutOctets")),
     })
-}
-
-/// A value of /proc/net/snmp: a line of names, and a line of values.
-fn pair(text: &str, group: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
-    let place = lines.next()?.split_whitespace().position(|word| word == name)?;
-    lines.next()?.split_whitespace().nth(place)?.parse().ok()
-}
-
-/// A value of /proc/net/snmp6: one name and value in a line.
-fn column_of_6(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -155,8 +143,8 @@ mod tests {
     #[test]
     fn tables_are_read_as_the_kernel_writes_them() {
         let snmp = "Udp: InDatagrams NoPorts OutDatagrams\nUdp: 5 1 7\nUdpLite: InDatagrams\nUdpLite: 9\n";
-        assert_eq!((pair(snmp, "Udp:", "InDatagrams"), pair(snmp, "Udp:", "OutDatagrams")), (Some(5), Some(7)));
-        assert_eq!(pair(snmp, "Udp:", "InErrors"), None);
-        assert_eq!(column_of_6("Udp6InDatagrams                 \t8\n", "Udp6InDatagrams"), Some(8));
+        assert_eq!((of_table(snmp, "Udp:", "InDatagrams"), of_table(snmp, "Udp:", "OutDatagrams")), (Some(5), Some(7)));
+        assert_eq!(of_table(snmp, "Udp:", "InErrors"), None);
+        assert_eq!(of_list("Udp6InDatagrams                 \t8\n", "Udp6InDatagrams"), Some(8));
     }
 }

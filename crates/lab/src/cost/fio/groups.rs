@@ -3,7 +3,7 @@
 //! fio reports how long each job did I/O, not when. Jobs behind a `stonewall` start when all before them have ended, those behind a
 //! `new_group` do not wait, and the JSON has neither option. So the lives of fio's processes tell which jobs ran at the same time.
 
-use super::super::lives::Life;
+use super::super::running::Life;
 use super::{unsigned, wall_millis};
 use model::record::{IoInterval, JobGroup};
 use model::unit::Nanos;

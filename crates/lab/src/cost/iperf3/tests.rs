@@ -152,7 +152,7 @@ fn every_test_of_a_server_is_counted() {
 fn flags_that_spoil_the_count_are_refused() {
     let refusal = |flag: &str| {
         let command = [command("iperf3 -c 127.0.0.1"), command(flag)].concat();
-        Iperf3::default().prepare(&command, Printed::Nowhere).err().map(|error| error.to_string())
+        prepare(&command).err().map(|error| error.to_string())
     };
     for flag in ["-O 2", "-O2", "--omit 2", "--omit=2", "--om 2", "-ZO1", "-RO 1", "-4ZO1"] {
         let refused = refusal(flag).unwrap();
@@ -170,6 +170,17 @@ fn flags_that_spoil_the_count_are_refused() {
 fn json_is_asked_for_once() {
     for (flag, words) in [("-R", 5), ("-J", 4), ("-RJ", 4), ("--json", 4)] {
         let command = [command("iperf3 -c x"), command(flag)].concat();
-        assert_eq!(Iperf3::default().prepare(&command, Printed::Nowhere).unwrap().0.len(), words, "{flag}");
+        assert_eq!(prepare(&command).unwrap().len(), words, "{flag}");
     }
+}
+
+#[test]
+fn two_members_of_one_name_are_both_kept() {
+    let found =
+        texts(r#"{"sum": {"bytes": 1}, "sum": {"bytes": 2}, "x": [null, true, -1, 0.5, "y"]} {"z": 3}"#).unwrap();
+    assert_eq!(found[0]["sum"]["bytes"], 1);
+    assert_eq!(found[0]["sum_bidir_reverse"]["bytes"], 2);
+    assert_eq!(found[0]["x"], serde_json::json!([null, true, -1, 0.5, "y"]));
+    assert_eq!(found[1]["z"], 3);
+    assert!(texts("").is_err() && texts("{").is_err() && texts("iperf3: error").is_err());
 }

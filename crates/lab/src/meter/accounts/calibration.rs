@@ -37,10 +37,10 @@ impl Calibration {
     /// When no program can be run.
     pub(super) fn now() -> Result<Self, sys::bpf::Error> {
         let map = ArrayMap::create("iotoll_task", WORDS + header_word(COPY), 1)?;
-        let copying = match Program::load("iotoll_task", &copying(&map)?) {
+        let copying = match Program::load("iotoll_task", &copying(&map)) {
             Ok(program) => program,
             // Without the helper (lockdown), the numbers of this process are still known.
-            Err(_) => Program::load("iotoll_task", &telling(&map)?)?,
+            Err(_) => Program::load("iotoll_task", &telling(&map))?,
         };
         let first = describe(&map, &copying)?;
         let second = describe(&map, &copying)?;
@@ -61,7 +61,7 @@ fn numbers(map: &ArrayMap) -> (Assembler<'_>, sys::bpf::Label) {
 }
 
 /// A program that writes the numbers and the description of the current task.
-fn copying(map: &ArrayMap) -> Result<sys::bpf::Code<'_>, sys::bpf::AssemblyError> {
+fn copying(map: &ArrayMap) -> sys::bpf::Code<'_> {
     use Register::{R0, R1, R2, R3, R6};
     let (mut code, end) = numbers(map);
     code.call(Helper::Task).copy(R3, R0).address(R1, R6, COPY.into()).set(R2, BYTES).call(Helper::ReadKernel);
@@ -70,7 +70,7 @@ fn copying(map: &ArrayMap) -> Result<sys::bpf::Code<'_>, sys::bpf::AssemblyError
 }
 
 /// A program that writes only the numbers.
-fn telling(map: &ArrayMap) -> Result<sys::bpf::Code<'_>, sys::bpf::AssemblyError> {
+fn telling(map: &ArrayMap) -> sys::bpf::Code<'_> {
     let (mut code, end) = numbers(map);
     code.bind(end).set(Register::R0, 0).exit();
     code.finish()

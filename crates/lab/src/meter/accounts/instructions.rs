@@ -6,9 +6,7 @@
 //! programs, plain instructions are faster.
 
 use super::layout::*;
-use sys::bpf::{
-    ArrayMap, Assembler, AssemblyError, Code, Condition, HashMap, Helper, Label, Operation, Register, Width,
-};
+use sys::bpf::{ArrayMap, Assembler, Code, Condition, HashMap, Helper, Label, Operation, Register, Width};
 
 use Condition::{AtLeast, Below, Equal, NotEqual};
 use Operation::{Add, And, ShiftLeft, ShiftRight, Subtract};
@@ -54,8 +52,6 @@ pub(super) enum Interrupt {
     Device,
 }
 
-type Assembled<'maps> = Result<Code<'maps>, AssemblyError>;
-
 /// Assembles the programs.
 pub(super) struct Instructions<'maps> {
     pub(super) maps: &'maps Maps,
@@ -74,7 +70,7 @@ struct Draft<'maps> {
 
 impl<'maps> Instructions<'maps> {
     /// `sched_switch`: the time moves to the task that is switched out, which is still the current one.
-    pub(super) fn switch(&self) -> Assembled<'maps> {
+    pub(super) fn switch(&self) -> Code<'maps> {
         let mut draft = self.charging(Interrupts::Off);
         let (to_task, entered, task) = (draft.code.label(), draft.code.label(), draft.code.label());
         const FROM: i16 = 8;
@@ -109,7 +105,7 @@ impl<'maps> Instructions<'maps> {
 
     /// Ends the bank of a CPU, and begins the one at the offset that is the first argument. Starts the accounts the
     /// first time.
-    pub(super) fn close(&self) -> Assembled<'maps> {
+    pub(super) fn close(&self) -> Code<'maps> {
         let mut draft = self.draft(Interrupts::MayCome);
         draft.find_header();
         let (started, task) = (draft.code.label(), draft.code.label());
@@ -141,7 +137,7 @@ impl<'maps> Instructions<'maps> {
     }
 
     /// `cpu_idle`, whose first argument is the idle state, or −1 at its end.
-    pub(super) fn idle(&self) -> Assembled<'maps> {
+    pub(super) fn idle(&self) -> Code<'maps> {
         // Older kernels enable interrupts before the end of an idle state.
         let mut draft = self.charging(Interrupts::MayCome);
         let (begins, known) = (draft.code.label(), draft.code.label());
@@ -160,7 +156,7 @@ impl<'maps> Instructions<'maps> {
     }
 
     /// `softirq_entry`, whose first argument is the vector.
-    pub(super) fn enter_softirq(&self) -> Assembled<'maps> {
+    pub(super) fn enter_softirq(&self) -> Code<'maps> {
         let mut draft = self.charging(Interrupts::MayCome);
         let (from_idle, from_task) = (draft.code.label(), draft.code.label());
         draft.code.load(Eight, R2, ARGUMENTS, 0).compute_constant(And, R2, i32::from(SOFTIRQ_ROOM) - 1);
@@ -176,14 +172,14 @@ impl<'maps> Instructions<'maps> {
     }
 
     /// `softirq_exit`.
-    pub(super) fn leave_softirq(&self) -> Assembled<'maps> {
+    pub(super) fn leave_softirq(&self) -> Code<'maps> {
         let mut draft = self.charging(Interrupts::MayCome);
         draft.code.load(Eight, R1, HEADER, BEFORE_SOFTIRQ).store(Eight, HEADER, CONTEXT, R1);
         draft.finish()
     }
 
     /// The start of an interrupt.
-    pub(super) fn enter_interrupt(&self, interrupt: Interrupt) -> Assembled<'maps> {
+    pub(super) fn enter_interrupt(&self, interrupt: Interrupt) -> Code<'maps> {
         let mut draft = self.charging(Interrupts::Off);
         let nested = draft.code.label();
         match interrupt {
@@ -206,14 +202,14 @@ impl<'maps> Instructions<'maps> {
     }
 
     /// The end of an interrupt.
-    pub(super) fn leave_interrupt(&self) -> Assembled<'maps> {
+    pub(super) fn leave_interrupt(&self) -> Code<'maps> {
         let mut draft = self.charging(Interrupts::Off);
         draft.code.load(Eight, R1, HEADER, BEFORE_INTERRUPT).store(Eight, HEADER, CONTEXT, R1);
         draft.finish()
     }
 
     /// `sched_process_exec`: a task has a new name. One that has only a place in a table may have no entry.
-    pub(super) fn rename(&self) -> Assembled<'maps> {
+    pub(super) fn rename(&self) -> Code<'maps> {
         let mut draft = self.draft(Interrupts::MayCome);
         let (end, found) = (draft.end, draft.code.label());
         draft.code.call(Helper::ProcessAndThread).store(Eight, R10, TASK_KEY, R0);
@@ -227,7 +223,7 @@ impl<'maps> Instructions<'maps> {
 
     /// `sched_process_fork`, whose second argument is the child: records the parent of a process. `offset` is where a
     /// task has its two numbers.
-    pub(super) fn fork(&self, offset: i32) -> Assembled<'maps> {
+    pub(super) fn fork(&self, offset: i32) -> Code<'maps> {
         let mut draft = self.draft(Interrupts::MayCome);
         let end = draft.end;
         const NUMBERS: i16 = -8;
@@ -251,7 +247,7 @@ impl<'maps> Instructions<'maps> {
 
     /// `sched_waking`, whose first argument is the task that is woken: counts by waker and process. The waker is the current process,
     /// unless a softirq or an interrupt does it. Packets over loopback are received in a softirq of their sender, which is the waker then. `offset` is where a task has its two numbers.
-    pub(super) fn wake(&self, offset: i32) -> Assembled<'maps> {
+    pub(super) fn wake(&self, offset: i32) -> Code<'maps> {
         let mut draft = self.draft(Interrupts::Off);
         let end = draft.end;
         let (in_task, known, found) = (draft.code.label(), draft.code.label(), draft.code.label());
@@ -309,7 +305,7 @@ impl<'maps> Instructions<'maps> {
 }
 
 impl<'maps> Draft<'maps> {
-    fn finish(mut self) -> Assembled<'maps> {
+    fn finish(mut self) -> Code<'maps> {
         self.code.bind(self.end).set(R0, 0).exit();
         self.code.finish()
     }

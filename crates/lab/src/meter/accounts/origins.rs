@@ -67,8 +67,8 @@ impl Origins {
 
 impl Origin {
     fn read(process: u32) -> Option<Self> {
-        let stat = Stat::read(&Path::new("/proc").join(process.to_string()))?;
-        Some(Self { parent: Some(stat.parent), kernel: stat.kernel })
+        let stat = Stat::of(process)?;
+        Some(Self { parent: Some(stat.parent), kernel: stat.is_kernel() })
     }
 }
 

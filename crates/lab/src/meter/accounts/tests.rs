@@ -1,7 +1,7 @@
 //! Planted loads land in their accounts, and nothing is missing from the sum.
 
 use super::*;
-use crate::skipping::note_skipped;
+use crate::skipping::{allowed, assert_gone, note_skipped};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -9,14 +9,7 @@ use sys::clock::{monotonic_nanos, own_thread_nanos};
 
 /// Accounts, or the printed reason why this machine has none.
 fn open(test: &str) -> Option<Accounts> {
-    match Accounts::open_with(TASKS) {
-        Ok(accounts) => Some(accounts),
-        Err(error @ (Error::Refused { .. } | Error::NoBpf | Error::Unsupported { .. })) => {
-            note_skipped(test, &error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    allowed(test, Accounts::open_with(TASKS))
 }
 
 fn attached(test: &str) -> Option<Accounts> {
@@ -35,10 +28,8 @@ fn spin(duration: Duration) {
 /// Within a thousandth.
 fn assert_complete(times: &AccountTimes) {
     let tasks = times.tasks.iter().map(|task| task.nanos);
-    let softirqs = times.softirqs.iter().map(|softirq| softirq.used.nanos);
-    let interrupts = times.interrupts.iter().map(|interrupt| interrupt.used.nanos);
-    let rest = [times.idle_entry.nanos, times.idle.nanos, times.lost.nanos];
-    let sum: u64 = tasks.chain(softirqs).chain(interrupts).chain(rest).map(|nanos| nanos.0).sum();
+    let others = times.others.values().chain([&times.lost]).map(|used| used.nanos);
+    let sum: u64 = tasks.chain(others).map(|nanos| nanos.0).sum();
     let passed = times.passed().0;
     assert!(sum.abs_diff(passed) <= passed / 1000, "{sum} of {passed} ns: {times:#?}");
 }
@@ -94,9 +85,9 @@ fn a_spinning_thread_has_its_time() {
     assert!(!task.kernel_thread);
     // The scheduler's clock has the interrupts too, but not what a hypervisor takes.
     assert!((nanos / 2..elapsed).contains(&task.nanos.0), "{task:?} of {nanos} ns, {elapsed} ns passed");
-    let timer = times.interrupts.iter().find(|interrupt| interrupt.name == "local_timer");
+    let timer = times.others.get(&(AccountKind::Irq, "local_timer".to_owned()));
     if cfg!(target_arch = "x86_64") {
-        assert!(timer.is_some_and(|timer| timer.used.count > 0 && timer.used.nanos.0 > 0), "{:?}", times.interrupts);
+        assert!(timer.is_some_and(|timer| timer.count > 0 && timer.nanos.0 > 0), "{:?}", times.others);
     }
 }
 
@@ -111,8 +102,8 @@ fn received_packets_are_softirqs() {
     }
     let times = accounts.read().unwrap();
     assert_complete(&times);
-    let softirq = times.softirqs.iter().find(|softirq| softirq.vector == "net_rx" && !softirq.from_idle).unwrap();
-    assert!(softirq.used.count >= PACKETS / 10 && softirq.used.nanos.0 >= 100 * softirq.used.count, "{softirq:?}");
+    let softirq = times.others[&(AccountKind::Softirq, "net_rx".to_owned())];
+    assert!(softirq.count >= PACKETS / 10 && softirq.nanos.0 >= 100 * softirq.count, "{softirq:?}");
 }
 
 #[test]
@@ -123,8 +114,9 @@ fn sleeping_makes_cpus_idle() {
         (0..100).for_each(|_| std::thread::sleep(Duration::from_micros(200)));
         let times = accounts.read().unwrap();
         assert_complete(&times);
-        if times.idle_entry.count > 0 && times.idle.count > 0 {
-            assert!(times.idle_entry.nanos.0 > 0 && times.idle.nanos.0 > 0, "{times:?}");
+        let (entry, idle) = (times.of(AccountKind::IdleEntry), times.of(AccountKind::Idle));
+        if entry.count > 0 && idle.count > 0 {
+            assert!(entry.nanos.0 > 0 && idle.nanos.0 > 0, "{times:?}");
             return;
         }
     }
@@ -177,13 +169,56 @@ fn nothing_stays_in_the_kernel() {
     let Some(mut accounts) = attached("accounts: nothing stays in the kernel") else { return };
     accounts.read().unwrap();
     let own: Vec<u32> = accounts.programs.all().map(|program| program.statistics().unwrap().id).collect();
-    let left = || sys::bpf::loaded_programs().unwrap().into_iter().filter(|id| own.contains(id)).count();
-    assert_eq!(left(), own.len());
+    let loaded = sys::bpf::loaded_programs().unwrap();
+    assert!(own.iter().all(|id| loaded.contains(id)), "{own:?} of {loaded:?}");
     drop(accounts);
-    // The kernel frees them a moment later.
-    let gone = |_| {
-        std::thread::sleep(Duration::from_millis(10));
-        left() == 0
-    };
-    assert!((0..500).any(gone), "{} stay", left());
+    assert_gone(&own);
+}
+
+fn entry(process: u64, first: u64, second: u64) -> (u64, [u64; TASK_WORDS]) {
+    let name = u64::from_ne_bytes(*b"server\0\0");
+    (process << 32 | process, [first, second, name, 0])
+}
+
+#[test]
+fn time_after_a_boundary_belongs_to_the_next_reading() {
+    let mut totals = Totals::default();
+    totals.add_tasks(0, &[entry(7, 100, 5)]);
+    assert_eq!(totals.tasks[&(7, 7)].nanos, 100);
+    totals.add_tasks(1, &[entry(7, 3, 20)]);
+    assert_eq!(totals.tasks[&(7, 7)].nanos, 125);
+    // Its last 3 ns were after the second boundary; it did not run since.
+    totals.add_tasks(0, &[]);
+    assert_eq!(totals.tasks[&(7, 7)].nanos, 128);
+    assert_eq!(totals.tasks[&(7, 7)].name, "server");
+}
+
+#[test]
+fn a_task_has_what_the_tables_of_all_cpus_have() {
+    let mut totals = Totals::default();
+    totals.add_tasks(0, &[entry(7, 100, 5)]);
+    totals.add_places(&[(7 << 32 | 7, 30), (7 << 32 | 7, 4)]);
+    totals.add_tasks(1, &[]);
+    assert_eq!((totals.tasks[&(7, 7)].nanos, totals.tasks[&(7, 7)].name.as_str()), (139, "server"));
+}
+
+#[test]
+fn an_account_is_the_sum_of_both_banks_at_their_closing() {
+    let mut totals = Totals::default();
+    let sum = |nanos| Sum { nanos, count: 1 };
+    totals.close(0, vec![sum(10)]);
+    assert_eq!(totals.account(0), sum(10));
+    totals.close(1, vec![sum(5)]);
+    assert_eq!(totals.account(0).nanos, 15);
+    totals.close(0, vec![sum(30)]);
+    assert_eq!(totals.account(0).nanos, 35);
+    assert_eq!(totals.account(1), Sum::default());
+}
+
+#[test]
+fn parents_stay_known() {
+    let mut totals = Totals::default();
+    totals.add_parents(&[(8, [7])]);
+    totals.add_parents(&[(9, [8])]);
+    assert_eq!((totals.parents.get(&8), totals.parents.get(&9)), (Some(&7), Some(&8)));
 }

@@ -4,11 +4,10 @@
 //! queue, which the current task points to, and from the kernel's description of its types. Each clock is copied twice, and
 //! again if it changed in between.
 
-use super::CpuClock;
 use super::kernel_types::{KernelTypes, Place};
-use super::timer_list::TimerList;
+use super::{CpuClock, TimerList};
 use std::sync::atomic::Ordering;
-use sys::bpf::{ArrayMap, Assembler, AssemblyError, Code, Condition, Helper, Operation, Program, Register, Width};
+use sys::bpf::{ArrayMap, Assembler, Code, Condition, Helper, Operation, Program, Register, Width};
 
 use Condition::{Below, Equal, NotEqual};
 use Register::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
@@ -108,16 +107,14 @@ impl KernelMemory {
         let words = usize::from(COPIES.unsigned_abs()) / 8 + 2 * usize::try_from(layout.bytes / 8).unwrap_or(0);
         let failed = |error: sys::bpf::Error| error.to_string();
         let map = ArrayMap::create("iotoll_idle", words, cpus.len()).map_err(failed)?;
-        let locate = locate(&map, layout, types)?.map_err(|error| error.to_string())?;
-        let locate = Program::load("iotoll_locate", &locate).map_err(failed)?;
+        let locate = Program::load("iotoll_locate", &locate(&map, layout, types)?).map_err(failed)?;
         for (place, cpu) in (0u64..).zip(cpus) {
             locate.run_on(*cpu, &[place, u64::from(*cpu)]).map_err(failed)?;
         }
         if map.values().any(|words| words.first().is_none_or(|address| address.load(Ordering::Relaxed) == 0)) {
             return Err("the kernel's run queues are not where its types say".to_owned());
         }
-        let code = copy(&map, layout, cpus.len()).map_err(|error| error.to_string())?;
-        let copy = Program::load("iotoll_idle", &code).map_err(failed)?;
+        let copy = Program::load("iotoll_idle", &copy(&map, layout, cpus.len())).map_err(failed)?;
         Ok(Self { map, copy, layout })
     }
 
@@ -162,10 +159,8 @@ struct Attempt {
     clocks: Vec<(bool, CpuClock)>,
 }
 
-type Assembled<'maps> = Result<Code<'maps>, AssemblyError>;
-
 /// Notes where the clock of the CPU is that the program runs on: its arguments are the place in the map and the number of the CPU.
-fn locate<'maps>(map: &'maps ArrayMap, layout: Layout, types: &KernelTypes) -> Result<Assembled<'maps>, String> {
+fn locate<'maps>(map: &'maps ArrayMap, layout: Layout, types: &KernelTypes) -> Result<Code<'maps>, String> {
     let at = |place: Place| i32::try_from(place.byte).map_err(|_| "the kernel's structures are too long".to_owned());
     let queue_of_task = at(types.member("task_struct", "se")?)? + at(types.member("sched_entity", "cfs_rq")?)?;
     let (run_queue, cpu) = (at(types.member("cfs_rq", "rq")?)?, at(types.member("rq", "cpu")?)?);
@@ -196,7 +191,7 @@ fn locate<'maps>(map: &'maps ArrayMap, layout: Layout, types: &KernelTypes) -> R
 }
 
 /// Copies the clocks of this number of CPUs, each twice.
-fn copy(map: &ArrayMap, layout: Layout, cpus: usize) -> Assembled<'_> {
+fn copy(map: &ArrayMap, layout: Layout, cpus: usize) -> Code<'_> {
     const KEY: i16 = -4;
     let mut code = Assembler::new();
     let (next, end) = (code.label(), code.label());

@@ -65,3 +65,29 @@ fn both_ways_have_the_same_clock() {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+fn part(cpu: u32, stopped: u8, [entered, woken, left]: [u64; 3]) -> String {
+    format!(
+        "cpu: {cpu}\n clock 0:\n  .tick_stopped   : {stopped}\n  .idle_entrytime : {entered} nsecs\n  .idle_waketime  : {woken} nsecs\n  \
+         .idle_exittime  : {left} nsecs\n  .idle_sleeptime : 100 nsecs\n  .iowait_sleeptime: 5 nsecs\n"
+    )
+}
+
+#[test]
+fn both_idle_clocks_of_each_cpu_are_added_and_a_sleep_that_lasts() {
+    let list =
+        |parts: String| parse(&format!("Timer List Version: v0.10\nnow at 900 nsecs\n\n{parts}Tick Device: mode: 1\n"));
+    let asleep = CpuClock { slept: 105, since: Some(700) };
+    let awake = CpuClock { since: None, ..asleep };
+    // Asleep; in the interrupt that ends a sleep; awake again; before the tick stops, nobody knows.
+    let parts = [
+        part(0, 1, [700, 600, 500]),
+        part(1, 1, [700, 700, 500]),
+        part(2, 1, [700, 600, 700]),
+        part(3, 0, [700, 600, 500]),
+    ];
+    assert_eq!(list(parts.concat()), Some((900, vec![asleep, awake, awake, awake])));
+    assert_eq!((asleep.at(900), awake.at(900)), (305, 105));
+    assert_eq!(list("cpu: 0\n nothing\n".to_owned()), None);
+    assert_eq!(list(String::new()), None);
+}

@@ -20,7 +20,7 @@ impl KernelCode {
     /// `None` without the right.
     pub(super) fn open() -> Option<Self> {
         let map = ArrayMap::create("iotoll_code", 1 + PIECE / 8, 1).ok()?;
-        let copying = Program::load("iotoll_code", &copying(&map).ok()?).ok()?;
+        let copying = Program::load("iotoll_code", &copying(&map)).ok()?;
         Some(Self { map, copying })
     }
 
@@ -41,7 +41,7 @@ impl KernelCode {
     }
 }
 
-fn copying(map: &ArrayMap) -> Result<sys::bpf::Code<'_>, sys::bpf::AssemblyError> {
+fn copying(map: &ArrayMap) -> sys::bpf::Code<'_> {
     use Register::{R0, R1, R2, R3, R6, R7, R10};
     let mut code = Assembler::new();
     let end = code.label();

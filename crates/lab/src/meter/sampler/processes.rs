@@ -203,8 +203,8 @@ impl Processes {
     }
 
     fn learn(&mut self, process: u32) {
-        let stat = Stat::read(&directory(process));
-        let kernel = stat.as_ref().is_some_and(|stat| stat.kernel);
+        let stat = Stat::of(process);
+        let kernel = stat.as_ref().is_some_and(Stat::is_kernel);
         let name = stat.map(|stat| stat.name);
         self.known.insert(process, Process { kernel, name, ..Process::default() });
         self.learn_parents(process);
@@ -218,7 +218,7 @@ impl Processes {
     fn learn_parents(&mut self, process: u32) {
         let mut child = process;
         while child > 1 && !self.parents.contains_key(&child) {
-            let Some(Stat { parent, .. }) = Stat::read(&directory(child)) else { return };
+            let Some(Stat { parent, .. }) = Stat::of(child) else { return };
             self.parents.insert(child, parent);
             child = parent;
         }

@@ -2,8 +2,7 @@
 
 use super::{absolute, device};
 use crate::error::{Error, Result};
-use crate::guardian::file_identity::{Identity, Lengthened};
-use crate::guardian::undo::{Made as How, Undo};
+use crate::guardian::undo::{Identity, Lengthened, Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
 use model::plan::{Access, JobPlan};
 use std::collections::btree_map::Entry;
