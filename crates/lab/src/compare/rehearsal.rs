@@ -203,9 +203,7 @@ impl RoundRunner<'_> {
         command.freeze(named)?;
         Ok(shares)
     }
-}
 
-impl RoundRunner<'_> {
     /// The counter that the trials show to be right. What makes it doubtful becomes a caveat.
     fn choose(&mut self, trials: &[Trial]) -> Result<Option<(usize, Source, WorkCounter)>> {
         let chosen = choose(trials).map_err(|why| {

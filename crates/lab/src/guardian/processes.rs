@@ -89,9 +89,7 @@ impl Processes {
             let _ = self.held.amend_in_passing(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
         }
     }
-}
 
-impl Processes {
     /// The last marked process, its process group, and all processes with the mark that started since, with their
     /// descendants.
     pub fn living(&self, leader: Leader) -> Vec<Leader> {

@@ -32,6 +32,7 @@ const FORKS: u32 = 16_384;
 /// Pairs of a waker and a process between two readings; what finds no room is not counted.
 const WAKERS: u32 = 16_384;
 
+const FORK: &str = "sched_process_fork";
 const NOT_ATTACHED: &str = "the accounts are not attached";
 
 /// Names of softirqs, in the order of linux/interrupt.h.
@@ -73,18 +74,12 @@ pub struct Accounts {
 /// The programs. They are loaded once and attached again for each window.
 #[derive(Debug)]
 struct Programs {
-    switch: Program,
-    idle: Program,
-    enter_softirq: Program,
-    leave_softirq: Program,
-    enter_device: Program,
     leave_interrupt: Program,
     /// The one of each vector.
     enter_vector: Vec<(&'static str, Program)>,
-    rename: Program,
-    /// Unless it is unknown where a task has its numbers.
-    fork: Option<Program>,
-    wake: Option<Program>,
+    /// The others, by tracepoint, in the order in which they are attached: those before the vectors and those after them.
+    before: Vec<(&'static str, Program)>,
+    after: Vec<(&'static str, Program)>,
     close: Program,
 }
 
@@ -199,7 +194,7 @@ impl Accounts {
 
     /// Whether the parents of forked processes are known.
     pub fn knows_parents(&self) -> bool {
-        self.programs.fork.is_some()
+        self.programs.after.iter().any(|(tracepoint, _)| *tracepoint == FORK)
     }
 
     /// Attaches the programs, and starts all accounts at 0.
@@ -416,30 +411,34 @@ impl Programs {
             let code = instructions.enter_interrupt(Interrupt::Vector(account));
             Ok((name, load(name, code)?))
         };
+        // Ends before starts, so that no start is seen without its end.
+        let before = vec![
+            ("irq_handler_entry", load("enter_device", instructions.enter_interrupt(Interrupt::Device))?),
+            ("softirq_exit", load("leave_softirq", instructions.leave_softirq())?),
+            ("softirq_entry", load("enter_softirq", instructions.enter_softirq())?),
+        ];
+        let mut after = vec![("sched_process_exec", load("rename", instructions.rename())?)];
+        // Where it is unknown where a task has its numbers, the accounts work without these.
+        if let Some(offset) = numbers {
+            after.extend(load("fork", instructions.fork(offset)).ok().map(|fork| (FORK, fork)));
+            after.extend(load("wake", instructions.wake(offset)).ok().map(|wake| ("sched_waking", wake)));
+        }
+        after.push(("sched_switch", load("switch", instructions.switch())?));
+        after.push(("cpu_idle", load("idle", instructions.idle())?));
         Ok(Self {
-            switch: load("switch", instructions.switch())?,
-            idle: load("idle", instructions.idle())?,
-            enter_softirq: load("enter_softirq", instructions.enter_softirq())?,
-            leave_softirq: load("leave_softirq", instructions.leave_softirq())?,
-            enter_device: load("enter_device", instructions.enter_interrupt(Interrupt::Device))?,
             leave_interrupt: load("leave_interrupt", instructions.leave_interrupt())?,
             enter_vector: from(layout::VECTORS, VECTORS).map(vector).collect::<Result<_, Error>>()?,
-            rename: load("rename", instructions.rename())?,
-            // Without it, the accounts still work.
-            fork: numbers.and_then(|offset| load("fork", instructions.fork(offset)).ok()),
-            wake: numbers.and_then(|offset| load("wake", instructions.wake(offset)).ok()),
+            before,
+            after,
             close: load("close", instructions.close())?,
         })
     }
 
-    /// Ends before starts, so that no start is seen without its end.
     fn attach(&self) -> Result<Vec<Link>, Error> {
-        let mut links = vec![
-            self.leave_interrupt.attach("irq_handler_exit")?,
-            self.enter_device.attach("irq_handler_entry")?,
-            self.leave_softirq.attach("softirq_exit")?,
-            self.enter_softirq.attach("softirq_entry")?,
-        ];
+        let mut links = vec![self.leave_interrupt.attach("irq_handler_exit")?];
+        for (tracepoint, program) in &self.before {
+            links.push(program.attach(tracepoint)?);
+        }
         for (name, enter) in &self.enter_vector {
             // Not every machine has every vector.
             let leave = self.leave_interrupt.attach(&format!("{name}_exit")).ok();
@@ -448,30 +447,15 @@ impl Programs {
                 links.extend(leave.into_iter().chain(enter));
             }
         }
-        links.push(self.rename.attach("sched_process_exec")?);
-        links.extend(self.fork.as_ref().map(|fork| fork.attach("sched_process_fork")).transpose()?);
-        links.extend(self.wake.as_ref().map(|wake| wake.attach("sched_waking")).transpose()?);
-        links.push(self.switch.attach("sched_switch")?);
-        links.push(self.idle.attach("cpu_idle")?);
+        for (tracepoint, program) in &self.after {
+            links.push(program.attach(tracepoint)?);
+        }
         Ok(links)
     }
 
     fn all(&self) -> impl Iterator<Item = &Program> {
-        let fixed = [
-            &self.switch,
-            &self.idle,
-            &self.enter_softirq,
-            &self.leave_softirq,
-            &self.enter_device,
-            &self.leave_interrupt,
-            &self.rename,
-            &self.close,
-        ];
-        fixed
-            .into_iter()
-            .chain(self.enter_vector.iter().map(|(_, program)| program))
-            .chain(&self.fork)
-            .chain(&self.wake)
+        let named = self.enter_vector.iter().chain(&self.before).chain(&self.after);
+        named.map(|(_, program)| program).chain([&self.leave_interrupt, &self.close])
     }
 
     fn left_out(&self) -> Result<u64, Error> {
@@ -553,9 +537,7 @@ impl Totals {
     fn add_parents(&mut self, drained: &[(u64, [u64; 1])]) {
         self.parents.extend(drained.iter().map(|&(child, [parent])| (split(child).1, split(parent).1)));
     }
-}
 
-impl Totals {
     /// Wake-ups since the last reading.
     fn add_wakes(&mut self, counts: impl Iterator<Item = (u64, u64)>) {
         for (key, count) in counts {

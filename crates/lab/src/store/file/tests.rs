@@ -2,81 +2,37 @@
 
 use super::*;
 use crate::compare::boots;
-use crate::store::Saver;
 use model::comparison::CompareRecord;
-use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
-use model::experiment::draft::Surroundings;
-use model::experiment::{Experiment, file};
-use model::plan::{DeviceWrites, UnknownOptions};
-use model::reading::Reading;
-use model::record::{Canaries, Host, Outcome, Record};
-use model::unit::Nanos;
+use model::comparison::record::{BootRecord, End, RoundRecord};
+use model::record::{Outcome, Record};
 
-fn experiment(when: bool) -> Experiment {
-    let arm = |name: &str, ns: u32| {
-        let when = if when { format!("when = 'test {ns}'\n") } else { String::new() };
-        format!("[[arm]]\nname = '{name}'\noptions = ['inject_ns={ns}']\n{when}")
-    };
-    let text = format!("job = '''\n[a]\nioengine=null\nsize=1m\n'''\n{}{}", arm("stock", 1), arm("patched", 2));
-    let surroundings = Surroundings {
-        environment: &|_| None,
-        included: &|_| None,
-        address: &|_| model::plan::service::Address::default(),
-        unknown_options: UnknownOptions::Refuse,
-        device_writes: DeviceWrites::Refuse,
-    };
-    file::parse("x.toml", &text).unwrap().resolve(&surroundings).unwrap()
-}
+/// A comparison of two boots, of which the first was measured.
+const BEGUN: &str = include_str!("begun.jsonl");
 
-fn canaries() -> Canaries {
-    Canaries {
-        null_system_call_nanos: 100.0,
-        context_switch_nanos: Reading::unavailable("made up"),
-        wake_up_nanos: Reading::unavailable("made up"),
-        clock_read_nanos: 20.0,
-        memcpy_gigabytes_per_second: 10.0,
-    }
-}
-
-fn header(experiment: Experiment) -> Header {
-    Header {
-        envelope: Envelope::new(Kind::Compare, 0.0, Vec::new()),
-        experiment,
-        seed: 1,
-        schedule: Schedule::Boots,
-        host: Host::default(),
-        meters: Vec::new(),
-        canaries: canaries(),
-        page_cache: None,
-        work_counter: None,
-        probes: Vec::new(),
-        events: None,
-    }
-}
-
-fn boot(arm: usize) -> (BootRecord, RoundRecord) {
-    let boot = BootRecord {
-        round: 0,
-        arm,
-        boot_id: format!("boot {arm}"),
-        started_unix_seconds: 0.0,
-        host: Host::default(),
-        within: Schedule::Executions,
-        canaries: canaries(),
-        warnings: Vec::new(),
-    };
-    let (begin_nanos, end_nanos) = (Nanos(0), Nanos(1));
-    (boot, RoundRecord { begin_nanos, end_nanos, ..RoundRecord::default() })
-}
-
-/// A folder with a record of one boot.
-fn begun() -> tempfile::TempDir {
+/// A folder with this record.
+fn folder_of(text: impl AsRef<[u8]>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let saver = Saver::create(folder.path()).unwrap();
-    saver.begin(&Envelope::new(Kind::Compare, 0.0, Vec::new()), &header(experiment(true))).unwrap();
-    let (boot, round) = boot(0);
-    boots::add(&saver, &boot, &round).unwrap();
+    fs::write(folder.path().join(RECORD), text).unwrap();
     folder
+}
+
+fn begun() -> tempfile::TempDir {
+    folder_of(BEGUN)
+}
+
+/// The other boot.
+fn next() -> (BootRecord, RoundRecord) {
+    let mut line: serde_json::Value = serde_json::from_str(BEGUN.lines().last().unwrap()).unwrap();
+    line["boot"]["boot"]["arm"] = 1.into();
+    let [boot, round] = ["boot", "round"].map(|part| line["boot"][part].take());
+    (serde_json::from_value(boot).unwrap(), serde_json::from_value(round).unwrap())
+}
+
+/// Envelope and header of a comparison without boots.
+fn bare() -> String {
+    let boots = "\"boots\":{\"each\":5,\"hook\":null,\"begun\":null}";
+    assert!(BEGUN.contains(boots));
+    BEGUN.lines().take(2).map(|line| line.replacen(boots, "\"boots\":null", 1) + "\n").collect()
 }
 
 fn text(folder: &Path) -> Vec<u8> {
@@ -90,14 +46,14 @@ fn arms(record: &CompareRecord) -> Vec<usize> {
 /// The next line follows exactly what was read; the rest has been removed.
 #[test]
 fn resuming_keeps_only_what_was_read() {
-    let whole = text(begun().path());
+    let whole = BEGUN.as_bytes();
     let without_end = whole.strip_suffix(b"\n").unwrap();
     let tails: [(&[u8], &[u8]); 5] = [
-        (&whole, b""),
-        (&whole, b"{\"boot\":{\"bo"),
+        (whole, b""),
+        (whole, b"{\"boot\":{\"bo"),
         // A complete line with damaged content, from a bad disk or an editor.
-        (&whole, b"{\"boot\":{\"bo\n"),
-        (&whole, b"\0\0\0\0\n\n"),
+        (whole, b"{\"boot\":{\"bo\n"),
+        (whole, b"\0\0\0\0\n\n"),
         (without_end, b""),
     ];
     for (kept, tail) in tails {
@@ -108,8 +64,8 @@ fn resuming_keeps_only_what_was_read() {
         let (saver, record) = boots::resume(folder.path()).unwrap();
         assert_eq!(arms(&record), [0], "{shown}");
         assert_eq!(text(folder.path()), whole, "{shown}");
-        let (next, round) = boot(1);
-        boots::add(&saver, &next, &round).unwrap();
+        let (boot, round) = next();
+        boots::add(&saver, &boot, &round).unwrap();
         let record = load::<CompareRecord>(folder.path()).unwrap();
         assert_eq!((arms(&record), record.rounds.len()), (vec![0, 1], 1), "{shown}");
     }
@@ -135,29 +91,25 @@ fn a_record_that_cannot_be_resumed_says_why_and_is_unchanged() {
         assert_eq!(self::text(folder.path()), text, "{why}");
         why
     };
-    let whole = String::from_utf8(text(folder.path())).unwrap();
     for (from, to, named) in [
         ("\"each\":5", "\"each\":4000000000", "boots = 4000000000"),
         ("\"budget_seconds\":60.0", "\"budget_seconds\":-1.0", "budget of -1 s"),
         ("\"hang_timeout_seconds\":null", "\"hang_timeout_seconds\":1e300", "hang_timeout of "),
     ] {
-        assert!(whole.contains(from), "{whole}");
-        let why = says(format!("{}{{\"bo", whole.replacen(from, to, 1)).as_bytes());
+        assert!(BEGUN.contains(from), "{from}");
+        let why = says(format!("{}{{\"bo", BEGUN.replacen(from, to, 1)).as_bytes());
         assert!(why.contains("its header was changed") && why.contains(named), "{why}");
     }
-    let mut bare = Vec::new();
-    line(&mut bare, "envelope", &Envelope::new(Kind::Compare, 0.0, Vec::new())).unwrap();
-    line(&mut bare, "header", &header(experiment(false))).unwrap();
-    let why = says(&bare);
+    let why = says(bare().as_bytes());
     assert!(why.contains("no arm of this comparison is a boot") && why.contains("iotoll report"), "{why}");
     let end = End {
         outcome: Outcome::Completed,
         reason: "all boots were measured".to_owned(),
         tsc_hertz: 1.0,
-        canaries: canaries(),
+        canaries: next().0.canaries,
         warnings: Vec::new(),
     };
-    let mut ended = whole.into_bytes();
+    let mut ended = BEGUN.as_bytes().to_vec();
     line(&mut ended, "end", &end).unwrap();
     let why = says(&ended);
     assert!(why.contains("is complete") && why.contains("iotoll report"), "{why}");
@@ -167,8 +119,7 @@ fn a_record_that_cannot_be_resumed_says_why_and_is_unchanged() {
 #[test]
 fn a_file_that_is_not_a_record_says_what_to_give() {
     let folder = begun();
-    let whole = String::from_utf8(text(folder.path())).unwrap();
-    let [envelope, header, boot]: [&str; 3] = whole.lines().collect::<Vec<_>>().try_into().unwrap();
+    let [envelope, header, boot]: [&str; 3] = BEGUN.lines().collect::<Vec<_>>().try_into().unwrap();
     let give = "give the folder of a comparison that was saved (iotoll compare)";
     let cases: [(String, &[&str]); 12] = [
         (String::new(), &["is empty", give]),
@@ -212,8 +163,7 @@ fn a_file_that_is_not_a_record_says_what_to_give() {
 fn the_envelope_says_the_kind() {
     let folder = begun();
     assert_eq!(kind_at(folder.path()).unwrap(), Kind::Compare);
-    let whole = String::from_utf8(text(folder.path())).unwrap();
-    fs::write(folder.path().join(RECORD), whole.replacen("\"kind\":\"compare\"", "\"kind\":\"later\"", 1)).unwrap();
+    fs::write(folder.path().join(RECORD), BEGUN.replacen("\"kind\":\"compare\"", "\"kind\":\"later\"", 1)).unwrap();
     let why = kind_at(folder.path()).unwrap_err().to_string();
     assert!(why.contains("is of kind 'later'") && why.contains("does not know"), "{why}");
     for (text, named) in [("", "is empty"), ("garbage", "is not a record")] {
@@ -236,11 +186,8 @@ fn a_run_without_its_measurement_is_not_a_record() {
 /// What can be shown is shown, with the place where it ends.
 #[test]
 fn a_record_that_ends_early_says_where() {
-    let folder = tempfile::tempdir().unwrap();
-    let saver = Saver::create(folder.path()).unwrap();
-    saver.begin(&Envelope::new(Kind::Compare, 0.0, Vec::new()), &header(experiment(false))).unwrap();
-    saver.append("round", &boot(0).1).unwrap();
-    let whole = String::from_utf8(text(folder.path())).unwrap();
+    let whole = format!("{}{}\n", bare(), serde_json::json!({ "round": next().1 }));
+    let folder = folder_of(&whole);
     let lines: Vec<&str> = whole.lines().collect();
     let show = |text: String| {
         fs::write(folder.path().join(RECORD), text).unwrap();
