@@ -438,12 +438,4 @@ mod tests {
         send();
         assert_eq!(reader.read(&[], &mut source).count, Some(awake));
     }
-
-    #[test]
-    fn a_gauge_and_a_missing_device_are_refused() {
-        for (name, why) in [("vmstat.nr_dirty", "gauge"), ("block:nosuch", "there is no")] {
-            let refusal = named(name).err().unwrap().to_string();
-            assert!(refusal.starts_with(&format!("--count {name}")) && refusal.contains(why), "{refusal}");
-        }
-    }
 }

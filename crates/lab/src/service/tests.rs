@@ -28,47 +28,6 @@ fn refusal(plan: ServicePlan) -> String {
     error
 }
 
-/// The process id of the first service.
-fn process(services: &Services) -> u32 {
-    services.running[0].process()
-}
-
-#[test]
-fn it_is_started_filled_and_ended_with_all_that_it_began() {
-    let script = "setsid sleep 1000 & echo $! > {dir}/child; echo $IOTOLL_SERVICE; echo go; wait";
-    let fill = Some("touch {dir}/filled; cat {dir}/child".to_owned());
-    let settings = settings(&[ServicePlan { fill, ..plan(script) }]);
-    let folder = settings.addresses.folder().unwrap().join("s");
-    let folders = Folders::make(&settings).unwrap();
-    let interruption = Arc::default();
-    let mut services = start(&settings, &interruption).unwrap();
-    assert!(folder.join("filled").exists());
-    assert_eq!(crate::whereabouts::servers::service_of(process(&services)).as_deref(), Some("s"));
-    let outcome = services.conclude(Ok(Outcome::Completed), |outcome| outcome).unwrap();
-    assert_eq!((outcome, interruption.is_requested()), (Outcome::Completed, false));
-    folders.close().unwrap();
-    assert!(!folder.exists());
-}
-
-#[test]
-fn one_that_ends_by_itself_ends_the_measurement_and_is_named() {
-    let settings = settings(&[plan("echo go; read -r line < {dir}/pipe; echo 'no space left' >&2; exit 3")]);
-    let folders = Folders::make(&settings).unwrap();
-    let pipe = settings.addresses.folder().unwrap().join("s/pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let interruption = Arc::default();
-    let mut services = start(&settings, &interruption).unwrap();
-    assert!(!interruption.is_requested());
-    std::fs::write(&pipe, "end\n").unwrap();
-    while !interruption.is_requested() {
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    let outcome = services.conclude(Ok(Outcome::Interrupted), |outcome| outcome).unwrap();
-    let Outcome::Failed(why) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(why, "service 's' ended by itself (exit status 3); its output ends: 'go' 'no space left'");
-    folders.close().unwrap();
-}
-
 #[test]
 fn a_user_who_insists_does_not_wait_for_one_that_ignores_sigterm() {
     let settings = settings(&[plan("trap '' TERM; echo go; while :; do sleep 0.05; done")]);
