@@ -107,7 +107,8 @@ fn measure(
 ) -> Result<(BlastRecord, End)> {
     let begun = Instant::now();
     let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
-    let receiving = Receiving::open(plan, settings.target)?;
+    let receiving = receiver(plan, settings.target)?;
+    let (same_machine, same_network, receive_buffer) = receiving.about();
     session.calibration.wait(CALIBRATION);
     let header = Header {
         envelope: session.envelope(Kind::Blast),
@@ -116,7 +117,7 @@ fn measure(
         meters: meters.statuses().to_vec(),
         probes: meters.probes().descriptors(),
         events: meters.events().cloned(),
-        receiver: receiving.about(),
+        receiver: Receiver { address: receiving.address().to_string(), same_machine, same_network, receive_buffer },
         allowed_cpus: Some(allowed_cpus),
         services: session.services().to_vec(),
     };
@@ -215,79 +216,41 @@ fn refuse_memory(plan: &BlastPlan) -> Result<()> {
 }
 
 /// The receiver: iotoll's own in this process, or another one.
-enum Receiving {
-    Own(CountingReceiver),
-    Remote(Box<RemoteReceiver>),
-}
-
-impl Receiving {
-    fn open(plan: &BlastPlan, target: Option<SocketAddr>) -> Result<Self> {
-        Ok(match target {
-            Some(target) => Self::Remote(Box::new(RemoteReceiver::connect(target)?)),
-            None => {
-                let loopback = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
-                Self::Own(CountingReceiver::bind(loopback, plan.receiver_cpu, plan.receive_buffer)?)
-            }
-        })
-    }
-
-    fn address(&self) -> SocketAddr {
-        match self {
-            Self::Own(receiver) => receiver.address(),
-            Self::Remote(receiver) => receiver.address(),
-        }
-    }
+trait Receiving {
+    fn address(&self) -> SocketAddr;
 
     /// New submitters begin.
-    fn begin(&mut self) -> Result<Counts> {
-        match self {
-            Self::Own(receiver) => Ok(receiver.begin()),
-            Self::Remote(receiver) => receiver.begin(),
-        }
+    fn begin(&mut self) -> Result<Counts>;
+
+    fn counts(&mut self) -> Result<Counts>;
+
+    /// Its thread, if it is one of this process.
+    fn thread(&self) -> Option<u32> {
+        None
     }
 
-    fn counts(&mut self) -> Result<Counts> {
-        match self {
-            Self::Own(receiver) => Ok(receiver.counts()),
-            Self::Remote(receiver) => receiver.counts(),
-        }
-    }
-
-    /// The receiver's thread, if it is one of this process.
-    fn owners(&self) -> Owners {
-        let servers = match self {
-            Self::Own(receiver) => BTreeSet::from([receiver.thread()]),
-            Self::Remote(_) => BTreeSet::new(),
-        };
-        Owners { servers, ..Owners::default() }
-    }
-
-    fn about(&self) -> Receiver {
-        let (same_machine, same_network, receive_buffer) = match self {
-            Self::Own(receiver) => (true, true, receiver.receive_buffer()),
-            Self::Remote(receiver) => receiver.about(),
-        };
-        Receiver { address: self.address().to_string(), same_machine, same_network, receive_buffer }
-    }
+    /// Whether it runs on this machine, in this network, and its receive buffer.
+    fn about(&self) -> (bool, bool, Option<u32>);
 
     /// Counters of drops at both ends; those of one network only once.
     fn drops(&mut self) -> Result<DropCounters> {
-        let here = DropCounters::read();
-        Ok(match self {
-            Self::Remote(receiver) if !receiver.about().1 => {
-                let same_machine = receiver.about().0;
-                here.with_those_of_the_receiver(receiver.drops()?, same_machine)
-            }
-            Self::Own(_) | Self::Remote(_) => here,
-        })
+        Ok(DropCounters::read())
     }
+}
+
+fn receiver(plan: &BlastPlan, target: Option<SocketAddr>) -> Result<Box<dyn Receiving>> {
+    let loopback = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+    Ok(match target {
+        Some(target) => Box::new(RemoteReceiver::connect(target)?),
+        None => Box::new(CountingReceiver::bind(loopback, plan.receiver_cpu, plan.receive_buffer)?),
+    })
 }
 
 struct Measurement<'a> {
     plan: &'a BlastPlan,
     session: &'a Session<'a>,
     meters: MeterSet,
-    receiving: Receiving,
+    receiving: Box<dyn Receiving>,
     shuffler: Shuffler,
     observer: &'a mut dyn FnMut(Event),
 }
@@ -377,9 +340,13 @@ impl Measurement<'_> {
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.begin_slice());
         self.session.settings.interruption.sleep(length);
-        let after = Box::new(self.meters.end_slice(self.receiving.owners()));
+        let after = Box::new(self.meters.end_slice(self.owners(BTreeSet::new())));
         let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
         (!self.session.interrupted()).then_some(SliceRecord { case: None, reading })
+    }
+
+    fn owners(&self, workers: BTreeSet<u32>) -> Owners {
+        Owners { workers, servers: self.receiving.thread().into_iter().collect(), ..Owners::default() }
     }
 
     /// A slice of a point, and what became of all its packets.
@@ -389,11 +356,11 @@ impl Measurement<'_> {
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.begin_slice());
-        let first = Instantaneous::read(&mut self.receiving, &submitters)?;
+        let first = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
         self.session.settings.interruption.sleep(length);
-        let owners = Owners { workers: submitters.threads(), ..self.receiving.owners() };
+        let owners = self.owners(submitters.threads());
         let after = Box::new(self.meters.end_slice(owners));
-        let last = Instantaneous::read(&mut self.receiving, &submitters)?;
+        let last = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;
         let delivered = last.received.saturating_sub(first.received);
@@ -458,7 +425,7 @@ struct Instantaneous {
 }
 
 impl Instantaneous {
-    fn read(receiving: &mut Receiving, submitters: &Submitters) -> Result<Self> {
+    fn read(receiving: &mut dyn Receiving, submitters: &Submitters) -> Result<Self> {
         let asked = monotonic_nanos();
         let received = receiving.counts()?.received;
         let answered = monotonic_nanos();

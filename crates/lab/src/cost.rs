@@ -11,7 +11,7 @@ mod output_parser;
 mod running;
 
 pub use counter::Counter;
-pub(crate) use execution::{Executed, Surroundings, execute, last_line, set_apart};
+pub(crate) use execution::{Executed, Surroundings, execute, set_apart};
 pub use output_parser::reports;
 pub(crate) use output_parser::{Output, Prepared, prepared};
 

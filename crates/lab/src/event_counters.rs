@@ -3,8 +3,7 @@
 //! A program at each raw tracepoint adds 1 to a word of its CPU. Unlike the counters of perf, programs see what the idle tasks do.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use sys::bpf::{ArrayMap, Assembler, Code, Condition, Error, Label, Link, Operation, Program};
-use sys::bpf::{Helper, Register, Width};
+use sys::bpf::{ArrayMap, Assembler, Code, Condition, Error, Helper, Label, Link, Operation, Program, Register, Width};
 
 /// System calls have smaller numbers.
 pub(crate) const NUMBERED_CALLS: i32 = 512;

@@ -4,16 +4,15 @@
 //! Copies of jobs with their files enter, readings leave. What a reading means is decided in `model::page_cache`.
 
 use crate::error::{Error, Result};
+use crate::proc_files::{children_of, numbered, tasks_of};
 use crate::workload::JobCopy;
 use crate::workload::target::Span;
 use model::page_cache::{CachedPages, is_buffered};
 use model::reading::Reading;
 use model::unit::Bytes;
 use std::collections::BTreeMap;
-use std::fs;
-use std::fs::File;
-use std::io;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -186,7 +185,7 @@ pub(crate) fn own_storage_read() -> Option<Bytes> {
 
 /// The same for another process.
 pub(crate) fn storage_read_of(process: u32) -> Option<Bytes> {
-    read_bytes(&fs::read_to_string(Path::new("/proc").join(process.to_string()).join("io")).ok()?)
+    read_bytes(&fs::read_to_string(format!("/proc/{process}/io")).ok()?)
 }
 
 /// The same for a process and its live descendants; ended ones count with the parent that waited for them.
@@ -198,20 +197,15 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
         if place > MOST_PROCESSES {
             return None;
         }
-        let folder = Path::new("/proc").join(process.to_string());
-        match fs::read_to_string(folder.join("io")) {
+        match fs::read_to_string(format!("/proc/{process}/io")) {
             Ok(text) => sum = Some(sum.unwrap_or(Bytes(0)) + read_bytes(&text)?),
             // The reads of another user's process are unknown, so the sum is too.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
             // A process that has just ended is missing only until its parent waits for it.
             Err(_) => {}
         }
-        let tasks = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
-        let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-        processes.extend(
-            children
-                .flat_map(|text| text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<u32>>()),
-        );
+        let threads = numbered(&tasks_of(process)).into_iter();
+        processes.extend(threads.flat_map(|thread| children_of(process, thread)));
     }
     sum
 }

@@ -9,8 +9,7 @@ mod running;
 
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
-use crate::interruption::Interruption;
-use crate::interruption::WaitLimit;
+use crate::interruption::{Interruption, WaitLimit};
 use crate::placing;
 use model::placement::Place;
 use model::plan::service::{Address, Service};

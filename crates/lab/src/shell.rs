@@ -86,7 +86,7 @@ pub(crate) fn run_while(
             Err(error) => return Err(failed(format!("could not be waited for: {error}"))),
         }
     };
-    let complaint = text(&mut complained).lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, short);
+    let complaint = last_line(&mut complained).map_or_else(String::new, |line| short(&line));
     Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
 }
 
@@ -95,6 +95,11 @@ pub(crate) fn run_while(
 pub(crate) fn scratch() -> std::io::Result<(File, File)> {
     let file = tempfile::tempfile().or_else(|_| memfd_create("iotoll", MemfdFlags::CLOEXEC).map(File::from))?;
     Ok((file.try_clone()?, file))
+}
+
+/// The last line of a command's output that says something.
+pub(crate) fn last_line(file: &mut File) -> Option<String> {
+    text(file).lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
 /// The end of a file. It only explains a failure, so read errors are ignored.

@@ -1,5 +1,6 @@
 //! Counts packets one by one, in this process or for submitters on other machines.
 
+use super::Receiving;
 use super::drop_counters::DropCounters;
 use super::remote::{BEGIN, COUNTS, DROPS, Reply};
 use crate::echo::Connections;
@@ -82,15 +83,6 @@ impl CountingReceiver {
         Ok(Self { socket, address, live, stop, thread: Some(thread) })
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Id of its thread, once it has begun.
-    pub fn thread(&self) -> u32 {
-        self.live.thread.load(Ordering::Relaxed)
-    }
-
     /// New submitters begin. Their ports may be those of earlier ones, whose numbers are forgotten.
     pub fn begin(&self) -> Counts {
         self.live.executions.fetch_add(1, Ordering::Relaxed);
@@ -108,6 +100,28 @@ impl CountingReceiver {
     /// Bytes of its receive buffer, as the kernel counts them.
     pub fn receive_buffer(&self) -> Option<u32> {
         rustix::net::sockopt::socket_recv_buffer_size(&self.socket).ok().and_then(|bytes| u32::try_from(bytes).ok())
+    }
+}
+
+impl Receiving for CountingReceiver {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn begin(&mut self) -> Result<Counts> {
+        Ok(Self::begin(self))
+    }
+
+    fn counts(&mut self) -> Result<Counts> {
+        Ok(Self::counts(self))
+    }
+
+    fn thread(&self) -> Option<u32> {
+        Some(self.live.thread.load(Ordering::Relaxed))
+    }
+
+    fn about(&self) -> (bool, bool, Option<u32>) {
+        (true, true, self.receive_buffer())
     }
 }
 

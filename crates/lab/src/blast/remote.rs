@@ -1,6 +1,7 @@
 //! Asks a receiver (`iotoll blast --serve`) for its counts, by TCP at the port of its packets. A question is a line, the
 //! answer a line of JSON.
 
+use super::Receiving;
 use super::drop_counters::DropCounters;
 use super::receiver::Counts;
 use crate::error::{Error, Result};
@@ -83,28 +84,6 @@ impl RemoteReceiver {
         Ok(receiver)
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Whether it runs on this machine, in this network, and its receive buffer.
-    pub fn about(&self) -> (bool, bool, Option<u32>) {
-        self.about
-    }
-
-    /// New submitters begin.
-    pub fn begin(&mut self) -> Result<Counts> {
-        Ok(self.ask(BEGIN)?.counts)
-    }
-
-    pub fn counts(&mut self) -> Result<Counts> {
-        Ok(self.ask(COUNTS)?.counts)
-    }
-
-    pub fn drops(&mut self) -> Result<DropCounters> {
-        Ok(self.ask(DROPS)?.drops)
-    }
-
     fn ask(&mut self, question: &str) -> Result<Reply> {
         let address = self.address;
         let gone = |why: String| {
@@ -129,6 +108,33 @@ impl RemoteReceiver {
                 "{address}: is not an iotoll receiver of this version; start one there: iotoll blast --serve {address}"
             ))
         })
+    }
+}
+
+impl Receiving for RemoteReceiver {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn begin(&mut self) -> Result<Counts> {
+        Ok(self.ask(BEGIN)?.counts)
+    }
+
+    fn counts(&mut self) -> Result<Counts> {
+        Ok(self.ask(COUNTS)?.counts)
+    }
+
+    fn about(&self) -> (bool, bool, Option<u32>) {
+        self.about
+    }
+
+    fn drops(&mut self) -> Result<DropCounters> {
+        let here = DropCounters::read();
+        let (same_machine, same_network, _) = self.about;
+        if same_network {
+            return Ok(here);
+        }
+        Ok(here.with_those_of_the_receiver(self.ask(DROPS)?.drops, same_machine))
     }
 }
 

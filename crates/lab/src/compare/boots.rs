@@ -3,7 +3,6 @@
 //! An experiment continues from its record: the measured boots show which one is next. A boot is the unit of the
 //! intervals, so everything measured in one boot is one part of a round.
 
-use super::{Observer, Settings, compare, turns};
 use crate::calibration::Calibration;
 use crate::canary;
 use crate::error::{Error, Result};
@@ -14,15 +13,15 @@ use crate::session;
 use crate::shell;
 use crate::store::{RecordFile, Saver};
 use crate::workload::permutation::Shuffler;
-use model::comparison::CompareRecord;
-use model::comparison::boots;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
+use model::comparison::{CompareRecord, boots};
 use model::envelope::{Envelope, Kind};
 use model::experiment::{Case, Experiment};
 use model::kind::compare::BootLine;
 use model::record::Outcome;
 use std::path::Path;
 use std::time::Duration;
+use {super::Observer, super::Settings, super::compare, super::turns};
 
 /// The header, before the first boot is measured.
 ///

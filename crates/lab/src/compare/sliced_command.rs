@@ -2,14 +2,14 @@
 
 use super::drawn_cpus::ThreadTimes;
 use super::work_counter::{Everything, Source, WorkReader};
-use crate::cost::{CommandPlan, Isolation, Output, Prepared, last_line, prepared, set_apart};
+use crate::cost::{CommandPlan, Isolation, Output, Prepared, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use crate::meter::Owners;
 use crate::network_namespace;
 use crate::placing::pinned;
 use crate::proc_files::pid;
-use crate::shell::short;
+use crate::shell::{last_line, short};
 use crate::whereabouts;
 use model::comparison::record::{CommandReading, CommandTotal};
 use model::experiment::EndSignal;

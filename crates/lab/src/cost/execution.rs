@@ -9,14 +9,13 @@ use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners};
 use crate::page_cache::dirty;
 use crate::progress::Observer;
-use crate::shell::scratch;
+use crate::shell::{last_line, scratch};
 use crate::store::GrowingWindows;
 use crate::watch::watch;
 use model::record::{Direction, Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning, add_once};
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -129,13 +128,6 @@ pub(crate) fn set_apart(child: &mut Command, custody: Isolation) -> Result<Optio
         .map_err(|error| Error::instrument("making a temporary file for the command's standard error", error))?;
     child.stdin(Stdio::null()).stderr(stderr).process_group(0);
     Ok(Some(kept))
-}
-
-pub(crate) fn last_line(file: &mut File) -> Option<String> {
-    let mut bytes = Vec::new();
-    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
 /// Why an execution counts as failed: it took too long, it reports a failure, or its status shows one.

@@ -1,6 +1,7 @@
 //! Output of a service: stdout and stderr go to one pipe. A thread drains it, so that a service that prints much neither blocks nor
 //! fills a disk; only the end of its output is kept.
 
+use crate::shell::short;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio, read};
 use std::io::{self, PipeReader, PipeWriter};
@@ -8,8 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Number of lines in an error message.
 const LINES: usize = 5;
-/// Longest line in an error message, in characters.
-const LINE: usize = 200;
 /// Bytes at the end of the output that are kept.
 const TAIL: usize = 64 << 10;
 /// Reads before others may have the lock: a service can print as fast as it is read.
@@ -62,8 +61,7 @@ impl Output {
         let mut captured = lock(&self.0);
         captured.drain();
         let text = String::from_utf8_lossy(&captured.tail);
-        let mut lines: Vec<String> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(shortened).collect();
+        let mut lines: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(short).collect();
         let last = lines.split_off(lines.len().saturating_sub(LINES));
         match last.as_slice() {
             [] => "; it printed nothing".to_owned(),
@@ -101,11 +99,6 @@ impl Captured {
 
 fn lock(captured: &Mutex<Captured>) -> MutexGuard<'_, Captured> {
     captured.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn shortened(line: &str) -> String {
-    let begin: String = line.chars().take(LINE).collect();
-    if begin.len() < line.len() { begin + "…" } else { begin }
 }
 
 #[cfg(test)]
