@@ -35,15 +35,14 @@ impl Counters {
     /// # Errors
     /// Without the right, the memory, or the kernel's support.
     pub(crate) fn load(tracepoints: &[&str], system_calls: bool) -> Result<Self, Error> {
-        let listing = |error| Error::Failed { attempt: "listing CPUs", error };
+        let listing = |error| Error::because(format!("listing CPUs failed: {error}"));
         let possible = sys::schedule::possible_cpus().map_err(listing)?;
         let cpus = possible.iter().max().and_then(|highest| usize::try_from(highest + 1).ok()).unwrap_or(1);
         // And one for numbers that no system call has.
         let of_calls = if system_calls { usize::try_from(NUMBERED_CALLS).unwrap_or(0) + 1 } else { 0 };
         let words = (tracepoints.len() + of_calls).max(1).next_multiple_of(LINE);
         let counts = ArrayMap::create("iotoll_events", words, cpus)?;
-        let offset =
-            |index: usize| i16::try_from(8 * index).map_err(|_| Error::Unsupported { attempt: "so many counters" });
+        let offset = |index: usize| i16::try_from(8 * index).map_err(|_| Error::unsupported("so many counters"));
         let load = |name: &str, code: Code<'_>| Program::load(&format!("iotoll_{name}"), &code);
         let counting = |(index, name): (usize, &&str)| {
             let code = finished(at_words_of_cpu(&counts), offset(index)?);

@@ -14,10 +14,9 @@ pub(crate) fn note_skipped(test: &str, why: &str) {
 
 /// What was opened, or `None` with the printed reason where the kernel does not allow it.
 pub(crate) fn allowed<T>(test: &str, opened: Result<T, sys::bpf::Error>) -> Option<T> {
-    use sys::bpf::Error;
     match opened {
         Ok(opened) => Some(opened),
-        Err(error @ (Error::Refused { .. } | Error::NoBpf | Error::Unsupported { .. })) => {
+        Err(error) if error.is_refusal() => {
             note_skipped(test, &error.to_string());
             None
         }

@@ -401,7 +401,7 @@ fn nanos(wrapping: u64) -> Nanos {
 }
 
 fn listing(error: std::io::Error) -> Error {
-    Error::Failed { attempt: "listing CPUs", error }
+    Error::because(format!("listing CPUs failed: {error}"))
 }
 
 impl Programs {

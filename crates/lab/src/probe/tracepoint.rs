@@ -33,7 +33,7 @@ impl Passes {
     pub(super) fn open(group: &str, name: &str) -> Result<Self, String> {
         // Programs know no groups. Where names may not be listed, only attaching shows whether there is such a tracepoint.
         let exists = available_tracepoints().map_or(true, |names| names.contains(&format!("{group}:{name}")));
-        let exact = exists.then(|| exact(name).ok()).flatten();
+        let exact = exists.then(|| exact(name)).flatten();
         match exact {
             Some(counters) => Ok(Self::Exact(counters)),
             None => TracepointCounter::open(group, name).map(Self::ByPerf).map_err(|error| error.to_string()),
@@ -54,10 +54,9 @@ impl Passes {
     }
 }
 
-fn exact(name: &str) -> Result<Counters, sys::bpf::Error> {
-    let mut counters = Counters::load(&[name], false)?;
-    let missing = counters.attach()?;
-    if missing.is_empty() { Ok(counters) } else { Err(sys::bpf::Error::NoTracepoint { name: name.to_owned() }) }
+fn exact(name: &str) -> Option<Counters> {
+    let mut counters = Counters::load(&[name], false).ok()?;
+    counters.attach().ok()?.is_empty().then_some(counters)
 }
 
 /// What one CPU showed while a thread slept on it.

@@ -2,64 +2,47 @@
 
 use std::{fmt, fs, io};
 
-/// A failure of bpf(2).
+/// A failure of bpf(2), in words.
 #[derive(Debug)]
-pub enum Error {
-    /// The kernel refuses: a missing right, a seccomp filter, or lockdown.
-    Refused {
-        /// What was attempted.
-        attempt: &'static str,
-        /// What is missing, and how to mend it.
-        reason: String,
-    },
-    /// The kernel has no bpf(2).
-    NoBpf,
-    /// There is no such tracepoint.
-    NoTracepoint {
-        /// Its name.
-        name: String,
-    },
-    /// The kernel does not know what was asked for.
-    Unsupported {
-        /// What was attempted.
-        attempt: &'static str,
-    },
-    /// The verifier rejects a program.
-    Rejected {
-        /// Its name.
-        program: String,
-        /// The end of the verifier's log.
-        log: String,
-    },
-    /// The CPU is offline.
-    Offline {
-        /// Its number.
-        cpu: u32,
-    },
-    /// There is not enough memory.
-    NoMemory {
-        /// What was attempted.
-        attempt: &'static str,
-    },
-    /// Anything else.
-    Failed {
-        /// What was attempted.
-        attempt: &'static str,
-        /// The kernel's error.
-        error: io::Error,
-    },
+pub struct Error {
+    text: String,
+    is_refusal: bool,
 }
 
 impl Error {
+    /// A failure in these words.
+    pub fn because(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_refusal: false }
+    }
+
+    /// The kernel does not know what was asked for.
+    pub fn unsupported(attempt: &str) -> Self {
+        let text = format!("the kernel does not support {attempt}: Linux 5.12 or newer is needed");
+        Self { text, is_refusal: true }
+    }
+
+    /// There is not enough memory.
+    pub(super) fn no_memory(attempt: &str) -> Self {
+        Self::because(format!("no memory for {attempt}: raise the memory limit of this control group"))
+    }
+
     /// The meaning of an error of bpf(2).
-    pub(super) fn new(attempt: &'static str, error: io::Error) -> Self {
+    pub(super) fn new(attempt: &str, error: io::Error) -> Self {
+        let refused = |text| Self { text, is_refusal: true };
         match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => Self::Refused { attempt, reason: Process::now().why_refused() },
-            Some(libc::ENOSYS) => Self::NoBpf,
-            Some(libc::EINVAL | libc::EOPNOTSUPP) => Self::Unsupported { attempt },
-            Some(libc::ENOMEM) => Self::NoMemory { attempt },
-            _ => Self::Failed { attempt, error },
+            Some(libc::EPERM | libc::EACCES) => {
+                refused(format!("the kernel refuses {attempt}: {}", Process::now().why_refused()))
+            }
+            Some(libc::ENOSYS) => refused("the kernel was built without bpf(2) (CONFIG_BPF_SYSCALL)".to_owned()),
+            Some(libc::EINVAL | libc::EOPNOTSUPP) => Self::unsupported(attempt),
+            Some(libc::ENOMEM) => Self::no_memory(attempt),
+            _ => Self::because(format!("{attempt} failed: {error}")),
         }
+    }
+
+    /// Whether this kernel refuses or lacks what was asked for, whatever the program.
+    pub fn is_refusal(&self) -> bool {
+        self.is_refusal
     }
 }
 
@@ -67,26 +50,7 @@ impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { attempt, reason } => write!(formatter, "the kernel refuses {attempt}: {reason}"),
-            Self::NoBpf => formatter.write_str("the kernel was built without bpf(2) (CONFIG_BPF_SYSCALL)"),
-            Self::NoTracepoint { name } => write!(
-                formatter,
-                "the kernel has no raw tracepoint {name} (its subsystem or CONFIG_BPF_EVENTS is missing, or it has \
-                 another name in this version)"
-            ),
-            Self::Unsupported { attempt } => {
-                write!(formatter, "the kernel does not support {attempt}: Linux 5.12 or newer is needed")
-            }
-            Self::Rejected { program, log } => {
-                write!(formatter, "the kernel's verifier rejects program {program}: {log}")
-            }
-            Self::Offline { cpu } => write!(formatter, "there is no CPU {cpu}, or it is offline"),
-            Self::NoMemory { attempt } => {
-                write!(formatter, "no memory for {attempt}: raise the memory limit of this control group")
-            }
-            Self::Failed { attempt, error } => write!(formatter, "{attempt} failed: {error}"),
-        }
+        formatter.write_str(&self.text)
     }
 }
 
@@ -169,7 +133,7 @@ mod tests {
     #[test]
     fn kinds_of_errors_are_told_apart() {
         let of = |errno| Error::new("making a map", io::Error::from_raw_os_error(errno));
-        assert!(matches!(of(libc::EPERM), Error::Refused { .. }));
+        assert!(of(libc::EPERM).is_refusal() && !of(libc::EIO).is_refusal());
         assert!(of(libc::EINVAL).to_string().contains("Linux 5.12"));
         assert!(of(libc::ENOSYS).to_string().contains("CONFIG_BPF_SYSCALL"));
         assert!(of(libc::ENOMEM).to_string().contains("making a map"));

@@ -52,7 +52,7 @@ impl ArrayMap {
     /// Without the right, the memory, or the kernel's support.
     pub fn create(name: &str, words: usize, entries: usize) -> Result<Self, Error> {
         const ATTEMPT: &str = "making a BPF map";
-        let too_large = || Error::NoMemory { attempt: ATTEMPT };
+        let too_large = || Error::no_memory(ATTEMPT);
         let value_size = words.checked_mul(8).and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(too_large)?;
         let all = words.checked_mul(entries).ok_or_else(too_large)?;
         let bytes = all.checked_mul(8).and_then(|bytes| bytes.checked_next_multiple_of(rustix::param::page_size()));
@@ -130,7 +130,7 @@ impl<const WORDS: usize> HashMap<WORDS> {
     /// Without the right, the memory, or the kernel's support.
     pub fn create(name: &str, capacity: u32) -> Result<Self, Error> {
         let value_size = WORDS.checked_mul(8).and_then(|bytes| u32::try_from(bytes).ok());
-        let value_size = value_size.ok_or(Error::NoMemory { attempt: "making a BPF map" })?;
+        let value_size = value_size.ok_or_else(|| Error::no_memory("making a BPF map"))?;
         Ok(Self { descriptor: create(name, HASH, 8, value_size, capacity, 0)?, capacity })
     }
 

@@ -134,7 +134,12 @@ impl Program {
     /// # Errors
     /// When there is no such tracepoint, or the program reads more arguments than it has.
     pub fn attach(&self, tracepoint: &str) -> Result<Link, Error> {
-        let missing = || Error::NoTracepoint { name: tracepoint.to_owned() };
+        let missing = || {
+            Error::because(format!(
+                "the kernel has no raw tracepoint {tracepoint} (its subsystem or CONFIG_BPF_EVENTS is missing, or it has \
+                 another name in this version)"
+            ))
+        };
         let name = CString::new(tracepoint).map_err(|_| missing())?;
         let mut attributes = Open { name: address(name.as_bytes_with_nul()), program: self.raw(), padding: 0 };
         // SAFETY: the structure has the attributes of this command, and the name lives during the call.
@@ -164,7 +169,7 @@ impl Program {
 
     fn run(&self, cpu: Option<u32>, arguments: &[u64]) -> Result<(), Error> {
         const ATTEMPT: &str = "running a BPF program once";
-        let too_many = |_| Error::Unsupported { attempt: ATTEMPT };
+        let too_many = |_| Error::unsupported(ATTEMPT);
         let arguments_size = u32::try_from(size_of_val(arguments)).map_err(too_many)?;
         let mut attributes = TestRun {
             program: self.raw(),
@@ -178,7 +183,9 @@ impl Program {
         let run = unsafe { call(Command::ProgramTestRun, &mut attributes, size_of::<TestRun>()) };
         match (run, cpu) {
             (Ok(_), _) => Ok(()),
-            (Err(error), Some(cpu)) if error.raw_os_error() == Some(libc::ENXIO) => Err(Error::Offline { cpu }),
+            (Err(error), Some(cpu)) if error.raw_os_error() == Some(libc::ENXIO) => {
+                Err(Error::because(format!("there is no CPU {cpu}, or it is offline")))
+            }
             (Err(error), _) => Err(Error::new(ATTEMPT, error)),
         }
     }
@@ -232,7 +239,7 @@ fn rejected(name: &str, code: &Code<'_>) -> Error {
     let last = lines.get(lines.len().saturating_sub(LOG_LINES)..).unwrap_or_default();
     match error {
         Some(error) if last.is_empty() => Error::new("loading a BPF program", error),
-        _ => Error::Rejected { program: name.to_owned(), log: last.join("; ") },
+        _ => Error::because(format!("the kernel's verifier rejects program {name}: {}", last.join("; "))),
     }
 }
 

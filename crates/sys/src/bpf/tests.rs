@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 fn array(test: &str, words: usize, entries: usize) -> Option<ArrayMap> {
     match ArrayMap::create("test", words, entries) {
         Ok(map) => Some(map),
-        Err(error @ (Error::Refused { .. } | Error::NoBpf | Error::Unsupported { .. })) => {
+        Err(error) if error.is_refusal() => {
             use std::io::Write;
             let line = format!("SKIP {test}: {error}\n");
             let _ = std::io::stderr().write_all(line.as_bytes());
@@ -43,7 +43,8 @@ fn a_program_runs_on_a_cpu_and_writes_to_memory() {
     let cpus = crate::schedule::online_cpus().unwrap().len() as u64;
     let first: Vec<u64> = map.values().map(|value| value.first().unwrap().load(Ordering::Relaxed)).collect();
     assert_eq!(first, [0, 0, 7 * (cpus + 1)]);
-    assert!(matches!(program.run_on(100_000, &[7]), Err(Error::Offline { cpu: 100_000 } | Error::Unsupported { .. })));
+    let absent = program.run_on(100_000, &[7]).unwrap_err();
+    assert!(absent.is_refusal() || absent.to_string().contains("no CPU 100000"), "{absent}");
 }
 
 #[test]
@@ -74,7 +75,8 @@ fn a_rejected_program_says_why() {
     let mut assembler = Assembler::new();
     assembler.load(Width::Eight, R0, R10, 8).exit();
     let error = Program::load("wrong", &assembler.finish()).unwrap_err();
-    assert!(matches!(&error, Error::Rejected { program, log } if program == "wrong" && log.contains("R10")), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("rejects program wrong") && error.contains("R10"), "{error}");
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn a_missing_tracepoint_is_named() {
     let Some(map) = array("bpf: a missing tracepoint is named", 1, 1) else { return };
     let program = Program::load("adding", &adding(&map, 0)).unwrap();
     let error = program.attach("no_such_tracepoint").unwrap_err();
-    assert!(matches!(&error, Error::NoTracepoint { name } if name == "no_such_tracepoint"), "{error}");
+    assert!(error.to_string().contains("no raw tracepoint no_such_tracepoint "), "{error}");
 }
 
 #[test]
