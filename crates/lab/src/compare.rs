@@ -173,15 +173,15 @@ fn measure(
         probes: runner.meters.probes().descriptors(),
         events: runner.meters.events().cloned(),
         canaries,
-        page_cache: runner.cache.setup(),
-        work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
+        page_cache: runner.cache.setup.clone(),
+        work_counter: runner.sliced.as_ref().map(|sliced| sliced.counter.clone()),
     };
     settings.session.saver.begin(&header.envelope, &header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
     let begun = Instant::now();
     let (mut outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
     if outcome == Outcome::Completed {
-        let took = begun.elapsed().saturating_sub(runner.cache.spent());
+        let took = begun.elapsed().saturating_sub(runner.cache.spent);
         let budget = Duration::from_secs_f64(experiment.rules.budget_seconds);
         outcome = runner.explain(schedule, &mut record, (took, budget), observer);
     }
@@ -244,7 +244,7 @@ impl RoundRunner<'_> {
             return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
-        let slow = self.toggles.slowest_switch() > turns::SLOW_SWITCH;
+        let slow = self.toggles.slowest_switch > turns::SLOW_SWITCH;
         let by_shell = self.experiment.arms.iter().any(|arm| arm.setup.is_some() || arm.cleanup.is_some());
         if by_shell || slow || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
             if self.cache.is_cold() {
@@ -278,7 +278,7 @@ impl RoundRunner<'_> {
         loop {
             let interruption = &self.settings.session.interruption;
             let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
-            starts.push(begun.elapsed().saturating_sub(self.cache.spent()));
+            starts.push(begun.elapsed().saturating_sub(self.cache.spent));
             let before = begun.elapsed();
             let round = match warmed.and_then(|()| self.recorded(schedule)) {
                 Ok(Some(round)) => round,
@@ -302,7 +302,7 @@ impl RoundRunner<'_> {
             if standing.is_some_and(|standing| standing.precise) {
                 return Ok((Outcome::Completed, "precise enough".to_owned()));
             }
-            let charged = elapsed.saturating_sub(self.cache.spent());
+            let charged = elapsed.saturating_sub(self.cache.spent);
             // Rounds of an earlier regime do not count; but the wait for the last regime is limited.
             let warm_up = starts.get(progress.before()).copied().unwrap_or_default().min(budget);
             let round = elapsed - before;

@@ -1,6 +1,7 @@
 //! Refuses a run whose files have two roles of which one destroys the other: job files and traces that are read, the files of jobs, logs,
 //! and the file of the result. Files are compared by what they are, not by their names: links lead to the same file.
 
+use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
 use crate::workload::target;
 use model::plan::{JobPlan, LogKind, Medium, Plan};
@@ -29,17 +30,11 @@ struct InUse {
 /// The logs of a run so far: each with its kind and name.
 type Logs = HashMap<Identity, (LogKind, String)>;
 
-/// Refuses the files of a plan, beside its `job_files` and the file into which the result goes. `opens_in_loop` says whether a job with this
-/// number of files opens them while it runs.
+/// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.
 ///
 /// # Errors
 /// The first of them.
-pub(crate) fn check(
-    plan: &Plan,
-    job_files: &[&Path],
-    output: Option<&Path>,
-    opens_in_loop: fn(&JobPlan) -> bool,
-) -> Result<()> {
+pub fn check(plan: &Plan, job_files: &[&Path], output: Option<&Path>) -> Result<()> {
     let in_use = InUse::of(plan, job_files)?;
     let mut logs = Logs::new();
     for (number, job) in plan.copies() {
@@ -47,7 +42,7 @@ pub(crate) fn check(
             check_log(job, kind, &file, &in_use, &mut logs)?;
         }
         if job.logs.trace.is_some() {
-            check_trace(job, opens_in_loop)?;
+            check_trace(job)?;
         }
     }
     output.map_or(Ok(()), |output| check_output(output, &in_use, &logs))
@@ -144,7 +139,7 @@ fn refuse_unwritable(path: &Path) -> std::result::Result<(), String> {
 }
 
 /// A trace names each file in each line, by words with blanks between them, and numbers that do not change.
-fn check_trace(job: &JobPlan, opens_in_loop: fn(&JobPlan) -> bool) -> Result<()> {
+fn check_trace(job: &JobPlan) -> Result<()> {
     let (name, files) = (&job.name, target::paths(job, 0));
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let has_blank = |file: &PathBuf| file.to_str().is_none_or(|file| file.contains(char::is_whitespace));
@@ -189,7 +184,7 @@ mod tests {
     }
 
     fn refusal(plan: &Plan, job_files: &[&Path], output: Option<&Path>) -> String {
-        check(plan, job_files, output, |_| false).unwrap_err().to_string()
+        check(plan, job_files, output).unwrap_err().to_string()
     }
 
     #[test]
@@ -210,7 +205,7 @@ mod tests {
         }
         let mine = at("mine_bw.1.log");
         let good = plan(&format!("filename={}\nwrite_bw_log={}", at("f"), at("mine")));
-        check(&good, &[], Some(Path::new(&at("result"))), |_| false).unwrap();
+        check(&good, &[], Some(Path::new(&at("result")))).unwrap();
         assert!(refusal(&good, &[Path::new(&mine)], None).contains("it is a job file"));
     }
 
@@ -238,10 +233,10 @@ mod tests {
         assert!(refusal(&writer, &[&at("hard")], None).contains("the job writes to it"));
         let reader = parse::job_files(&[("x.fio", &format!("[a]\nsize=4k\nfilename={data}"))], &Settings::default());
         let reader = reader.unwrap();
-        check(&reader, &[&at("hard")], None, |_| false).unwrap();
+        check(&reader, &[&at("hard")], None).unwrap();
         assert!(refusal(&reader, &[], Some(&at("soft"))).starts_with("--output: "));
         let logged = plan(&format!("filename={data}\nwrite_iolog={}", text("t")));
         assert!(refusal(&logged, &[], Some(&at("t"))).contains("a log goes to this file"));
-        check(&logged, &[], Some(Path::new("/dev/null")), |_| false).unwrap();
+        check(&logged, &[], Some(Path::new("/dev/null"))).unwrap();
     }
 }

@@ -73,17 +73,12 @@ pub(crate) struct Freezable {
     group: Option<PathBuf>,
     leader: Option<Leader>,
     /// The mark of its processes.
-    processes: Processes,
+    pub processes: Processes,
     /// Processes outside its process group, as last found; only without a control group.
     strays: Vec<Leader>,
 }
 
 impl Freezable {
-    /// The mark of its processes.
-    pub fn processes(&self) -> &Processes {
-        &self.processes
-    }
-
     /// Takes a command whose first process is stopped, and keeps it frozen.
     ///
     /// # Errors

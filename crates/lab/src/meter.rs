@@ -296,7 +296,7 @@ impl MeterSet {
 
     /// The events that are counted; `None` if none are to be.
     pub fn events(&self) -> Option<&Events> {
-        self.events.as_ref().map(EventMeter::status)
+        self.events.as_ref().map(|events| &events.status)
     }
 
     /// The same, with probes that are read at each snapshot.
@@ -472,7 +472,7 @@ impl MeterSet {
         self.accounts.iter_mut().for_each(|accounts| accounts.after());
         // Last, because naming what was sampled takes longest.
         let none = Relations::default();
-        let relations = self.accounts.as_ref().map_or(&none, |accounts| accounts.relations());
+        let relations = self.accounts.as_ref().map_or(&none, |accounts| &accounts.relations);
         let sampled = self.sampler.as_mut().map(|sampler| sampler.read(mode, &owners, relations)).unwrap_or_default();
         counts.set(Meter::Sampler, sampled.count);
         Snapshot {

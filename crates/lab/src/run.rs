@@ -1,9 +1,7 @@
 //! `iotoll run`: measures a plan into a record.
 
 use crate::demand;
-use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
-use crate::file_roles;
 use crate::interruption::Interruption;
 use crate::io_log::{self, IoLog};
 use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
@@ -28,8 +26,9 @@ use model::placement::Whereabouts;
 use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
-use std::path::Path;
 use std::time::Duration;
+
+pub use crate::file_roles::check as check_files;
 
 /// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
 ///
@@ -52,7 +51,7 @@ pub fn run(
 
 fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
     // Setup may have mounted or made their folders.
-    file_roles::check(plan, &[], None, opens_in_loop)?;
+    check_files(plan, &[], None)?;
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
     sheet.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = lay_out(plan, replays, session, created, observer)?;
@@ -157,14 +156,6 @@ fn measure_phase(
     let execution =
         Execution { jobs, stretch, io_interval, jobs_ended_nanos: ended, page_cache, ..Execution::default() };
     Ok(Measured { execution, failure, ends_run, logs })
-}
-
-/// Refuses files that one of their roles would destroy: job files, files of jobs, logs, the file of the result; and logs that cannot be written.
-///
-/// # Errors
-/// The first of them.
-pub fn check_files(plan: &Plan, job_files: &[&Path], output: Option<&Path>) -> Result<()> {
-    file_roles::check(plan, job_files, output, opens_in_loop)
 }
 
 type LaidOut<'a> = Vec<(&'a Phase, Vec<JobCopy<'a>>)>;

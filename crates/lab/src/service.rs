@@ -76,7 +76,7 @@ impl Folders {
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     running: Vec<Running>,
-    started: Vec<Service>,
+    pub started: Vec<Service>,
     /// If it is repeated, they get no time to end.
     interruption: Arc<Interruption>,
 }
@@ -115,11 +115,6 @@ impl Services {
             running.watch(interruption)?;
         }
         Ok(services)
-    }
-
-    /// The services, with the CPUs that they are pinned to.
-    pub fn started(&self) -> &[Service] {
-        &self.started
     }
 
     /// The first process of each.

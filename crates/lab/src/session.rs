@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
         let folders = Folders::make(&settings.services)?;
         let around = Around::begin(settings.around.clone(), &settings.guardian, limit.clone())?;
         let services = Services::start(&settings.services, place, &limit, interruption, starting)?;
-        if !services.started().is_empty() {
+        if !services.started.is_empty() {
             placing = Placing::resolve(place, servers)?;
         }
         Ok(Self { settings, placing, calibration, started, services, around, folders })
@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
 
     /// The services, with the CPUs that they are pinned to.
     pub(crate) fn services(&self) -> &[Service] {
-        self.services.started()
+        &self.services.started
     }
 
     pub(crate) fn interrupted(&self) -> bool {

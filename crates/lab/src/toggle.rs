@@ -29,7 +29,7 @@ pub(crate) struct Toggles {
     /// The arm that is on: its settings and its cleanup command.
     on: Option<On>,
     /// Longest time that switching the settings of an arm on or off took.
-    slowest_switch: Duration,
+    pub slowest_switch: Duration,
     /// What settings belong to: "arm" or "job".
     whose: &'static str,
     limit: WaitLimit,
@@ -206,11 +206,6 @@ impl Toggles {
             }
             other => other,
         })
-    }
-
-    /// Longest time that switching the settings of an arm on or off took.
-    pub fn slowest_switch(&self) -> Duration {
-        self.slowest_switch
     }
 
     /// Warns about settings that are already in force, and about values that the kernel changed.

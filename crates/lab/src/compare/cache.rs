@@ -34,22 +34,14 @@ enum Wanted {
     Whatever,
 }
 
-/// What to do with files if the kernel does not show this user which pages are in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubtful {
-    /// Read them once, before the first round.
-    ReadIn,
-    Leave,
-}
-
 /// Keeps the page cache in the chosen condition.
 pub(super) struct CacheKeeper {
     cases: Vec<(Wanted, CachedFiles)>,
     /// Warm files may leave memory between two slices: another arm drops them, or writes with O_DIRECT.
     watchful: bool,
-    setup: Option<CacheSetup>,
+    pub setup: Option<CacheSetup>,
     /// Time spent on the page cache; it does not count against the budget.
-    spent: Duration,
+    pub spent: Duration,
 }
 
 impl CacheKeeper {
@@ -87,7 +79,7 @@ impl CacheKeeper {
             all.drop_pages()?;
             refuse_what_cannot_be_dropped(&all.look())?;
         }
-        match keeper.warm(progress, Doubtful::ReadIn) {
+        match keeper.warm(progress, true) {
             // The user did not ask for warm files.
             Err(Error::Refused(_)) if condition == CacheCondition::Warm && experiment.cache.is_none() => {
                 (condition, reason) = (CacheCondition::AsIs, "the files do not stay in memory".to_owned());
@@ -99,18 +91,13 @@ impl CacheKeeper {
         Ok(keeper)
     }
 
-    /// What was done, for the record.
-    pub fn setup(&self) -> Option<CacheSetup> {
-        self.setup.clone()
-    }
-
     /// Before a round: reads warm files again that have left memory.
     ///
     /// # Errors
     /// As for [`CacheKeeper::prepare`].
     pub fn before_round(&mut self, progress: ReadProgress) -> Result<()> {
         let begun = Instant::now();
-        let done = self.warm(progress, Doubtful::Leave);
+        let done = self.warm(progress, false);
         self.spent += begun.elapsed();
         done
     }
@@ -145,15 +132,10 @@ impl CacheKeeper {
         self.cases.iter().any(|(wanted, files)| *wanted == Wanted::Cold && !files.is_empty())
     }
 
-    /// Time spent since it was prepared.
-    pub fn spent(&self) -> Duration {
-        self.spent
-    }
-
-    /// Reads files that are not in memory.
-    fn warm(&self, progress: ReadProgress, doubtful: Doubtful) -> Result<()> {
+    /// Reads files that are not in memory; `in_doubt` also those of which the kernel does not show this user which pages are.
+    fn warm(&self, progress: ReadProgress, in_doubt: bool) -> Result<()> {
         for (wanted, files) in &self.cases {
-            let absent = files.is_resident().map_or(doubtful == Doubtful::ReadIn, |resident| !resident);
+            let absent = files.is_resident().map_or(in_doubt, |resident| !resident);
             if *wanted == Wanted::Warm && absent {
                 files.read_in(progress)?;
                 refuse_what_does_not_stay(&files.look())?;

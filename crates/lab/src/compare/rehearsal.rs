@@ -29,12 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
 
-pub(super) enum Rehearsed {
-    /// They can take turns.
-    Sliceable(Rehearsal),
-    /// Why they cannot.
-    Not(String),
-}
+/// What commands that can take turns have shown, or why they cannot.
+pub(super) type Shown<T> = std::result::Result<T, String>;
 
 /// What a rehearsal learns.
 pub(super) struct Rehearsal {
@@ -69,29 +65,23 @@ struct Trial {
     shares_a_cpu: bool,
 }
 
-/// The outcome of one try of a cell.
-enum Tried {
-    All(Vec<Trial>),
-    Not(String),
-}
-
 impl RoundRunner<'_> {
     /// Runs every command beside the others of its cell for some seconds.
     ///
     /// # Errors
     /// When a counter that the user named is not there or does not move, or the user interrupts.
-    pub(super) fn rehearse_commands(&mut self, places: &mut [Freezable]) -> Result<Rehearsed> {
+    pub(super) fn rehearse_commands(&mut self, places: &mut [Freezable]) -> Result<Shown<Rehearsal>> {
         let mut named = self.experiment.commands.count.as_deref().map(work_counter::named).transpose()?;
         let mut trials = Vec::new();
         for cell in 0..self.experiment.cells.len() {
             let (mut awake, mut tries) = (AWAKE, 1);
             loop {
                 match self.rehearse_cell(cell, places, awake, named.as_mut().map(|(source, _)| source))? {
-                    Tried::Not(why) => return Ok(Rehearsed::Not(why)),
-                    Tried::All(found) if tries < TRIES && found.iter().any(Trial::has_done_nothing) => {
+                    Err(why) => return Ok(Err(why)),
+                    Ok(found) if tries < TRIES && found.iter().any(Trial::has_done_nothing) => {
                         (awake, tries) = (awake * LONGER, tries + 1);
                     }
-                    Tried::All(found) => {
+                    Ok(found) => {
                         trials.extend(found);
                         break;
                     }
@@ -117,8 +107,8 @@ impl RoundRunner<'_> {
             None => self.choose(&trials)?,
         };
         let Some((place, source, mut counter)) = chosen else {
-            return Ok(Rehearsed::Not(
-                "no counter shows what the commands do (--count names one, --ios or --bytes states it)".to_owned(),
+            return Ok(Err(
+                "no counter shows what the commands do (--count names one, --ios or --bytes states it)".to_owned()
             ));
         };
         counter.nanos_per_count = source.nanos_per_count();
@@ -129,7 +119,7 @@ impl RoundRunner<'_> {
             }
         }
         let shares_a_cpu = trials.iter().all(|trial| trial.shares_a_cpu);
-        Ok(Rehearsed::Sliceable(Rehearsal { source, counter, paces, shares_a_cpu }))
+        Ok(Ok(Rehearsal { source, counter, paces, shares_a_cpu }))
     }
 
     fn rehearse_cell(
@@ -138,7 +128,7 @@ impl RoundRunner<'_> {
         places: &mut [Freezable],
         awake: Duration,
         mut named: Option<&mut Source>,
-    ) -> Result<Tried> {
+    ) -> Result<Shown<Vec<Trial>>> {
         let mut commands = self.start_commands(cell, places, None, None)?;
         let mut courses: Vec<(Vec<Point>, bool)> = commands.iter().map(|_| (Vec::new(), false)).collect();
         let begun = Instant::now();
@@ -157,7 +147,7 @@ impl RoundRunner<'_> {
                     } else {
                         "if it cannot run beside the other arms, give each a server or file of its own"
                     };
-                    return Ok(Tried::Not(format!("{} {}: {why}", command.name(), gone.why)));
+                    return Ok(Err(format!("{} {}: {why}", command.name, gone.why)));
                 }
             }
             if stretch == AT_WORK && begun.elapsed() >= LEAST_LIFE {
@@ -168,7 +158,7 @@ impl RoundRunner<'_> {
         let signal = self.experiment.commands.end_signal;
         let mut trials = Vec::new();
         for (mut command, (course, shares_a_cpu)) in commands.into_iter().zip(courses) {
-            let (name, cases) = (command.name().to_owned(), command.cases().to_vec());
+            let (name, cases) = (command.name.to_owned(), command.cases.clone());
             let (out_of_reach, elsewhere) = (command.out_of_reach(), command.is_elsewhere());
             let words = cases.first().map(|case| self.command_plan(*case).command).unwrap_or_default();
             self.note_namespace(&words, elsewhere);
@@ -177,7 +167,7 @@ impl RoundRunner<'_> {
             let (own, total) = (own.map(|own| own.done), total.counts);
             trials.push(Trial { name, cases, own, course, total, out_of_reach, shares_a_cpu });
         }
-        Ok(Tried::All(trials))
+        Ok(Ok(trials))
     }
 
     /// Lets one command run, and notes every counter; whether it may share a CPU with the others.

@@ -1,7 +1,6 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
 use super::drawn_cpus::{Deck, Drawn};
-use super::rehearsal::Rehearsed;
 use super::sliced_command::{Gone, SlicedCommand, total};
 use super::work_counter::{Source, counted};
 use super::{RoundRunner, Tasks};
@@ -41,7 +40,7 @@ pub(super) struct SlicedCommands {
     places: Vec<Freezable>,
     _freezer: Freezer,
     source: Source,
-    counter: WorkCounter,
+    pub counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     paces: Vec<(f64, Duration)>,
     /// The turns so far of the command of each case; a command of several cases has them at the first.
@@ -53,13 +52,6 @@ pub(super) struct SlicedCommands {
 fn patience(elapsed: f64) -> f64 {
     const LEAST: f64 = 0.1;
     (2.0 - 2.0 * elapsed).clamp(LEAST, 1.0)
-}
-
-impl SlicedCommands {
-    /// What counts their I/Os.
-    pub fn counter(&self) -> WorkCounter {
-        self.counter.clone()
-    }
 }
 
 impl RoundRunner<'_> {
@@ -92,8 +84,8 @@ impl RoundRunner<'_> {
             places.push(freezer.place(&format!("command{number}"), self.settings.session.guardian.processes()?));
         }
         let rehearsed = match self.rehearse_commands(&mut places)? {
-            Rehearsed::Sliceable(rehearsal) => rehearsal,
-            Rehearsed::Not(why) => return self.executions(asked, &why),
+            Ok(rehearsal) => rehearsal,
+            Err(why) => return self.executions(asked, &why),
         };
         let slice = asked.unwrap_or(SLICE.max(self.meters.shortest_slice()));
         let guard = LEAST_GUARD.max(slice / GUARD_SHARE);
@@ -221,7 +213,7 @@ impl RoundRunner<'_> {
         let turns: Vec<Option<(usize, usize)>> = commands
             .iter()
             .enumerate()
-            .flat_map(|(place, command)| command.cases().iter().map(move |case| Some((place, *case))))
+            .flat_map(|(place, command)| command.cases.iter().map(move |case| Some((place, *case))))
             .chain([None])
             .collect();
         for _ in 0..blocks {
@@ -238,7 +230,7 @@ impl RoundRunner<'_> {
                     continue;
                 };
                 let Some(command) = commands.get_mut(place) else { continue };
-                let history = command.cases().first().and_then(|first| histories.get_mut(*first));
+                let history = command.cases.first().and_then(|first| histories.get_mut(*first));
                 let measure = |runner: &mut Self| runner.command_slice(case, command, source, (slice, guard), history);
                 measured.slices.push(self.switched(case, measure)?);
                 still_there(&mut commands)?;
@@ -246,7 +238,7 @@ impl RoundRunner<'_> {
             commands.iter_mut().for_each(SlicedCommand::look_around);
         }
         for command in &commands {
-            let history = command.cases().first().and_then(|first| histories.get(*first));
+            let history = command.cases.first().and_then(|first| histories.get(*first));
             if let Some(times) = history.and_then(Turns::catch_up) {
                 return Err(command.misleads(&format!(
                     "does {times:.1} times as much work right after a thaw as later, and the more the longer the freeze was: it \
@@ -257,7 +249,7 @@ impl RoundRunner<'_> {
         }
         let signal = self.experiment.commands.end_signal;
         for command in self.shuffler.shuffled(commands) {
-            let cases = command.cases().to_vec();
+            let cases = command.cases.to_vec();
             match command.end(signal, || self.interrupted(), |command| command.read(source)) {
                 Ok((own, last)) => measured.commands.push(total(&cases, own, last)),
                 Err(Error::Interrupted(_)) => return Ok(false),
@@ -275,7 +267,7 @@ impl RoundRunner<'_> {
         paces: &[(f64, Duration)],
         part: f64,
     ) -> Result<bool> {
-        let pace = command.cases().first().and_then(|case| paces.get(*case)).copied();
+        let pace = command.cases.first().and_then(|case| paces.get(*case)).copied();
         let (rate, took) = pace.unwrap_or((0.0, Duration::ZERO));
         let timeout = LEAST_START_TIMEOUT.max(took * 4);
         let begun = Instant::now();

@@ -32,9 +32,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// A running command. Dropping it kills it.
 pub(super) struct SlicedCommand<'a> {
     /// The arm and the command, for messages.
-    name: String,
+    pub name: String,
     /// The cases that it runs for.
-    cases: Vec<usize>,
+    pub cases: Vec<usize>,
     child: Child,
     place: &'a mut Freezable,
     output: Output,
@@ -81,7 +81,7 @@ impl<'a> SlicedCommand<'a> {
         let mut shell = Command::new("sh");
         shell.args(["-c", STARTER, "sh"]).args(&command).stdout(stdout);
         let complaints = set_apart(&mut shell, Isolation::Alone { longest: Duration::MAX })?;
-        place.processes().mark(&mut shell);
+        place.processes.mark(&mut shell);
         let child =
             pinned(cpus, || shell.spawn()).map_err(|source| Error::NotStarted { program: "sh".to_owned(), source })?;
         let members = vec![child.id()];
@@ -121,11 +121,6 @@ impl<'a> SlicedCommand<'a> {
 
     fn wait_status(&self, options: WaitIdOptions) -> Option<rustix::process::WaitIdStatus> {
         waitid(WaitId::Pid(pid(self.child.id())?), options).ok().flatten()
-    }
-
-    /// The cases that it runs for.
-    pub fn cases(&self) -> &[usize] {
-        &self.cases
     }
 
     pub fn process(&self) -> u32 {
@@ -231,11 +226,6 @@ impl<'a> SlicedCommand<'a> {
         if !self.members.contains(&self.child.id()) {
             self.members.push(self.child.id());
         }
-    }
-
-    /// The arm and the command, for messages.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// An error of this command that shows that its slices are worthless.

@@ -74,7 +74,7 @@ impl RoundRunner<'_> {
                 let cold = self.cache.longest_slice(case, work.bytes.0, work.wall_nanos.duration());
                 longest = longest.into_iter().chain(cold).min();
                 if work.ios >= u64::from(TURNS_PER_SLICE) || length > LONGEST_REHEARSAL {
-                    let thread_nanos = work.wall_nanos.0.saturating_mul(worker_process.threads() as u64);
+                    let thread_nanos = work.wall_nanos.0.saturating_mul(worker_process.threads as u64);
                     awake &= work.thread_nanos.as_f64() >= AWAKE * thread_nanos as f64;
                     // The time from one I/O of a thread to the next includes think time and waits.
                     let turn = work.latency_nanos.0.max(thread_nanos).checked_div(work.ios);
@@ -91,7 +91,7 @@ impl RoundRunner<'_> {
             worker_process.finish()?;
         }
         let (least, share) = if self.is_switched() {
-            (SLEEPY_SLICE.max(self.toggles.slowest_switch() * SWITCHES_PER_SLICE), SWITCHED_WARM_UP_SHARE)
+            (SLEEPY_SLICE.max(self.toggles.slowest_switch * SWITCHES_PER_SLICE), SWITCHED_WARM_UP_SHARE)
         } else {
             (if awake { SLICE } else { SLEEPY_SLICE }, WARM_UP_SHARE)
         };

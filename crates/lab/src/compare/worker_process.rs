@@ -32,7 +32,7 @@ pub(super) struct WorkerProcess {
     words: SharedWords,
     /// One per thread.
     names: Vec<String>,
-    threads: usize,
+    pub threads: usize,
     clock: Hertz,
     limit: WaitLimit,
 }
@@ -95,10 +95,6 @@ impl WorkerProcess {
         self.go(false);
         std::thread::sleep(length);
         self.halt()
-    }
-
-    pub fn threads(&self) -> usize {
-        self.threads
     }
 
     /// The tasks that are the workload.

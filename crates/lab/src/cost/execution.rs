@@ -72,7 +72,7 @@ pub(crate) fn execute(
     running.note_servers(&mut stretch.snapshots);
     let lives = running.lives();
     let ended = running.end()?;
-    let owners = Owners { command: running.process(), ..Owners::default() };
+    let owners = Owners { command: running.process, ..Owners::default() };
     let tasks = surroundings.meters.scan_tasks().since(&before, &owners);
     let mut report = output.report(&lives).unwrap_or_else(|why| {
         let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
@@ -116,7 +116,7 @@ pub(crate) fn execute(
         dirtied,
         groups,
     };
-    Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })
+    Ok(Executed { execution, failure, elsewhere: running.elsewhere })
 }
 
 /// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.

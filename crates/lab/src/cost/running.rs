@@ -32,7 +32,7 @@ pub(super) struct Running<'a> {
     /// Number of the execution, from 0.
     number: usize,
     child: Option<Command>,
-    process: Option<u32>,
+    pub process: Option<u32>,
     news: Option<Receiver<io::Result<Ended>>>,
     ended: Option<Ended>,
     /// Its own name, and why its end is unknown.
@@ -51,7 +51,7 @@ pub(super) struct Running<'a> {
     observer: Observer<'a>,
     placement_watch: PlacementWatch,
     /// It was in another network namespace than iotoll.
-    elsewhere: bool,
+    pub elsewhere: bool,
     /// Any, if there are none.
     pub cpus: &'a [u32],
     /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
@@ -103,11 +103,6 @@ impl<'a> Running<'a> {
         Some(counter(self.plan)?.flushes()?.saturating_sub(self.first_flushes?))
     }
 
-    /// Whether it was in another network namespace than iotoll.
-    pub fn was_elsewhere(&self) -> bool {
-        self.elsewhere
-    }
-
     /// When its jobs lived.
     pub fn lives(&mut self) -> Vec<Life> {
         self.lives.take().map(Lives::take).unwrap_or_default()
@@ -116,11 +111,6 @@ impl<'a> Running<'a> {
     /// Notes which of the processes beside it are servers.
     pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
         self.placement_watch.note_servers(snapshots);
-    }
-
-    /// Its process id, once it is started.
-    pub fn process(&self) -> Option<u32> {
-        self.process
     }
 
     /// How it ended. All processes of a command with its own process group have ended after this.

@@ -25,38 +25,27 @@ pub(super) fn governor(view: &MachineView) -> Found {
     }
 }
 
-/// Whether cores may run above their nominal frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turbo {
-    On,
-    Off,
-}
-
-/// The state of turbo, and the command that turns it off. The switch of Intel's driver is inverse to all others; since
-/// 6.11 each frequency domain may have its own.
-fn turbo_switch(view: &MachineView) -> Option<(Turbo, String)> {
+/// Whether cores may run above their nominal frequency, and the command that forbids it. The switch of Intel's driver is inverse to all
+/// others; since 6.11 each frequency domain may have its own.
+fn turbo_switch(view: &MachineView) -> Option<(bool, String)> {
     let intel = format!("{CPU}/intel_pstate/no_turbo");
     let common = format!("{CPU}/cpufreq/boost");
     if let Some(no_turbo) = view.root.number(&intel) {
-        let turbo = if no_turbo == 0 { Turbo::On } else { Turbo::Off };
-        return Some((turbo, format!("echo 1 > /{intel}")));
+        return Some((no_turbo == 0, format!("echo 1 > /{intel}")));
     }
-    let state = |boost: i64| if boost == 0 { Turbo::Off } else { Turbo::On };
     if let Some(boost) = view.root.number(&common) {
-        return Some((state(boost), format!("echo 0 > /{common}")));
+        return Some((boost != 0, format!("echo 0 > /{common}")));
     }
     let policies = view.root.numbered(&format!("{CPU}/cpufreq"), "policy");
-    let boosts: Vec<_> =
-        policies.iter().filter_map(|policy| view.root.number(&format!("{CPU}/cpufreq/{policy}/boost"))).collect();
-    let any = boosts.iter().copied().max()?;
-    Some((state(any), format!("echo 0 | tee /{CPU}/cpufreq/policy*/boost")))
+    let boosts = policies.iter().filter_map(|policy| view.root.number(&format!("{CPU}/cpufreq/{policy}/boost")));
+    Some((boosts.max()? != 0, format!("echo 0 | tee /{CPU}/cpufreq/policy*/boost")))
 }
 
 /// Whether turbo is off.
 pub(super) fn turbo(view: &MachineView) -> Found {
     match turbo_switch(view) {
-        Some((Turbo::Off, _)) => good("off"),
-        Some((Turbo::On, mend)) => poor("on", mend),
+        Some((false, _)) => good("off"),
+        Some((true, mend)) => poor("on", mend),
         None => view.unseen(
             "turn turbo off (intel_pstate/no_turbo, cpufreq/boost)",
             "turn turbo or boost off in the firmware, if it has a switch",
@@ -86,7 +75,7 @@ pub(super) fn constant_frequency(view: &MachineView) -> Found {
     let pressed = governors(view.root).iter().all(|governor| governor == "performance");
     if lowest == highest {
         good(format!("constant at {:.2} GHz", highest as f64 / 1e6))
-    } else if pressed && matches!(turbo_switch(view), Some((Turbo::Off, _))) {
+    } else if pressed && matches!(turbo_switch(view), Some((false, _))) {
         good(format!("{range}, kept at the top by the performance governor without turbo"))
     } else {
         // Without turbo the nominal frequency is the highest that every core can keep.

@@ -205,15 +205,6 @@ fn odd_contents_do_no_harm() {
 }
 
 #[test]
-fn this_machine_is_examined() {
-    let host = crate::host::read(Path::new("/"), 1e9, "test");
-    let diagnosis = examine(Path::new("/"), host).unwrap();
-    assert_eq!((diagnosis.checks.len(), diagnosis.meters.len()), (EXAMINATIONS.len(), Meter::ALL.len()));
-    assert!(diagnosis.resolution.is_none_or(|found| found.half_width_fraction > 0.0), "{:?}", diagnosis.resolution);
-    assert!(diagnosis.background.busy_fraction.taken().is_some());
-}
-
-#[test]
 fn limits_of_control_groups_are_named() {
     let files = [("proc/self/cgroup", "0::/job\n")];
     let mounts = [("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")];

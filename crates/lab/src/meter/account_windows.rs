@@ -4,7 +4,7 @@
 //! some milliseconds, in which the load runs on; the time before the window is a gap anyway. Rounds of slices hold them from before the
 //! first slice until after the last.
 
-use super::accounts::{AccountTimes, Accounts, Use, Waker};
+use super::accounts::{AccountTimes, Accounts, Use};
 use super::tasks::{OwnedTask, Owners};
 use crate::proc_files::descends;
 use model::account::{self, AccountKind, BUSY_OTHERS, TaskOwner};
@@ -31,7 +31,7 @@ pub(super) struct AccountWindows {
     loads: HashMap<LoadKey, Load>,
     /// The present one.
     load: LoadKey,
-    relations: Relations,
+    pub(super) relations: Relations,
 }
 
 /// Tells loads apart: whether one runs, and the process of a command.
@@ -44,7 +44,7 @@ struct Load {
     others: f64,
     passed: f64,
     /// Wake-ups by waker and process.
-    wakes: HashMap<(Waker, u32), u64>,
+    wakes: HashMap<(Option<u32>, u32), u64>,
 }
 
 /// Who works for whom, as the latest window with accounts found it.
@@ -92,10 +92,6 @@ impl AccountWindows {
             load: LoadKey::default(),
             relations: Relations::default(),
         })
-    }
-
-    pub(super) fn relations(&self) -> &Relations {
-        &self.relations
     }
 
     /// Keeps them attached from now on, also between windows. Returns whether they are.
@@ -260,7 +256,7 @@ impl Kinship<'_> {
 
     /// Finds the processes that the workload wakes, and those that they wake.
     fn find_peers(&mut self, now: &AccountTimes, load: &Load) {
-        let mut woken: BTreeMap<u32, Vec<(Waker, u64)>> = BTreeMap::new();
+        let mut woken: BTreeMap<u32, Vec<(Option<u32>, u64)>> = BTreeMap::new();
         for (&(waker, process), &count) in &load.wakes {
             woken.entry(process).or_default().push((waker, count));
         }
@@ -276,14 +272,11 @@ impl Kinship<'_> {
             now.tasks.iter().filter(|task| task.name.starts_with("ksoftirqd")).map(|task| task.process).collect();
         let mut peers = BTreeSet::new();
         loop {
-            let works = |process: u32, wakers: &[(Waker, u64)]| {
-                let works_for = |waker: Waker| match waker {
-                    Waker::Process(waker) => own(waker) || peers.contains(&waker),
-                    // In net_rx the programs name the current process, which sends over loopback; others work for no process in particular.
-                    Waker::NoProcess => false,
-                };
+            let works = |process: u32, wakers: &[(Option<u32>, u64)]| {
+                // In net_rx the programs name the current process, which sends over loopback; others work for no process in particular.
+                let works_for = |waker: Option<u32>| waker.is_some_and(|waker| own(waker) || peers.contains(&waker));
                 // ksoftirqd receives for all: its wake-ups say nothing.
-                let says = |waker: &Waker| !matches!(waker, Waker::Process(process) if for_all.contains(process));
+                let says = |waker: &Option<u32>| waker.is_none_or(|process| !for_all.contains(&process));
                 let all: u64 = wakers.iter().filter(|(waker, _)| says(waker)).map(|(_, count)| count).sum();
                 let by_it: u64 = wakers.iter().filter(|(waker, _)| works_for(*waker)).map(|(_, count)| count).sum();
                 process != self.us

@@ -132,14 +132,6 @@ pub struct TaskUse {
     pub nanos: Nanos,
 }
 
-/// What wakes a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Waker {
-    Process(u32),
-    /// A softirq or an interrupt.
-    NoProcess,
-}
-
 /// Everything since the accounts were attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountTimes {
@@ -157,8 +149,8 @@ pub struct AccountTimes {
     pub left_out: u64,
     /// The parent of each process that is known, also of those that did not run.
     pub parents: StdHashMap<u32, u32>,
-    /// How often a waker woke a process.
-    pub wakes: StdHashMap<(Waker, u32), u64>,
+    /// How often a process woke another one; `None` is a softirq or an interrupt.
+    pub wakes: StdHashMap<(Option<u32>, u32), u64>,
 }
 
 impl Accounts {
@@ -368,7 +360,8 @@ impl Accounts {
         times.parents.extend(&totals.parents);
         for (&key, count) in &totals.wakes {
             let (waker, process) = split(key);
-            *times.wakes.entry((waker_of(waker), process)).or_default() += count;
+            let waker = Some(waker).filter(|waker| *waker < layout::NO_PROCESS.unsigned_abs());
+            *times.wakes.entry((waker, process)).or_default() += count;
         }
     }
 }
@@ -389,10 +382,6 @@ impl From<Sum> for Use {
     fn from(sum: Sum) -> Self {
         Self { nanos: nanos(sum.nanos), count: sum.count }
     }
-}
-
-fn waker_of(number: u32) -> Waker {
-    if number >= layout::NO_PROCESS.unsigned_abs() { Waker::NoProcess } else { Waker::Process(number) }
 }
 
 /// A sum that wrapped below 0 is 0.

@@ -28,7 +28,7 @@ const MOST_AT_ONCE: usize = 32;
 /// What is counted, or why nothing is.
 pub(super) struct EventMeter {
     sets: Vec<Set>,
-    status: Events,
+    pub(super) status: Events,
     /// The set whose programs are attached.
     attached: Option<usize>,
     /// They stay attached between windows.
@@ -106,11 +106,6 @@ impl EventMeter {
             sets.extend(Some(set).filter(Set::counts));
         }
         Ok(sets)
-    }
-
-    /// What is counted.
-    pub(super) fn status(&self) -> &Events {
-        &self.status
     }
 
     /// The modes of the windows that it needs.
