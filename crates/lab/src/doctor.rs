@@ -28,7 +28,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(300);
 
 /// All checks, in the order in which they are shown.
-const EXAMINATIONS: [(Topic, fn(&MachineView) -> Found); 23] = [
+const EXAMINATIONS: [(Topic, Examination); 23] = [
     (Topic::Hypervisor, kernel::hypervisor),
     (Topic::ReferenceClock, kernel::reference_clock),
     (Topic::Clocksource, kernel::clocksource),
@@ -79,7 +79,7 @@ fn diagnose(
 ) -> Diagnosis {
     let view =
         MachineView { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
-    let checked = |(topic, examine): &(Topic, fn(&MachineView) -> Found)| {
+    let checked = |(topic, examine): &(Topic, Examination)| {
         let (state, found, mend) = examine(&view);
         Check { mend, ..Check::new(*topic, state, found) }
     };
@@ -87,6 +87,8 @@ fn diagnose(
     let warnings = warnings(&meters, &checks);
     Diagnosis::new(host, meters, checks, background, resolution, canaries, warnings)
 }
+
+type Examination = fn(&MachineView) -> Found;
 
 /// The outcome of a check: the state, what was found, and how to fix it.
 type Found = (State, String, Option<String>);

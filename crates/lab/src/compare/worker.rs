@@ -185,7 +185,7 @@ impl WorkerThread {
                 engine(&mut worker)?;
                 let cpus =
                     begin.zip(current_cpu()).map_or([0, 0], |(begin, end)| [begin, end].map(|cpu| u64::from(cpu) + 1));
-                self.publish(&report(&plan, &worker, self.clock, cpus));
+                self.publish(&report(plan, &worker, self.clock, cpus));
                 pending = signal(&self.words, KEEP).load(Ordering::Relaxed) == 1;
                 if !pending {
                     // Here, so that the next slice does not pay for clearing the tables.
