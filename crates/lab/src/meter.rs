@@ -111,18 +111,6 @@ impl Cpus {
     }
 }
 
-/// Why this process cannot run on a CPU, for example in a container with a cpuset.
-fn out_of_reach(cpus: &[u32]) -> Option<String> {
-    // In a separate thread, whose affinity does not matter afterwards.
-    let cpus = cpus.to_vec();
-    let probe = move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err());
-    // Without a thread, starting the reader of the CPU shows the error.
-    let cpu = std::thread::Builder::new().spawn(probe).ok()?.join().ok()??;
-    Some(format!(
-        "may not run on CPU {cpu} (cpuset), so its idle clock cannot be brought up to date; run outside the container"
-    ))
-}
-
 /// The windows that the meters of a set need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
-    if let Some(why) = super::out_of_reach(&cpus.online) {
+    if let Some(why) = out_of_reach(&cpus.online) {
         return Err(why);
     }
     cpus.each(|cpu| {
@@ -20,6 +20,18 @@ pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
             format!("CPU {cpu} has no readable cpuidle states under /sys (no idle driver, or a container hides them)")
         })
     })
+}
+
+/// Why this process cannot run on a CPU, for example in a container with a cpuset.
+fn out_of_reach(cpus: &[u32]) -> Option<String> {
+    // In a separate thread, whose affinity does not matter afterwards.
+    let cpus = cpus.to_vec();
+    let probe = move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err());
+    // Without a thread, starting the reader of the CPU shows the error.
+    let cpu = std::thread::Builder::new().spawn(probe).ok()?.join().ok()??;
+    Some(format!(
+        "may not run on CPU {cpu} (cpuset), so its idle clock cannot be brought up to date; run outside the container"
+    ))
 }
 
 /// The open `time` files of one CPU's idle states.
