@@ -9,7 +9,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 #[derive(Debug)]
 pub struct Program {
     descriptor: OwnedFd,
-    name: String,
 }
 
 /// A program at a tracepoint. Dropping it detaches the program.
@@ -23,10 +22,6 @@ pub struct Link {
 pub struct Statistics {
     /// Number of the program in the kernel.
     pub id: u32,
-    /// How often it ran; 0 unless `sysctl kernel.bpf_stats_enabled=1`.
-    pub runs: u64,
-    /// Time that it took; 0 unless `sysctl kernel.bpf_stats_enabled=1`.
-    pub nanos: u64,
     /// How often the kernel left it out, because an interrupt came while it ran on the same CPU. Always counted.
     pub left_out: u64,
 }
@@ -116,17 +111,12 @@ impl Program {
     /// Without the right, or when the verifier rejects the program; the error has the end of its log.
     pub fn load(name: &str, code: &Code<'_>) -> Result<Self, Error> {
         match load(name, code, &mut []) {
-            Ok(descriptor) => Ok(Self { descriptor, name: name.to_owned() }),
+            Ok(descriptor) => Ok(Self { descriptor }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::ENOMEM)) => {
                 Err(Error::new("loading a BPF program", error))
             }
             Err(_) => Err(rejected(name, code)),
         }
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Runs the program at each pass of a raw tracepoint (`sched_switch`, without its group) until the link is dropped.
@@ -202,7 +192,7 @@ impl Program {
         // information, which consists of numbers; the addresses in it are 0, so that nothing else is written.
         let read = unsafe { call(Command::ObjectInfo, &mut attributes, size_of::<InfoOf>()) };
         read.map_err(|error| Error::new("reading the statistics of a BPF program", error))?;
-        Ok(Statistics { id: info.id, runs: info.runs, nanos: info.run_time, left_out: info.left_out })
+        Ok(Statistics { id: info.id, left_out: info.left_out })
     }
 
     fn raw(&self) -> u32 {
