@@ -111,6 +111,6 @@ fn a_wrong_block_is_counted_and_named() {
     plan.access = Access::Read;
     let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap().unwrap();
     let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();
-    assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &mut memory[2]), WRONG);
-    assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &mut memory[3]), 4096, "right in itself");
+    assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &memory[2]), WRONG);
+    assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &memory[3]), 4096, "right in itself");
 }

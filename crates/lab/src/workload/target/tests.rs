@@ -361,8 +361,10 @@ fn what_is_overwritten_has_data_and_a_file_that_may_not_be_made_is_named() {
     drop(created);
     plan.files.making.forbidden = true;
     let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
-    assert!(why.contains("allow_file_create=0") && !path.exists(), "{why}");
+    assert!(why.contains("has 0 of 65536 bytes, and allow_file_create=0") && !path.exists(), "{why}");
     fs::write(&path, [1; 4096]).unwrap();
+    assert!(prepare_quietly(&plan, &Created::default()).is_err() && fs::read(&path).unwrap() == [1; 4096]);
+    fs::write(&path, [1; 64 << 10]).unwrap();
     prepare_quietly(&plan, &Created::default()).unwrap();
 }
 
