@@ -11,6 +11,17 @@ pub fn elided_list(items: &[String], between: &str) -> String {
     words.join(between)
 }
 
+/// Each of them once, in the order of their first occurrence.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The instructions of one function of a measurement, as a report of their own.
 
-use crate::cost::annotated;
+use crate::cost::symbols;
 use crate::document::{Document, Section};
 use crate::format::Finding;
 use crate::json;
@@ -50,7 +50,7 @@ impl Finding for Annotation {
         let functions = self.finding.phases.iter().flat_map(|phase| {
             let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
             let title = if several { phase.jobs.join(", ") } else { String::new() };
-            of_it.map(move |function| Section::new(title.clone(), vec![annotated::block(function, phase)]))
+            of_it.map(move |function| Section::new(title.clone(), vec![symbols::listing(function, phase)]))
         });
         Document { sections: functions.collect(), ..whole }
     }

@@ -1,6 +1,7 @@
 //! How methods, numbers of submitters and CPUs are written, in flags and in experiment files.
 
 use super::plan::{MOST_SUBMITTERS, Method};
+use crate::elided_list::distinct;
 use crate::placement::Place;
 
 /// Most numbers of submitters in one measurement.
@@ -51,10 +52,9 @@ pub fn methods(text: &str) -> Result<Vec<Method>, String> {
                 format!("expected {}, own, or shared", names.join(", "))
             })?],
         };
-        let new: Vec<Method> = named.into_iter().filter(|method| !found.contains(method)).collect();
-        found.extend(new);
+        found.extend(named);
     }
-    Ok(found)
+    Ok(distinct(found))
 }
 
 /// CPUs in the order given: `0,2-3`.
@@ -81,10 +81,9 @@ pub fn task_cpus(text: &str) -> Result<Vec<Option<u32>>, String> {
             let expected = |_| format!("expected CPUs or {ANY}, as {ANY},0,1");
             cpus(part).map_err(expected)?.into_iter().map(Some).collect()
         };
-        let new: Vec<Option<u32>> = named.into_iter().filter(|cpu| !found.contains(cpu)).collect();
-        found.extend(new);
+        found.extend(named);
     }
-    Ok(found)
+    Ok(distinct(found))
 }
 
 #[cfg(test)]

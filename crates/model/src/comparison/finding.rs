@@ -326,7 +326,7 @@ pub struct BothArms {
 }
 
 /// A metric of a comparison.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricFinding {
     /// The baseline's value, in the metric's unit.
@@ -370,25 +370,7 @@ pub struct MetricFinding {
 impl MetricFinding {
     /// A metric without a value, only with a reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
-        Self {
-            baseline: None,
-            candidate: None,
-            change: None,
-            low: None,
-            high: None,
-            confidence: None,
-            mde80: None,
-            detected: false,
-            verdict: Verdict::Inconclusive,
-            p_value: None,
-            typical: None,
-            shape_changed: false,
-            seconds_to_decide: None,
-            units: 0,
-            correlation: None,
-            reason: Some(reason.into()),
-            stored: None,
-        }
+        Self { reason: Some(reason.into()), ..Self::default() }
     }
 }
 
@@ -415,6 +397,13 @@ pub struct Interval {
     pub low: f64,
     /// Upper end of its 95 % interval.
     pub high: f64,
+}
+
+impl Interval {
+    /// `None` if one end is unknown.
+    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
+        Some(Self { change: estimate.value, low: estimate.low?, high: estimate.high? })
+    }
 }
 
 /// One latency percentile.

@@ -1,9 +1,12 @@
 //! The contents of a finding in the order of every format: arms, axes, cells, metrics.
 
-use super::{conditions, words};
+use super::words;
+use crate::conditions;
+use crate::document::Cell;
 use crate::number::{BYTES, with_unit};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
+use model::elided_list::distinct;
 use model::experiment::{Axis, Metric};
 use std::collections::BTreeMap;
 
@@ -13,14 +16,8 @@ pub fn baseline(finding: &CompareFinding) -> &str {
 
 /// The other arms, in the order in which they were given.
 pub fn candidates(finding: &CompareFinding) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
     let declared = finding.arms.iter().skip(1).map(|arm| arm.name.as_str());
-    for name in declared.chain(finding.cells.iter().map(|cell| cell.arm.as_str())) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(declared.chain(finding.cells.iter().map(|cell| cell.arm.as_str())))
 }
 
 /// What distinguishes an arm.
@@ -39,21 +36,26 @@ pub fn is_sweep(finding: &CompareFinding) -> bool {
 
 /// The names of the axes, in the order in which they were given.
 pub fn axes(finding: &CompareFinding) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
     let declared = finding.axes.iter().map(|axis| axis.name.as_str());
-    let found = finding.cells.iter().flat_map(|cell| cell.cell.keys().map(String::as_str));
-    for name in declared.chain(found) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(declared.chain(finding.cells.iter().flat_map(|cell| cell.cell.keys().map(String::as_str))))
 }
 
 /// A point of the sweep: "rw=randread bs=4k".
 pub fn point(finding: &CompareFinding, cell: &BTreeMap<String, String>) -> String {
     let values = axes(finding).into_iter().filter_map(|axis| Some(format!("{axis}={}", cell.get(axis)?)));
     values.collect::<Vec<_>>().join(" ")
+}
+
+/// The arm if there are several, and the point of the sweep: "candidate, bs=4k".
+pub fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
+    let arm = if candidates(finding).len() > 1 { cell.arm.clone() } else { String::new() };
+    let parts = [arm, point(finding, &cell.cell)].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The values of the axes in a cell, as the names of a row.
+pub fn names(axes: &[&str], cell: &BTreeMap<String, String>) -> Vec<Cell> {
+    axes.iter().map(|axis| Cell::from(cell.get(*axis).cloned().unwrap_or_default())).collect()
 }
 
 /// Metrics of a cell that have a value, in the order of [`Metric::ALL`].

@@ -16,6 +16,12 @@ impl Span {
         Self { low, high }
     }
 
+    /// From the lowest to the highest of the values that are known; `None` if none is.
+    pub fn range(values: [Option<f64>; 3]) -> Option<(f64, f64)> {
+        let known = values.into_iter().flatten().filter(|value| value.is_finite());
+        known.map(|value| (value, value)).reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
+    }
+
     /// The range of most of `ranges` and of ±`least`. A range that reaches this many times as far as a typical one is
     /// left out, because it would squeeze all others; renderers draw arrows to what is outside. `None` if it is empty.
     pub fn of_most(ranges: &[(f64, f64)], least: f64) -> Option<Self> {

@@ -7,6 +7,7 @@ use crate::experiment::draft::Draft;
 use crate::hostile::Vandal;
 use crate::reading::Reading;
 use crate::record::Outcome;
+use crate::stored::UnpairedChange;
 use crate::unit::Nanos;
 use crate::warning::Code;
 

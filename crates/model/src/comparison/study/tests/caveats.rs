@@ -1,6 +1,6 @@
 //! Caveats of comparisons.
 
-use super::super::{View, warm_up};
+use super::super::{View, which_rounds};
 use super::*;
 
 #[test]
@@ -22,7 +22,7 @@ fn carry_over_is_a_caveat() {
         slow(&mut back, SLICE * 11 / 10);
         round.slices = vec![first.clone(), after_own, after_other, back, first];
     }
-    let change = warm_up::carry_over(View::of(&record)).unwrap();
+    let change = which_rounds::carry_over(View::of(&record)).unwrap();
     assert!((0.02..0.2).contains(&change), "{change}");
 }
 
