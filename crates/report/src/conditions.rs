@@ -300,7 +300,7 @@ mod tests {
 
     fn text(condition: CacheCondition, cases: Vec<CaseCache>) -> String {
         let cache = CacheFound { condition, reason: "why".to_owned(), resident_before_fraction: Some(1.0) };
-        let finding = CompareFinding { cache: Some(cache), page_cache: cases, ..comparisons::options() };
+        let finding = CompareFinding { cache: Some(cache), page_cache: cases, ..comparisons::named("options") };
         sentences(&finding).join("\n").replace('\u{a0}', " ")
     }
 
@@ -311,7 +311,7 @@ mod tests {
         let alike =
             text(CacheCondition::Warm, vec![warm.clone(), CaseCache { arm: "candidate".into(), ..warm.clone() }]);
         assert_eq!(alike, "Page cache: warm (why); 100 % of reads from memory");
-        let mut commands = CompareFinding { page_cache: vec![warm.clone()], ..comparisons::options() };
+        let mut commands = CompareFinding { page_cache: vec![warm.clone()], ..comparisons::named("options") };
         commands.cases.iter_mut().for_each(|case| case.plan = Work::Command(vec!["cat".to_owned()]));
         let piped = sentences(&commands).join("\n").replace('\u{a0}', " ");
         assert!(piped.contains("100 % of reads not from storage"), "{piped}");
@@ -325,7 +325,7 @@ mod tests {
         assert!(past.ends_with("; 100 % of reads from memory; candidate bypasses it (direct=1)"), "{past}");
         let memory = CompareFinding {
             page_cache: vec![case("candidate", CacheState::DirectFromMemory, None)],
-            ..comparisons::options()
+            ..comparisons::named("options")
         };
         assert!(sentences(&memory)[0].starts_with("Direct reads: served from memory"), "{:?}", sentences(&memory));
         let writes = case("baseline", CacheState::Written, None);
@@ -343,7 +343,7 @@ mod tests {
             from_storage_fraction: Some(if iops < 1e5 { 1.0 } else { 0.0 }),
         };
         let regimes = vec![regime(1, 8, 12.6e3, false), regime(9, 23, 1.31e6, true)];
-        let finding = CompareFinding { regimes, ..comparisons::options() };
+        let finding = CompareFinding { regimes, ..comparisons::named("options") };
         let text = sentences(&finding).join("\n").replace('\u{a0}', " ");
         assert_eq!(
             text,

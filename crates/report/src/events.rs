@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn what_did_not_change_is_one_line_unless_the_user_named_it() {
-        let mut finding = comparisons::explained();
+        let mut finding = comparisons::named("explained");
         finding.cells[0].events.iter_mut().for_each(|event| event.detected = false);
         assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
         finding.cells[0].events.iter_mut().for_each(|event| event.named = false);
@@ -406,7 +406,7 @@ mod tests {
     /// Only where both are detected.
     #[test]
     fn the_cost_goes_along_with_events_that_change_in_its_direction() {
-        let mut finding = comparisons::explained();
+        let mut finding = comparisons::named("explained");
         assert!(
             text(&finding)
                 .contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02] and hrtimer_start")
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn the_most_frequent_events_are_rows_and_noise_is_one_line() {
-        let text = Format::Table.render(&runs::beside_a_compiler(), Ink::Plain, 100);
+        let text = Format::Table.render(&runs::named("beside_a_compiler"), Ink::Plain, 100);
         let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
         let row: Vec<&str> = line("syscalls:pread64").split_whitespace().collect();
         assert_eq!(row, ["syscalls:pread64", "1.00", "[1.00,", "1.00]", "system", "call"]);
@@ -431,13 +431,13 @@ mod tests {
         assert!(!text.contains("timer:timer_start"), "noise");
         assert!(text.contains("not shown: 1 below 0.001 or not different from 0"), "{text}");
         assert!(text.contains("counting took up to 1.2 % of one CPU"), "{text}");
-        let none = Format::Table.render(&runs::psync_4k(), Ink::Plain, 100);
+        let none = Format::Table.render(&runs::named("psync_4k"), Ink::Plain, 100);
         assert!(!none.contains("Events per I/O"), "{none}");
     }
 
     #[test]
     fn no_more_than_a_dozen_rows_are_shown_unless_the_user_named_them() {
-        let mut finding = runs::beside_a_compiler();
+        let mut finding = runs::named("beside_a_compiler");
         let many = (0..20).map(|place| (format!("a:event_{place:02}"), Estimate::exact(f64::from(40 - place))));
         finding.phases[0].events_per_io.extend(many);
         let block = of_phase(&finding, &finding.phases[0], "").unwrap();
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn the_most_frequent_are_rows_and_changes_are_marked() {
-        let finding = packets::explained();
+        let finding = packets::named("explained");
         let text = Format::Table.render(&finding, Ink::Plain, 120).replace('\u{a0}', " ");
         let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
         let words = |name: &str| line(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn one_point_has_intervals() {
-        let mut finding = packets::explained();
+        let mut finding = packets::named("explained");
         finding.points.truncate(1);
         let text = Format::Table.render(&finding, Ink::Plain, 120).replace('\u{a0}', " ");
         assert!(text.contains("95 % interval") && text.contains("[0.98, 1.02]"), "{text}");

@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn a_page_of_two_findings_has_all_of_both() {
-        let page = page_of_both(&compare::fixture::options(), &cost::fixture::psync_4k());
+        let page = page_of_both(&compare::fixture::named("options"), &cost::fixture::named("psync_4k"));
         let alone = [
-            Format::Html.render(&compare::fixture::options(), Ink::Plain, 0),
-            Format::Html.render(&cost::fixture::psync_4k(), Ink::Plain, 0),
+            Format::Html.render(&compare::fixture::named("options"), Ink::Plain, 0),
+            Format::Html.render(&cost::fixture::named("psync_4k"), Ink::Plain, 0),
         ];
         let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
         assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));

@@ -122,13 +122,13 @@ mod tests {
     }
 
     fn phase(placement: PlacementFinding) -> PhaseFinding {
-        let mut phase = fixture::psync_4k().phases.remove(0);
+        let mut phase = fixture::named("psync_4k").phases.remove(0);
         phase.placement = Some(placement);
         phase
     }
 
     fn told(placement: PlacementFinding) -> String {
-        plain(of_phase(&fixture::psync_4k(), &phase(placement)))
+        plain(of_phase(&fixture::named("psync_4k"), &phase(placement)))
     }
 
     fn two(mode: Mode) -> PlacementFinding {
@@ -172,7 +172,7 @@ mod tests {
             let related = related(finding, &finding.phases[0], peers);
             related.iter().map(|peer| peer.name.clone()).collect::<Vec<_>>()
         };
-        let mut finding = fixture::psync_4k();
+        let mut finding = fixture::named("psync_4k");
         let peers = [peer("rustc", false), peer("containerd", false), peer("nbdkit", true)];
         assert_eq!(names(&finding, &peers), ["nbdkit"], "a server");
         finding.background.tasks = vec![BackgroundTask { name: "rustc".to_owned(), busy_fraction: 0.4 }];

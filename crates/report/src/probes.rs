@@ -210,14 +210,14 @@ mod tests {
     #[test]
     fn counters_have_rates_and_costs_and_gauges_levels() {
         for format in [Format::Table, Format::Mail] {
-            let text = format.render(&runs::probed(), Ink::Plain, 100);
+            let text = format.render(&runs::named("probed"), Ink::Plain, 100);
             let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
             assert!(line("net.eth0.rx_bytes").contains("MiB"), "{text}");
             assert!(line("dirty (pages)").split_whitespace().count() > 4, "{text}");
             assert!(line("softirqs.net_rx").contains("it went backwards"), "{text}");
         }
-        assert!(!Format::Table.render(&runs::psync_4k(), Ink::Plain, 100).contains("Probes"));
-        let page = Format::Html.render(&runs::probed(), Ink::Plain, 100);
+        assert!(!Format::Table.render(&runs::named("psync_4k"), Ink::Plain, 100).contains("Probes"));
+        let page = Format::Html.render(&runs::named("probed"), Ink::Plain, 100);
         assert!(page.contains("Probes over time") && page.contains("<svg"), "no chart of a probe");
     }
 }

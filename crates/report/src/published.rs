@@ -150,8 +150,8 @@ mod tests {
     use crate::compare::fixture as comparisons;
 
     fn notes(change: impl FnOnce(&mut CompareFinding)) -> (String, String) {
-        let mut finding = comparisons::three_arms();
-        finding.published = comparisons::options().published;
+        let mut finding = comparisons::named("three_arms");
+        finding.published = comparisons::named("options").published;
         change(&mut finding);
         let block = of_comparison(&finding).unwrap();
         let Body::Table(table) = &block.body else { panic!("no table") };

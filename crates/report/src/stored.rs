@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_line_for_each_target() {
-        let section = of_comparison(&comparisons::stored()).unwrap();
+        let section = of_comparison(&comparisons::named("stored")).unwrap();
         assert_eq!(section.title, "Against the stored baseline of 2025-05-03");
         let expected = "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment";
         assert_eq!(texts(&section)[0], ("cycles/IO".to_owned(), expected.to_owned()));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_sweep_name_their_cell_and_missing_cells_are_listed() {
-        let section = of_comparison(&comparisons::stored_sweep()).unwrap();
+        let section = of_comparison(&comparisons::named("stored_sweep")).unwrap();
         let texts = texts(&section);
         assert_eq!(texts[0].0, "rw=randread bs=4k");
         assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn without_a_stored_record_there_is_nothing() {
-        assert!(of_run(&runs::psync_4k()).is_none());
-        assert!(of_comparison(&comparisons::options()).is_none());
+        assert!(of_run(&runs::named("psync_4k")).is_none());
+        assert!(of_comparison(&comparisons::named("options")).is_none());
     }
 
     #[test]
     fn each_phase_shows_its_change() {
-        let block = of_run(&runs::stored()).unwrap();
+        let block = of_run(&runs::named("stored")).unwrap();
         assert_eq!(block.title, "Against the stored run of 2025-05-03");
         let Body::Facts(facts) = &block.body else { panic!("no facts") };
         let texts: Vec<(&str, String)> =

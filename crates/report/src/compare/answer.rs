@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_change_that_is_not_resolved_shows_its_interval_in_its_tile() {
-        let mut finding = fixture::options();
+        let mut finding = fixture::named("options");
         let metrics = &mut finding.cells[0].metrics;
         let iops = metrics.get_mut("iops").unwrap();
         (iops.change, iops.low, iops.high) = (Some(0.0), Some(-0.009), Some(0.005));
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn every_metric_that_was_measured_is_on_the_page() {
-        for (name, mut finding) in [("options", fixture::options()), ("sweep", fixture::sweep())] {
+        for (name, mut finding) in [("options", fixture::named("options")), ("sweep", fixture::named("sweep"))] {
             for metric in finding.cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
                 metric.verdict = Verdict::NoDifference;
                 metric.detected = false;

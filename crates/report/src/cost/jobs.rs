@@ -274,20 +274,20 @@ mod tests {
     use crate::terminal::terminal;
 
     fn shown(jobs: &[JobFinding]) -> String {
-        let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::psync_4k() };
+        let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::named("psync_4k") };
         let sections = vec![Section::new("", vec![latencies(&finding)])];
         terminal(&Document { sections, ..Document::default() }, Ink::Plain, 100)
     }
 
     #[test]
     fn percentiles_without_a_column_are_named() {
-        let text = shown(&fixture::psync_4k().merged_jobs);
+        let text = shown(&fixture::named("psync_4k").merged_jobs);
         assert!(text.contains("p95 5.11 µs") && !text.contains("p50 3.12"), "{text}");
     }
 
     #[test]
     fn the_error_of_shared_timestamps_is_reported() {
-        let mut jobs = fixture::two_phases().merged_jobs;
+        let mut jobs = fixture::named("two_phases").merged_jobs;
         for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
             job.latency_ns.stamp_error_mean = Some(mean);
             job.latency_ns.stamp_error_max = Some(mean * 10.0);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn stages_stand_below_the_directions() {
-        let mut jobs = fixture::psync_4k().merged_jobs;
+        let mut jobs = fixture::named("psync_4k").merged_jobs;
         let latency = |mean| LatencyFinding { mean: Some(mean), ..LatencyFinding::default() };
         let stages = StagesFinding {
             backlog_wait: latency(1e3),
@@ -318,14 +318,14 @@ mod tests {
 
     #[test]
     fn i_os_of_unknown_direction_have_a_row() {
-        let mut jobs = fixture::psync_4k().merged_jobs;
+        let mut jobs = fixture::named("psync_4k").merged_jobs;
         jobs.iter_mut().for_each(|job| job.read.ios = 0);
         assert!(shown(&jobs).contains("\n  all "));
     }
 
     #[test]
     fn a_job_has_a_curve_up_to_its_last_percentile() {
-        let latency = &fixture::psync_4k().merged_jobs[0].read.latency_ns;
+        let latency = &fixture::named("psync_4k").merged_jobs[0].read.latency_ns;
         let chart = chart("read".to_owned(), latency).unwrap();
         let points = &chart.series[0].points;
         assert!(points.len() >= 5 && points.is_sorted_by(|one, other| one.x < other.x), "{points:?}");

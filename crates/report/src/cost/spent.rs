@@ -180,7 +180,7 @@ mod tests {
     use crate::cost::fixture;
 
     fn spent(change: impl Fn(&mut PhaseFinding)) -> String {
-        let mut finding = fixture::udp_like();
+        let mut finding = fixture::named("udp_like");
         finding.phases.iter_mut().for_each(change);
         let notes = finding.phases.iter().flat_map(|phase| blocks(phase, "", usize::MAX)).flat_map(|block| block.notes);
         notes.map(|note| note.text.replace('\u{a0}', " ")).collect::<Vec<_>>().join("\n")
