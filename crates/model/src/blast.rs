@@ -2,7 +2,6 @@
 
 pub mod experiment;
 pub mod finding;
-pub mod notation;
 pub mod plan;
 pub mod record;
 mod study;

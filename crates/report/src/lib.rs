@@ -48,7 +48,6 @@ pub mod screen;
 
 pub mod shell;
 mod stored;
-mod terminal;
 mod text;
 mod workload;
 

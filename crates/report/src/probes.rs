@@ -1,12 +1,13 @@
 //! Probes: how their values are shown, and the list of those that a machine has.
 
+use crate::Ink;
 use crate::change::Change;
 use crate::compare::contents;
 use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table,
 };
+use crate::format::terminal;
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
-use crate::{Ink, terminal};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{BothArms, ProbeComparison};
 use model::finding::{PhaseFinding, ProbeFinding};
@@ -44,7 +45,7 @@ pub fn list(listed: &[Listed], columns: usize) -> String {
         sections: vec![Section::new("", vec![Block::new("", facts)])],
         ..Document::default()
     };
-    terminal::terminal(&document, Ink::Plain, columns)
+    terminal(&document, Ink::Plain, columns)
 }
 
 /// The values of a probe, with what each is: "per I/O".

@@ -271,7 +271,7 @@ mod tests {
     use crate::Ink;
     use crate::cost::fixture;
     use crate::document::{Document, Section};
-    use crate::terminal::terminal;
+    use crate::format::terminal;
 
     fn shown(jobs: &[JobFinding]) -> String {
         let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::named("psync_4k") };
