@@ -1,4 +1,4 @@
-//! Lists in a sentence: names the first few items and counts the rest.
+//! Lists in a sentence: names the first few items and counts the rest; equal ones are told once.
 
 /// Number of items to name.
 pub const NAMED: usize = 4;
@@ -17,6 +17,18 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     for one in all {
         if !found.contains(&one) {
             found.push(one);
+        }
+    }
+    found
+}
+
+/// What belongs to each key, in the order in which the keys first occur.
+pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut found: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => found.push((key, vec![value])),
         }
     }
     found

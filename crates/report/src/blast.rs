@@ -17,6 +17,7 @@ use crate::{events, explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::{Packets, PointFinding};
 use model::blast::record::Counted;
+use model::elided_list::grouped;
 use model::stats::Estimate;
 use model::stored::UnpairedChange;
 use model::thousands::separated;
@@ -129,8 +130,7 @@ fn against_first(
 
 /// Whether two intervals overlap, or one is unknown.
 fn overlaps(one: Option<Estimate>, other: Option<Estimate>) -> bool {
-    let ends = |estimate: Option<Estimate>| estimate.and_then(|estimate| estimate.low.zip(estimate.high));
-    let both = ends(one).zip(ends(other));
+    let both = one.and_then(|one| one.ends()).zip(other.and_then(|other| other.ends()));
     both.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
 }
 
@@ -146,8 +146,7 @@ fn untold(finding: &BlastFinding, winner: &PointFinding, rival: impl Fn(&&PointF
 
 /// "2.10 [2.01, 2.19]".
 fn times(ratio: Estimate) -> String {
-    let ends = ratio.low.zip(ratio.high);
-    let ends = ends.map(|(low, high)| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
+    let ends = ratio.ends().map(|(low, high)| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
     tied(&format!("{:.2}{ends}", ratio.value))
 }
 
@@ -260,11 +259,9 @@ fn laws(finding: &BlastFinding) -> Block {
     let law = |(method, law): (&String, &model::scaling::ScalabilityFinding)| {
         let coefficients = law.contention.zip(law.coherency).map(|(contention, coherency)| {
             let part = |one: Estimate| {
-                let ends = one
-                    .low
-                    .zip(one.high)
-                    .map(|(low, high)| format!(" [{}, {}]", number::significant(low), number::significant(high)));
-                format!("{}{}", number::significant(one.value), ends.unwrap_or_default())
+                let ends = one.ends().map(|ends| <[f64; 2]>::from(ends).map(number::significant).join(", "));
+                let ends = ends.map(|ends| format!(" [{ends}]")).unwrap_or_default();
+                format!("{}{ends}", number::significant(one.value))
             };
             format!(" (contention {}, coherency {})", part(contention), part(coherency))
         });
@@ -273,13 +270,7 @@ fn laws(finding: &BlastFinding) -> Block {
     let (fitted, not): (Vec<_>, Vec<_>) = finding.usl.iter().partition(|(_, law)| law.contention.is_some());
     let mut facts: Vec<Fact> = fitted.into_iter().map(law).collect();
     // Mostly the same reason for all.
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (method, law) in not {
-        match reasons.iter_mut().find(|(words, _)| *words == law.words) {
-            Some((_, methods)) => methods.push(method),
-            None => reasons.push((&law.words, vec![method])),
-        }
-    }
+    let reasons = grouped(not.into_iter().map(|(method, law)| (law.words.as_str(), method.as_str())));
     facts.extend(reasons.into_iter().map(|(words, methods)| {
         let whom =
             if methods.len() == finding.usl.len() && methods.len() > 1 { "all".to_owned() } else { methods.join(", ") };
@@ -311,8 +302,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
                 let points = points.filter_map(|point| {
                     let one = of(point)?;
                     let hint = format!("{}: {}", name(point), number::with_unit(units, one.value));
-                    let ends = one.low.zip(one.high);
-                    Some(Point { ends, hint, ..Point::new(f64::from(point.submitters), one.value) })
+                    Some(Point { ends: one.ends(), hint, ..Point::new(f64::from(point.submitters), one.value) })
                 });
                 Series { subject, joined: true, dot: 3, points: points.collect() }
             })

@@ -11,7 +11,7 @@ use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
-use model::elided_list::elided_list;
+use model::elided_list::{elided_list, grouped};
 use model::events::{RARE, SYSTEM_CALLS, meaning};
 use model::experiment::Metric;
 use model::explained::EventChange;
@@ -221,7 +221,7 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opt
 }
 
 fn within(estimate: &Estimate) -> String {
-    let Some((low, high)) = estimate.low.zip(estimate.high) else { return number::MISSING.to_owned() };
+    let Some((low, high)) = estimate.ends() else { return number::MISSING.to_owned() };
     let scale = Scale::of(COUNT, estimate.value);
     let unit = if scale.unit.is_empty() { String::new() } else { format!(" {}", scale.unit) };
     format!("{}{unit}", scale.interval(low, high))
@@ -284,14 +284,11 @@ pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
 
 /// The names that are shown, and how many are not: the most frequent at any point first.
 fn rows_of_points<'a>(points: &[&'a PointFinding]) -> (Vec<&'a str>, usize) {
-    let mut events: Vec<(&str, f64, bool)> = Vec::new();
-    for event in points.iter().flat_map(|point| &point.events) {
-        let count = if is_told(event) { event.candidate.value } else { 0.0 };
-        match events.iter_mut().find(|(name, ..)| *name == event.name) {
-            Some((_, most, _)) => *most = most.max(count),
-            None => events.push((&event.name, count, event.named)),
-        }
-    }
+    let all = points.iter().flat_map(|point| &point.events);
+    let counts =
+        all.map(|event| ((event.name.as_str(), event.named), if is_told(event) { event.candidate.value } else { 0.0 }));
+    let most = |((name, named), counts): ((_, bool), Vec<f64>)| (name, counts.into_iter().fold(0.0, f64::max), named);
+    let mut events: Vec<(&str, f64, bool)> = grouped(counts).into_iter().map(most).collect();
     let all = events.len();
     events.retain(|(_, most, named)| *named || *most >= RARE);
     events.sort_by(|(_, one, _), (_, other, _)| other.total_cmp(one));

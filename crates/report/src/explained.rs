@@ -47,7 +47,7 @@ pub(crate) fn signed(scale: Scale, value: f64) -> String {
 
 /// "[150, 170]", or that there is none.
 pub(crate) fn interval(scale: Scale, change: &Estimate) -> String {
-    change.low.zip(change.high).map_or_else(|| MISSING.to_owned(), |(low, high)| scale.interval(low, high))
+    change.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| scale.interval(low, high))
 }
 
 /// "+160 [150, 170]".
@@ -325,7 +325,7 @@ fn parts(finding: &CompareFinding, arm: &str, what: &str, rows: Vec<PartRow>) ->
         cells.extend(row.costs.map(|arm| Cell::from(cost(arm))));
         cells.extend([Cell::new(tone, signed(changes, row.change.value)), Cell::from(interval(changes, &row.change))]);
         cells.extend(doubtful.then(|| Cell::from(if row.detected { "yes" } else { "no" })));
-        let ends = row.change.low.zip(row.change.high);
+        let ends = row.change.ends();
         let raw = Interval { value: row.change.value, ends };
         cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(raw))));
         table.row(cells);

@@ -2,6 +2,7 @@
 
 use crate::number;
 use crate::phrase::tied;
+use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::placement::{BUSY, CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use std::collections::BTreeMap;
@@ -94,15 +95,10 @@ fn same_part(modes: &[ModeFinding]) -> Option<f64> {
 
 /// "baseline on one CPU in 34 %, candidate in 100 %"; a range if there are several cells.
 pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
-    let mut arms: Vec<(&str, f64, f64)> = Vec::new();
-    for case in cases {
-        match arms.iter_mut().find(|(arm, ..)| *arm == case.arm) {
-            Some((_, low, high)) => (*low, *high) = (low.min(case.same_fraction), high.max(case.same_fraction)),
-            None => arms.push((&case.arm, case.same_fraction, case.same_fraction)),
-        }
-    }
-    let part = |(arm, low, high): &(&str, f64, f64)| {
-        let (low, high) = (number::percent(*low), number::percent(*high));
+    let arms = grouped(cases.iter().map(|case| (&case.arm, case.same_fraction)));
+    let part = |(arm, fractions): &(&String, Vec<f64>)| {
+        let end = |of: fn(f64, f64) -> f64| number::percent(fractions.iter().copied().reduce(of).unwrap_or_default());
+        let (low, high) = (end(f64::min), end(f64::max));
         let range = if low == high { low } else { format!("{low} to {high}") };
         format!("{arm} {}", tied(&range))
     };

@@ -11,7 +11,7 @@ use model::blast::finding::PointFinding;
 use model::blast::plan::PublishedPackets;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
-use model::elided_list::{distinct, elided_list};
+use model::elided_list::{distinct, elided_list, grouped};
 use model::experiment::Published;
 use model::stats::Estimate;
 
@@ -30,7 +30,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     columns.extend(["change", "ours"].map(Column::number));
     columns.extend((sources.len() > 1).then(|| Column::number("source")));
     let mut table = Table::new(columns);
-    let mut lacking: Vec<(String, Vec<String>)> = Vec::new();
+    let mut lacking = Vec::new();
     for row in published {
         let words = words::of(row.metric);
         let point = contents::point(finding, &row.cell);
@@ -40,10 +40,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
             Err(why) => {
                 let place = [point.as_str(), arm.as_str(), if one_metric { "" } else { words.head }];
                 let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-                match lacking.iter_mut().find(|(known, _)| *known == why) {
-                    Some((_, places)) => places.push(place),
-                    None => lacking.push((why, vec![place])),
-                }
+                lacking.push((why, place));
                 MISSING.to_owned()
             }
         };
@@ -57,9 +54,9 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
         cells.extend((sources.len() > 1).then(|| Cell::from(format!("[{number}]"))));
         table.row(cells);
     }
-    let lacking = lacking.iter().map(|(why, places)| {
+    let lacking = grouped(lacking).into_iter().map(|(why, places)| {
         // A reason for all rows needs no places.
-        let places = if places.len() == published.len() { Vec::new() } else { places.clone() };
+        let places = if places.len() == published.len() { Vec::new() } else { places };
         let places = if places.is_empty() { String::new() } else { format!("{}: ", elided_list(&places, ", ")) };
         Note::new(Tone::Notice, format!("no measured value: {places}{why}"))
     });

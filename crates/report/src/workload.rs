@@ -4,7 +4,7 @@ use crate::document::{Audience, Fact};
 use crate::shell::command;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CasePlan;
-use model::elided_list::elided_list;
+use model::elided_list::{distinct, elided_list, grouped};
 use model::experiment::Work;
 use model::finding::RunFinding;
 use model::plan::{JobPlan, options};
@@ -125,15 +125,7 @@ fn jobs_of<'a>(cases: impl Iterator<Item = &'a CasePlan>) -> Vec<Vec<&'a JobPlan
 
 /// The options of one job in all cases, each with its different values.
 fn options_of_all(jobs: &[&JobPlan]) -> Varied {
-    let mut all: Varied = Vec::new();
-    for (name, value) in jobs.iter().flat_map(|job| options::shown(job, &ALWAYS)) {
-        match all.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, values)) if values.contains(&value) => {}
-            Some((_, values)) => values.push(value),
-            None => all.push((name, vec![value])),
-        }
-    }
-    all
+    grouped(distinct(jobs.iter().flat_map(|job| options::shown(job, &ALWAYS))))
 }
 
 /// The command of each arm in full; one if all arms have the same. Of a sweep, that of its first point.

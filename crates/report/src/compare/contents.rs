@@ -6,7 +6,7 @@ use crate::document::Cell;
 use crate::number::{BYTES, with_unit};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
-use model::elided_list::distinct;
+use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use std::collections::BTreeMap;
 
@@ -80,21 +80,13 @@ pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
 
 /// Why metrics have no value, grouped by reason: "p99 latency, p99.9 latency: too few I/Os".
 pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<Metric>)> = Vec::new();
-    for metric in Metric::ALL {
+    let lacking = Metric::ALL.into_iter().filter_map(|metric| {
         let of_metric = || cells.iter().filter_map(|cell| self::metric(cell, metric));
-        if of_metric().any(has_value) {
-            continue;
-        }
-        let Some(reason) = of_metric().find_map(|metric| metric.reason.as_deref()) else { continue };
-        match found.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, metrics)) => metrics.push(metric),
-            None => found.push((reason, vec![metric])),
-        }
-    }
-    let heads =
-        |metrics: &[Metric]| metrics.iter().map(|metric| words::of(*metric).head).collect::<Vec<_>>().join(", ");
-    found.iter().map(|(reason, metrics)| format!("{}: {}", heads(metrics), conditions::reason(reason))).collect()
+        let reason = of_metric().find_map(|metric| metric.reason.as_deref()).filter(|_| !of_metric().any(has_value));
+        Some((reason?, words::of(metric).head))
+    });
+    let told = |(reason, heads): (_, Vec<_>)| format!("{}: {}", heads.join(", "), conditions::reason(reason));
+    grouped(lacking).into_iter().map(told).collect()
 }
 
 /// Options whose values are bytes, even without a suffix.

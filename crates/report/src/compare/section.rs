@@ -104,7 +104,7 @@ fn crossing(finding: &CompareFinding, crossover: &CrossoverFinding) -> String {
 /// A value with its interval.
 fn estimate(estimate: &Estimate) -> String {
     let scale = number::Scale::of(COUNT, estimate.value);
-    let ends = estimate.low.zip(estimate.high).map(|(low, high)| format!(" {}", scale.interval(low, high)));
+    let ends = estimate.ends().map(|(low, high)| format!(" {}", scale.interval(low, high)));
     let gap = if scale.unit.is_empty() { "" } else { " " };
     tied(&format!("{}{gap}{}{}", scale.cell(estimate.value), scale.unit, ends.unwrap_or_default()))
 }

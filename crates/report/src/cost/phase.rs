@@ -4,6 +4,7 @@ use super::name;
 use crate::conditions;
 use crate::document::{Audience, Block, Body, Column, Figure, Note, Section, Table, Tone};
 use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::record::Exit;
@@ -176,22 +177,15 @@ fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure>
 
 /// The exit statuses of executions, equal ones together, in the order of their first occurrence.
 fn exits(exits: &[Exit]) -> Vec<Figure> {
-    let mut counted: Vec<(Exit, usize)> = Vec::new();
-    for exit in exits {
-        match counted.iter_mut().find(|(known, _)| known == exit) {
-            Some((_, times)) => *times += 1,
-            None => counted.push((*exit, 1)),
-        }
-    }
-    let chip = |(exit, times): (Exit, usize)| {
-        let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+    let chip = |(exit, all): (Exit, Vec<_>)| {
+        let times = if all.len() > 1 { format!(" ×{}", all.len()) } else { String::new() };
         match exit {
             Exit::Status(0) => Figure::new(Tone::Plain, format!("exit status 0{times}")),
             Exit::Status(status) => Figure::new(Tone::Bad, format!("exit status {status}{times}")),
             Exit::Signal(signal) => Figure::new(Tone::Bad, format!("killed by signal {signal}{times}")),
         }
     };
-    counted.into_iter().map(chip).collect()
+    grouped(exits.iter().map(|exit| (*exit, exit))).into_iter().map(chip).collect()
 }
 
 /// Phases with counted I/Os, and phases with only a total cost.

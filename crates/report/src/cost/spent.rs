@@ -162,7 +162,7 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
         before.unwrap_or_default()
     );
     if let Some(level) = phase.cycles_per_io_by_level {
-        let ends = level.low.zip(level.high).map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
+        let ends = level.ends().map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
         text += &format!(
             " With the whole background subtracted as a level: {}{} {}/IO.",
             scale.cell(level.value),

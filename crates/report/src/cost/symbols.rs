@@ -3,6 +3,7 @@
 use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
 };
+use crate::explained;
 use crate::number::{self, CYCLES, Scale};
 use crate::phrase::shortened;
 use crate::shell;
@@ -70,13 +71,12 @@ fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> 
     ]);
     for symbol in symbols {
         let cycles = symbol.cycles_per_io;
-        let ends = cycles.low.zip(cycles.high).map(|(low, high)| scale.interval(low, high));
         table.row(vec![
             Cell::from(name(symbol)),
             Cell::from(&symbol.module),
             Cell::from(&symbol.account),
             Cell::from(scale.cell(cycles.value)),
-            ends.unwrap_or_else(|| number::MISSING.to_owned()).into(),
+            explained::interval(scale, &cycles).into(),
             number::percent(symbol.share).into(),
             Cell::drawn(if symbol.interrupts_on { Tone::Faint } else { Tone::Notice }, Raw::Number(symbol.share)),
         ]);
