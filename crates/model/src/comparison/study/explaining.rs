@@ -9,8 +9,8 @@ use crate::explained::{self, Divided, EventChange, ExplainingRounds, FEWEST_ROUN
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
 use crate::record::Mode;
-use crate::stats::confidence_of_each;
 use crate::stats::basics::{FEWEST_PLACES, correlation};
+use crate::stats::confidence_of_each;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Divides the costs of these comparisons. Without events although some were to be counted: why.
