@@ -12,7 +12,6 @@ pub use accounts::{AccountChange, ExplainedFinding};
 pub use events::EventChange;
 pub use functions::{StackChange, SymbolChange};
 
-use crate::comparison::finding::FamilyFinding;
 use crate::events::Events;
 use crate::experiment::{Metric, WorkCounter};
 use crate::measured::Rounds;
@@ -25,7 +24,18 @@ use crate::unit::Nanos;
 use accounts::Explaining;
 use events::CountedEvents;
 use functions::Functions;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Comparisons whose intervals all hold together with a confidence of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FamilyFinding {
+    /// Number of comparisons; metrics that are multiples of each other count once.
+    pub comparisons: usize,
+    /// Confidence of the interval of each, 0 to 1: 1 − 0.05/comparisons.
+    pub confidence: f64,
+}
 
 /// Fewer rounds give no interval worth showing: t(0.975, 1) is 12.7.
 pub const FEWEST_ROUNDS: usize = 3;

@@ -12,7 +12,7 @@ use crate::document::{
     Table, Tone,
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
-use crate::phrase::{self, tied};
+use crate::phrase::{self, name, seed_form, short_name, tied};
 use crate::{events, explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::{Packets, PointFinding};
@@ -38,17 +38,6 @@ pub(crate) fn document(finding: &BlastFinding) -> Document {
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
     }
-}
-
-/// "sendto, 1 submitter" without what all points share.
-pub(crate) fn name(point: &PointFinding) -> String {
-    let noun = if point.submitters == 1 { "submitter" } else { "submitters" };
-    format!("{}, {} {noun}", point.point().way(), point.submitters)
-}
-
-/// The same in a table: "sendto × 4".
-pub(crate) fn short_name(point: &PointFinding) -> String {
-    format!("{} × {}", point.point().way(), point.submitters)
 }
 
 /// What one point does; of several, which delivers most and which is cheapest.
@@ -150,11 +139,6 @@ fn times(ratio: Estimate) -> String {
     tied(&format!("{:.2}{ends}", ratio.value))
 }
 
-/// Thousands of packets per second as netblast's users write them: sent + errors.
-pub(crate) fn seed_form(point: &PointFinding) -> String {
-    format!("{:.0}+{:.0}", point.sent_per_second / 1e3, point.errors_per_second / 1e3)
-}
-
 fn subjects(finding: &BlastFinding) -> Vec<Fact> {
     let mut ways: Vec<String> = finding.points.iter().map(|point| point.point().way()).collect();
     ways.dedup();
@@ -236,11 +220,11 @@ fn points(finding: &BlastFinding) -> Block {
     let counters = if probes.is_empty() { "" } else { " and counters" };
     let unknown =
         if finding.points.iter().all(|point| told(point).is_some()) { "" } else { "; — where not different from 0" };
-    let mut notes = vec![remark(format!(
+    let mut notes = vec![Note::remark(format!(
         "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet{unknown}."
     ))];
     if finding.points.iter().any(|point| point.oversubscribed) {
-        notes.push(remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
+        notes.push(Note::remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
     }
     Block::new("", Body::Table(table)).with(notes)
 }
@@ -365,11 +349,6 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
     [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
 }
 
-/// A remark in small print.
-pub(crate) fn remark(text: impl Into<String>) -> Note {
-    Note::new(Tone::Faint, text)
-}
-
 /// Of packets that the kernel did not accept.
 const REFUSED: &str = "refused";
 
@@ -405,7 +384,7 @@ fn packets(finding: &BlastFinding) -> Vec<Block> {
             places.push(Fact::new(short_name(point), texts.join("; ")));
         }
     }
-    let notes = vec![remark(
+    let notes = vec![Note::remark(
         "Counted over each slice with its warm-up, until the last packet arrived or was dropped. Refused packets are not in sent.",
     )];
     let notes = if table.rows.is_empty() { Vec::new() } else { notes };

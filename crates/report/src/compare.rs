@@ -5,37 +5,28 @@
 
 mod answer;
 mod charts;
-pub(crate) mod contents;
 mod environment;
 mod section;
 mod tables;
-pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section};
 use crate::number::bare_percent;
-use crate::{explained, phrase, probes, provenance, workload};
+use crate::{contents, events, explained, phrase, probes, provenance, words, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
-
-/// Maximum number of comparisons whose charts are expanded by default.
-pub(crate) const FEW: usize = 3;
-
-/// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
-pub(crate) fn rows(finding: &CompareFinding) -> usize {
-    if finding.limits.is_empty() { 4 } else { 2 }
-}
 
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
     let glance = Block::new("", Body::Figures(answer::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
-    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding)));
+    let counted = contents::candidates(finding).into_iter().flat_map(|arm| events::of_comparison(finding, arm));
+    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding, counted)));
     sections.push(along(finding));
     sections.push(Section::new("", probes::of_comparison(finding)).in_full());
     sections.extend(section::sections(finding));
@@ -109,7 +100,7 @@ fn changes(finding: &CompareFinding) -> Section {
             "Lines are intervals of the change; the shaded band is the margin, ±{}.",
             bare_percent(finding.rules.margin)
         );
-        let legend = vec![Note::new(Tone::Faint, legend)];
+        let legend = vec![Note::remark(legend)];
         blocks.push(Block::new("", Body::Notes).with(legend).of(Audience::PAGE));
     }
     Section::on_page("Changes", blocks)
@@ -120,7 +111,7 @@ fn along(finding: &CompareFinding) -> Section {
     let charts = charts::curves(finding);
     let crossing = !charts.is_empty() && finding.crossovers.iter().any(|crossover| crossover.value.is_some());
     let text = "A dashed vertical line marks where the arms cross; the shaded range is its interval.";
-    let notes = crossing.then(|| Note::new(Tone::Faint, text)).into_iter().collect();
+    let notes = crossing.then(|| Note::remark(text)).into_iter().collect();
     Section::on_page("Along the sweep", vec![Block::new("", Body::Charts(charts)).with(notes).of(Audience::PAGE)])
 }
 
@@ -128,7 +119,7 @@ fn along(finding: &CompareFinding) -> Section {
 fn of_cells(finding: &CompareFinding, title: &str, blocks: fn(&CompareFinding, &CellFinding) -> Vec<Block>) -> Section {
     let one = finding.cells.len() == 1;
     let of_cell = |cell: &CellFinding| {
-        let fold = Fold { summary: contents::place(finding, cell), open: finding.cells.len() <= FEW };
+        let fold = Fold { summary: contents::place(finding, cell), open: finding.cells.len() <= contents::FEW };
         let fold = (!one).then_some(fold);
         let blocks = blocks(finding, cell).into_iter();
         blocks.map(move |block| Block { fold: fold.clone(), ..block.of(Audience::PAGE) }).collect::<Vec<_>>()

@@ -58,14 +58,6 @@ pub fn document(finding: &RunFinding) -> Document {
     }
 }
 
-/// A short name of a phase.
-pub(crate) fn name(phase: &PhaseFinding) -> String {
-    match phase.jobs.as_slice() {
-        [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
-        names => names.join(""),
-    }
-}
-
 /// Rows of accounts on one screen. Functions and a comparison, which the user asked for, take the room of some.
 fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
     let [one, two] = ROWS;
@@ -78,7 +70,7 @@ fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
 
 /// The suffix that distinguishes the tables of a phase.
 fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
-    if finding.phases.len() > 1 { format!(" ({})", name(phase)) } else { String::new() }
+    if finding.phases.len() > 1 { format!(" ({})", phrase::phase_name(phase)) } else { String::new() }
 }
 
 fn provenance(finding: &RunFinding) -> Vec<Fact> {

@@ -76,6 +76,11 @@ impl Note {
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: text.into() }
     }
+
+    /// In small print.
+    pub fn remark(text: impl Into<String>) -> Self {
+        Self::new(Tone::Faint, text)
+    }
 }
 
 /// One line of the answer: a text and its verdict.

@@ -1,7 +1,7 @@
 //! What the kernel does for an I/O or a packet, and what it does more or less often than in the baseline.
 
-use crate::blast::{remark, short_name};
-use crate::compare::{self, contents};
+use crate::contents;
+use crate::phrase::short_name;
 
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
 use crate::explained::{interval, on_page_if_many, place, scale_of_count, signed, tested, whole, with_its_unit};
@@ -37,7 +37,7 @@ pub(super) fn of_comparison(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     if !cells.iter().any(|cell| cell.events.iter().any(|event| event.detected || event.named)) {
         return vec![Block::new("", Body::Notes).with(vec![unchanged(finding)])];
     }
-    let few = cells.len() <= compare::FEW;
+    let few = cells.len() <= contents::FEW;
     let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
     let sentences = Block::new("", Body::Notes).with(sentences.chain(along(finding, arm)).collect());
     let block = Block::new("Events per I/O", Body::Table(table_of_cells(finding, arm, &cells)))
@@ -53,7 +53,7 @@ fn unchanged(finding: &CompareFinding) -> Note {
         "No change of what happens for an I/O is detected: {tested} {events} in {} rounds that counted them.",
         finding.counted_rounds
     );
-    Note::new(Tone::Faint, text)
+    Note::remark(text)
 }
 
 /// Those that changed, the largest change per I/O first, and beside them what the user named and what is frequent.
@@ -180,7 +180,7 @@ fn note_of_cells(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
          {tested} events hold together ({each} each). What goes along with the cost need not be its cause.",
         finding.counted_rounds
     );
-    Note::new(Tone::Faint, text)
+    Note::remark(text)
 }
 
 /// Maximum number of rows.
@@ -243,7 +243,7 @@ fn others(left: &[(&String, &Estimate)]) -> Option<Note> {
     if rare > 0 {
         parts.push(format!("not shown: {rare} below {RARE} or not different from 0"));
     }
-    (!parts.is_empty()).then(|| Note::new(Tone::Faint, parts.join("; ")))
+    (!parts.is_empty()).then(|| Note::remark(parts.join("; ")))
 }
 
 fn counting(phase: &PhaseFinding) -> Option<Note> {
@@ -252,7 +252,7 @@ fn counting(phase: &PhaseFinding) -> Option<Note> {
         "Exact counts of the whole machine, net of the background, in windows of their own, in which counting took up to {} of one CPU.",
         tied(&number::percent(part))
     );
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 /// Of more points, only a page has the events.
@@ -264,7 +264,8 @@ const CHANGED: char = '*';
 
 /// A row for each event, a column for each point; one line if none could be counted.
 pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
-    let why = finding.events_reason.as_ref().map(|why| remark(format!("events per packet were not counted: {why}")));
+    let why =
+        finding.events_reason.as_ref().map(|why| Note::remark(format!("events per packet were not counted: {why}")));
     if let Some(why) = why {
         return vec![Block::new("", Body::Notes).with(vec![why])];
     }
@@ -371,7 +372,7 @@ fn notes_of_points(finding: &BlastFinding, points: &[&PointFinding], left: usize
     } else {
         String::new()
     };
-    vec![remark(format!(
+    vec![Note::remark(format!(
         "{left}Exact counts of the whole machine, net of the background, from {} rounds of their own.{changed}",
         finding.counted_rounds
     ))]

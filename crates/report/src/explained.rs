@@ -1,19 +1,17 @@
 //! Changes of cycles and counts, with their signs: what explaining rounds found.
 
-use crate::blast::{name, remark, short_name};
-use crate::compare::{self, contents};
+use crate::contents;
 use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Interval, Note, Raw, Scale as DrawnScale, Span,
     Table, Tone,
 };
-use crate::events;
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale, Units};
-use crate::phrase::{shortened, tied};
+use crate::phrase::{name, short_name, shortened, tied};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, FamilyFinding};
-use model::explained::{AccountChange, ExplainedFinding, SymbolChange};
+use model::comparison::finding::CellFinding;
+use model::explained::{AccountChange, ExplainedFinding, FamilyFinding, SymbolChange};
 use model::stats::Estimate;
 use std::collections::BTreeMap;
 
@@ -72,13 +70,13 @@ pub(crate) fn divided(change: &Estimate, per: &str, accounts: &[&AccountChange])
 const MOST: usize = 10;
 const MOST_OF_CELL: usize = 3;
 
-/// The blocks of all arms; empty without explaining rounds.
-pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
+/// The blocks of all arms, among them those of `events`; empty without explaining rounds.
+pub fn of_comparison(finding: &CompareFinding, events: impl Iterator<Item = Block>) -> Vec<Block> {
     let mut blocks = Vec::new();
     for arm in contents::candidates(finding) {
         let cells: Vec<&CellFinding> =
             contents::cells(finding, arm).into_iter().filter(|cell| cell.explained.is_some()).collect();
-        let few = cells.len() <= compare::FEW;
+        let few = cells.len() <= contents::FEW;
         let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
         blocks.push(Block::new("", Body::Notes).with(sentences.collect()).in_full());
         let block = |most| {
@@ -90,7 +88,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
             && cell.symbols.is_empty()
             && shown_accounts(finding, cell, MOST).next().is_some()
         {
-            blocks.push(block(compare::rows(finding)).of(Audience::GLANCE));
+            blocks.push(block(contents::rows(finding)).of(Audience::GLANCE));
         }
         let has_changed = |cell: &CellFinding| cell.accounts.iter().any(|account| account.detected);
         blocks.extend(on_page_if_many("Accounts", &cells, has_changed, block(MOST).in_full()));
@@ -98,11 +96,9 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
     for arm in contents::candidates(finding) {
         blocks.extend(functions_of(finding, arm));
     }
-    for arm in contents::candidates(finding) {
-        blocks.extend(events::of_comparison(finding, arm).into_iter().map(Block::in_full));
-    }
+    blocks.extend(events.map(Block::in_full));
     let why = finding.unexplained.as_ref();
-    let note = why.map(|why| Note::new(Tone::Faint, format!("not divided into accounts: {why}")));
+    let note = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
     blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
     blocks
 }
@@ -115,11 +111,11 @@ pub(crate) fn on_page_if_many(
     block: Block,
 ) -> Vec<Block> {
     let (changed, all) = (cells.iter().filter(|cell| has_changed(cell)).count(), cells.len());
-    if all <= compare::FEW {
+    if all <= contents::FEW {
         return vec![block];
     }
     let text = format!("{what} changed in {changed} of {all} cells; the page (report.html), JSON and CSV have them.");
-    let elsewhere = Block::new("", Body::Notes).with(vec![Note::new(Tone::Faint, text)]);
+    let elsewhere = Block::new("", Body::Notes).with(vec![Note::remark(text)]);
     vec![elsewhere.of(Audience::SCREEN.or(Audience::POST)), block.of(Audience::PAGE)]
 }
 
@@ -152,7 +148,7 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     let detected: Vec<&AccountChange> = cell.accounts.iter().filter(|account| account.detected).collect();
     if detected.is_empty() {
         let text = format!("{place}No account's change is detected in {} rounds that kept accounts.", explained.rounds);
-        return Some(Note::new(Tone::Faint, text));
+        return Some(Note::remark(text));
     }
     let text = format!("{place}Of {}", divided(&explained.change_cycles_per_io, "per I/O", &detected));
     Some(Note::new(Tone::Strong, text))
@@ -187,7 +183,7 @@ fn account_notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> 
              ({each} each).",
             first.rounds
         );
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     notes
 }
@@ -223,8 +219,8 @@ fn functions_of(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     }
     let block = |most| Block::new("Functions", Body::Table(function_table(finding, arm, &cells, most)));
     let all = block(MOST).with(vec![function_note(finding, &cells)]).in_full();
-    let few = block(compare::rows(finding)).of(Audience::GLANCE);
-    let graphs = cells.iter().take(compare::FEW).map(|cell| graph(finding, cell));
+    let few = block(contents::rows(finding)).of(Audience::GLANCE);
+    let graphs = cells.iter().take(contents::FEW).map(|cell| graph(finding, cell));
     [all, few].into_iter().chain(graphs).collect()
 }
 
@@ -264,7 +260,7 @@ fn function_note(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
         if found { "" } else { "No function's change is detected; these are the largest. " },
         finding.sampled_rounds
     );
-    Note::new(Tone::Faint, text)
+    Note::remark(text)
 }
 
 /// Width is the arm's cost, colour the change.
@@ -345,7 +341,7 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
     let block = Block::new("Where the cycles of a packet go", Body::Table(table_of_points(&points)))
         .with(notes_of_points(&points));
     let why = finding.unexplained.as_ref();
-    let why = why.map(|why| remark(format!("not divided into accounts: {why}")));
+    let why = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
     let why = Block::new("", Body::Notes).with(why.into_iter().collect());
     vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
 }
@@ -407,7 +403,7 @@ fn table_of_points(points: &[&PointFinding]) -> Table {
 /// What the accounts come from.
 fn notes_of_points(points: &[&PointFinding]) -> Vec<Note> {
     let Some(explained) = points.first().and_then(|point| point.explained) else { return Vec::new() };
-    let mut notes = vec![remark(format!(
+    let mut notes = vec![Note::remark(format!(
         "From {} shorter rounds that kept accounts, in which a packet costs more; no other figure is from them.{}",
         explained.rounds,
         if points.len() > 1 { " Changes are those against the first point." } else { "" }

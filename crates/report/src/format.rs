@@ -1,9 +1,8 @@
 //! The formats of a report, one row of the table each, and the kinds of findings, one implementation of [`Finding`]
 //! each.
 
-use crate::document::{Document, Tone};
+use crate::document::Document;
 use crate::ink::Ink;
-use crate::text::page::Page;
 use crate::{
     blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan, text,
 };
@@ -117,7 +116,7 @@ struct Row {
 
 /// In the order in which help lists them.
 static TABLE: [Row; 9] = [
-    Row { format: Format::Table, name: "table", render: Render::Document(terminal) },
+    Row { format: Format::Table, name: "table", render: Render::Document(text::terminal) },
     Row { format: Format::Json, name: "json", render: Render::Numbers(|json| json) },
     Row { format: Format::Mail, name: "mail", render: Render::Document(|document, _, _| mail::mail(document)) },
     Row {
@@ -161,7 +160,7 @@ impl Format {
     /// A finding as it is read first: a table is one screen, whose last line `rest` says where all others are.
     pub fn glance(self, finding: &dyn Finding, ink: Ink, columns: usize, rest: &str) -> String {
         match self {
-            Self::Table => glance(&finding.document(), ink, columns, rest),
+            Self::Table => text::glance(&finding.document(), ink, columns, rest),
             _ => self.render(finding, ink, columns),
         }
     }
@@ -176,28 +175,6 @@ impl Format {
         let [first, ..] = &TABLE;
         TABLE.iter().find(|row| row.format == self).unwrap_or(first)
     }
-}
-
-/// No line is longer than `columns` (or [`crate::text::page::LEAST_COLUMNS`]).
-pub fn terminal(document: &Document, ink: Ink, columns: usize) -> String {
-    let page = Page::terminal(ink, columns);
-    let mut paragraphs = vec![text::headline(page, document, &document.title, ""), text::subjects(page, document)];
-    // Before the numbers, because they say how far to trust them.
-    paragraphs.push(text::caveats(page, document).join("\n"));
-    paragraphs.extend(text::sections(page, &document.sections));
-    paragraphs.push(text::provenance(page, document));
-    text::joined(paragraphs)
-}
-
-/// One screen of it: what ran, the gravest caveats, the numbers that are read first, and `rest`, which says where all others are.
-pub fn glance(document: &Document, ink: Ink, columns: usize, rest: &str) -> String {
-    let page = Page::glance(ink, columns);
-    let title = page.line(Tone::Plain, "", document.what_ran());
-    let head = [text::headline(page, document, &title, ""), text::what_ran(page, document)];
-    let mut paragraphs = vec![text::lines(head.to_vec()), text::caveats(page, document).join("\n")];
-    paragraphs.extend(text::sections(page, &document.sections));
-    paragraphs.push(page.wrap_toned(Tone::Faint, "", rest));
-    text::joined(paragraphs)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod tables;
 mod tests;
 mod words;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
 use crate::{limits, provenance};
@@ -203,9 +203,4 @@ fn recorder(finding: &FtqFinding) -> String {
         text += &format!("; a reading takes {mean}, the longest took {longest}");
     }
     text
-}
-
-/// A remark in small print.
-fn remark(text: impl Into<String>) -> Note {
-    Note::new(Tone::Faint, text)
 }

@@ -10,10 +10,10 @@ mod tables;
 mod tests;
 mod words;
 
-use crate::compare::words::{self as compare, VERDICTS};
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
+use crate::words::{self as compare, VERDICTS};
 use crate::{limits, provenance, stored};
 use model::guest::GuestFinding;
 use model::guest::finding::{ChangeFinding, PointFinding};

@@ -26,8 +26,7 @@ pub fn document(finding: &HistoryFinding) -> Document {
         (&finding.incomplete, "Left out, because the measurement failed or was interrupted"),
     ];
     let left_out = left_out.into_iter().filter(|(paths, _)| !paths.is_empty());
-    let notes: Vec<Note> =
-        left_out.map(|(paths, why)| Note::new(Tone::Faint, format!("{why}: {}", paths.join(", ")))).collect();
+    let notes: Vec<Note> = left_out.map(|(paths, why)| Note::remark(format!("{why}: {}", paths.join(", ")))).collect();
     if !notes.is_empty() {
         sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
     }

@@ -16,6 +16,7 @@ mod blast;
 mod change;
 mod compare;
 mod conditions;
+mod contents;
 mod cost;
 mod csv;
 mod doctor;
@@ -49,6 +50,7 @@ pub mod screen;
 pub mod shell;
 mod stored;
 mod text;
+mod words;
 mod workload;
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use crate::Ink;
 use crate::change::Change;
-use crate::compare::contents;
+use crate::contents;
 use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table,
 };
-use crate::format::terminal;
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
+use crate::text::terminal;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{BothArms, ProbeComparison};
 use model::finding::{PhaseFinding, ProbeFinding};

@@ -1,11 +1,11 @@
 //! Published numbers next to the measured ones.
 
-use crate::blast::{remark, seed_form};
 use crate::change::Change;
-use crate::compare::{contents, words};
 use crate::conditions;
 use crate::document::{Block, Body, Cell, Column, Fact, Note, Table, Tone};
 use crate::number::MISSING;
+use crate::phrase::seed_form;
+use crate::{contents, words};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::blast::plan::PublishedPackets;
@@ -64,7 +64,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
         1 => format!("source: {source}"),
         _ => format!("[{}] {source}", index + 1),
     });
-    let notes = lacking.chain(sources.map(|text| Note::new(Tone::Faint, text))).collect();
+    let notes = lacking.chain(sources.map(|text| Note::remark(text))).collect();
     let head = if in_sweep && one_metric { format!(" {}", words::of(first.metric).head) } else { String::new() };
     Some(Block::new(format!("Published{head}"), Body::Table(table)).with(notes))
 }
@@ -132,7 +132,7 @@ pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
     }
     let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
                 the first row, with their 95 % intervals over rounds if it is the first point.";
-    vec![Block::new("", Body::Table(table)).with(vec![remark(note)]), Block::new("Sources", Body::Facts(sources))]
+    vec![Block::new("", Body::Table(table)).with(vec![Note::remark(note)]), Block::new("Sources", Body::Facts(sources))]
 }
 
 /// "0.92", or a dash.

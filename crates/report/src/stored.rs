@@ -1,11 +1,11 @@
 //! The notes below every comparison with an earlier measurement: its date, and the known differences.
 
 use crate::change::Change;
-use crate::compare::{contents, words};
-use crate::cost::name;
-use crate::document::{Block, Body, Fact, Note, Tone};
+use crate::document::{Block, Body, Fact, Note};
 use crate::number::{self, COUNT, CYCLES, Units};
+use crate::phrase::phase_name;
 use crate::phrase::{self, tied, units_tied};
+use crate::{contents, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::elided_list::{distinct, elided_list};
@@ -30,7 +30,7 @@ pub fn block(
         Some(time) => format!("stored: {}, measured {}", stored.from, tied(time)),
         None => format!("stored: {}", stored.from),
     });
-    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    let notes = notes.into_iter().map(|text| Note::remark(text)).collect();
     Block::new(format!("Against the stored {what}{of_day}"), Body::Facts(facts)).with(notes)
 }
 
@@ -105,13 +105,13 @@ pub fn of_run(finding: &RunFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
     let several = finding.phases.len() > 1;
     let facts = finding.phases.iter().flat_map(|phase| {
-        let prefix = if several { format!("{} ", name(phase)) } else { String::new() };
+        let prefix = if several { format!("{} ", phase_name(phase)) } else { String::new() };
         facts(phase).into_iter().map(move |(head, text)| Fact::new(format!("{prefix}{head}"), text))
     });
     let caution = "the two were not measured side by side: the difference includes everything that changed in between, such as the kernel or \
                    other guests, and its interval only the variation within each; use iotoll compare to isolate a change";
     let unknown = finding.phases.iter().filter(|phase| facts_of(phase).is_none());
-    let unknown: Vec<String> = unknown.map(name).filter(|name| !name.is_empty()).collect();
+    let unknown: Vec<String> = unknown.map(phase_name).filter(|name| !name.is_empty()).collect();
     let remark = (!unknown.is_empty()).then(|| format!("not in the stored record: {}", unknown.join(", ")));
     Some(block(if finding.counted_by.is_some() { "command" } else { "run" }, stored, facts.collect(), caution, remark))
 }

@@ -6,7 +6,7 @@
 use crate::comparison::record::CacheCondition;
 use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, EventChange, ExplainedFinding, StackChange, SymbolChange};
+use crate::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -139,16 +139,6 @@ pub struct Families {
     pub targets: FamilyFinding,
     /// All other metrics in all cells and arms.
     pub others: FamilyFinding,
-}
-
-/// Comparisons whose intervals all hold together with a confidence of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FamilyFinding {
-    /// Number of comparisons; metrics that are multiples of each other count once.
-    pub comparisons: usize,
-    /// Confidence of the interval of each, 0 to 1: 1 − 0.05/comparisons.
-    pub confidence: f64,
 }
 
 /// The work of an arm in a cell.

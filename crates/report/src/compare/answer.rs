@@ -1,11 +1,11 @@
 //! The answer in words, before any table.
 
-use super::{contents, words};
 use crate::change::Change;
 use crate::conditions;
 use crate::document::{Figure, Interval, LARGEST, Note, Scale, Sentence, Span, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::tied;
+use crate::{contents, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;

@@ -1,9 +1,9 @@
 //! The charts of a comparison: every slice over time, the shift of latency at each percentile, and a sweep as curves.
 
-use super::{contents, words};
 use crate::change::Change;
-use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table, Tone};
+use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table};
 use crate::number::MISSING;
+use crate::{contents, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, ShiftPoint, SlicePoint};
 use model::elided_list::distinct;
@@ -45,7 +45,7 @@ fn of_metric(
 pub fn shift(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
     let charts = Body::Charts(chart(finding, cell).into_iter().collect());
     let missing = cell.shift.iter().any(|point| point.change.is_none());
-    let note = Note::new(Tone::Faint, format!("{MISSING} no change: too few I/Os for an interval"));
+    let note = Note::remark(format!("{MISSING} no change: too few I/Os for an interval"));
     let table = Block::new("", Body::Table(table(finding, cell)));
     let blocks = vec![Block::new("", charts), table.with(missing.then_some(note).into_iter().collect())];
     if cell.shift.is_empty() { Vec::new() } else { blocks }

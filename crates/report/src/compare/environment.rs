@@ -1,10 +1,10 @@
 //! The machine and the method in a few labelled lines of plain text.
 
-use super::contents;
-use super::words;
+use crate::contents;
 use crate::document::{Audience, Fact};
 use crate::number::{self, MISSING, NANOS, bare_percent};
 use crate::phrase::{tied, units_tied};
+use crate::words;
 use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;

@@ -1,9 +1,9 @@
 //! The sections below the tables of changes: limits, the noise floor, crossovers, cost by size.
 
-use super::{contents, words};
 use crate::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
 use crate::number::{self, COUNT, bare_percent};
 use crate::phrase::tied;
+use crate::{contents, words};
 use crate::{limits, published, stored};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CrossoverFinding, TimeNeeded};

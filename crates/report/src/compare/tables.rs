@@ -1,14 +1,15 @@
 //! The tables of changes: baseline, candidate, change, interval and verdict, one row for each metric or cell.
 
-use super::{contents, words};
 use crate::change::Change;
 use crate::document::{Cell, Column, Draw, Note, Scale, Span, Table, Tone};
 use crate::number;
 use crate::phrase::tied;
+use crate::{contents, words};
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, Families, FamilyFinding, MetricFinding};
+use model::comparison::finding::{CellFinding, Families, MetricFinding};
 use model::elided_list::elided_list;
 use model::experiment::Metric;
+use model::explained::FamilyFinding;
 use model::stats::Verdict;
 
 /// A row before the scale of its table is known.
@@ -104,7 +105,7 @@ pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Not
     notes.extend(time(finding, &cells, &shown));
     notes.extend(families(finding).filter(|_| !cells.is_empty()));
     let missing = contents::reasons(&cells).into_iter();
-    notes.extend(missing.map(|text| Note::new(Tone::Faint, format!("not compared: {text}"))));
+    notes.extend(missing.map(|text| Note::remark(format!("not compared: {text}"))));
     notes
 }
 
@@ -143,7 +144,7 @@ fn families(finding: &CompareFinding) -> Option<Note> {
     let known = [of(targets, "target", "targets"), of(others, "other metric", "other metrics")];
     let known: Vec<String> = known.into_iter().flatten().collect();
     let text = format!("simultaneous confidence of all intervals of a group, 95 %: {}", known.join("; "));
-    (!known.is_empty()).then(|| Note::new(Tone::Faint, text))
+    (!known.is_empty()).then(|| Note::remark(text))
 }
 
 /// The time to decide, for metrics that the answer does not cover.
@@ -164,7 +165,7 @@ fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) ->
     }
     let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
     let text = || format!("estimated measuring time to decide inconclusive results{cell}: {}", parts.join(", "));
-    (!parts.is_empty()).then(|| Note::new(Tone::Faint, text()))
+    (!parts.is_empty()).then(|| Note::remark(text()))
 }
 
 /// The first cells of a list with a text for each, and the number of further ones.

@@ -51,25 +51,25 @@ pub fn block(finding: &RunFinding) -> Block {
             "rates over the time that {} reports for the job ({own}); those of the phase are over all of its time, waiting included",
             job.engine
         );
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     if shown().any(|job| conditions::is_mixed(finding, job)) {
         let text = "the rate stepped, so a rate or mean over all of it is not shown; see the regimes";
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     for job in shown() {
         let error = job.error.iter();
         notes.extend(error.map(|error| Note::new(Tone::Bad, format!("error  {}: {error}", job.name))));
-        notes.extend(remarks(job).map(|remarks| Note::new(Tone::Faint, remarks)));
+        notes.extend(remarks(job).map(|remarks| Note::remark(remarks)));
         notes.extend(job.copies_apart.map(|CopiesApart { slowest, slowest_iops, fastest, fastest_iops }| {
             let [slow, fast] = [slowest_iops, fastest_iops].map(|iops| number::with_unit(COUNT, iops));
             let text =
                 format!("copy {slowest} is the slowest with {slow} IOPS, copy {fastest} the fastest with {fast} IOPS");
-            Note::new(Tone::Faint, format!("{}: {text}", job.name))
+            Note::remark(format!("{}: {text}", job.name))
         }));
     }
     if jobs.len() > SHOWN {
-        notes.push(Note::new(Tone::Faint, format!("and {} more jobs: use --format json for all", jobs.len() - SHOWN)));
+        notes.push(Note::remark(format!("and {} more jobs: use --format json for all", jobs.len() - SHOWN)));
     }
     Block::new("Jobs", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
 }
@@ -151,9 +151,9 @@ pub fn latencies(finding: &RunFinding) -> Block {
         notes.extend(asked_for(job).map(|text| Note::new(Tone::Plain, name + &text)));
     }
     if jobs.iter().take(SHOWN).any(|job| conditions::is_mixed(finding, job)) {
-        notes.push(Note::new(Tone::Faint, "the rate stepped: percentiles are of all I/Os of all regimes"));
+        notes.push(Note::remark("the rate stepped: percentiles are of all I/Os of all regimes"));
     }
-    notes.extend(exactness(jobs).map(|text| Note::new(Tone::Faint, text)));
+    notes.extend(exactness(jobs).map(|text| Note::remark(text)));
     Block::new("Latency", Body::Table(table)).with(notes)
 }
 
@@ -227,7 +227,7 @@ pub fn curves(finding: &RunFinding) -> Block {
     let charts: Vec<Chart> = finding.merged_jobs.iter().flat_map(of).take(MOST).collect();
     let note =
         "Each further nine has the same width: one I/O in 100 took longer than p99, one in 1,000 longer than p99.9.";
-    let notes = if charts.is_empty() { Vec::new() } else { vec![Note::new(Tone::Faint, note)] };
+    let notes = if charts.is_empty() { Vec::new() } else { vec![Note::remark(note)] };
     Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)
 }
 
@@ -271,7 +271,7 @@ mod tests {
     use crate::Ink;
     use crate::cost::fixture;
     use crate::document::{Document, Section};
-    use crate::format::terminal;
+    use crate::text::terminal;
 
     fn shown(jobs: &[JobFinding]) -> String {
         let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::named("psync_4k") };

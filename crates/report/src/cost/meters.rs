@@ -65,11 +65,11 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
         let known = of_phase.is_some() || costs.any(|estimate| estimate.low.is_some());
         let from = if known { "interval from" } else { "no interval:" };
         let what = if of_execution { "cycles of one execution; " } else { "" };
-        notes.push(Note::new(Tone::Faint, format!("{what}{from} {}", phase.interval_from)));
+        notes.push(Note::remark(format!("{what}{from} {}", phase.interval_from)));
     }
     // Where no meter gave the cost, the whole reason is what the reader needs.
     let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());
-    notes.extend(silent.line(is_unknown).map(|text| Note::new(Tone::Faint, text)));
+    notes.extend(silent.line(is_unknown).map(|text| Note::remark(text)));
     let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
     let in_full = Block::new("Meters without a figure", Body::Facts(silent.facts())).of(Audience::PAGE);
     vec![Block::new("Meters", body).with(notes).of(Audience::SCREEN.or(Audience::PAGE)), in_full]

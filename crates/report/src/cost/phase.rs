@@ -1,9 +1,9 @@
 //! One line for the cost of a phase, and one for its rates.
 
-use super::name;
 use crate::conditions;
 use crate::document::{Audience, Block, Body, Column, Figure, Note, Section, Table, Tone};
 use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::phrase::phase_name;
 use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
@@ -39,10 +39,10 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
         Note::new(cache_tone(cache.state), sentence(cache))
     }));
-    notes.extend(shared(finding, phase).map(|text| Note::new(Tone::Faint, text)));
+    notes.extend(shared(finding, phase).map(|text| Note::remark(text)));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
     if per_io.is_some_and(number::is_about_0) {
-        notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
+        notes.push(Note::remark("≈ 0: below the noise of the background"));
     }
     if let Some(reason) =
         phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
@@ -50,11 +50,11 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
             format!("; the load's own threads make {} per I/O", number::significant(own))
         });
-        notes.push(Note::new(Tone::Faint, format!("Context switches: {reason}{own}")));
+        notes.push(Note::remark(format!("Context switches: {reason}{own}")));
     }
     // A program whose report of its I/Os is missing has no count by it.
     let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
-    notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
+    notes.extend(counted_by.map(|counted_by| Note::remark(format!("I/O count: {counted_by}"))));
     notes
 }
 
@@ -193,7 +193,7 @@ pub fn totals(finding: &RunFinding) -> Vec<Block> {
     let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
     let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
     let over = counted.iter().map(|phase| conditions::over(finding, phase)).find(|over| !over.is_empty());
-    let note = over.map(|over| Note::new(Tone::Faint, format!("IOPS and bandwidth are{over}")));
+    let note = over.map(|over| Note::remark(format!("IOPS and bandwidth are{over}")));
     vec![block(costs(&counted)).with(note.into_iter().collect()), block(wholes(&others))]
 }
 
@@ -215,7 +215,7 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
         let one_rate = phase.has_one_rate();
         let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
         table.row(vec![
-            name(phase).into(),
+            phase_name(phase).into(),
             number::net(cost, value).into(),
             error.unwrap_or_else(|| MISSING.to_owned()).into(),
             number::net(phase.cycles_per_byte, number::significant).into(),
@@ -237,7 +237,7 @@ fn wholes(phases: &[&PhaseFinding]) -> Table {
     let mut table = Table::new([vec![Column::rows("phase")], heads.to_vec()].concat());
     for phase in phases {
         table.row(vec![
-            name(phase).into(),
+            phase_name(phase).into(),
             number::net(phase.cycles, |cycles| number::with_unit(CYCLES, cycles)).into(),
             number::net(phase.busy_cpus, number::significant).into(),
             number::seconds(phase.wall_seconds).into(),

@@ -123,7 +123,7 @@ fn below_zero(phase: &PhaseFinding) -> Option<Note> {
     let below = phase.accounts.iter().any(|account| account.share <= -LEAST_SHARE);
     let text = "The accounts sum to the cost. One below 0 is a task that did less than without the workload, or the error of the \
                 others, which then sum to more than the cost.";
-    below.then(|| Note::new(Tone::Faint, text))
+    below.then(|| Note::remark(text))
 }
 
 /// The fractions of samples in user and kernel mode.
@@ -131,7 +131,7 @@ fn modes(phase: &PhaseFinding) -> Option<Note> {
     let user = phase.sampled_user_fraction?;
     let text =
         format!("samples: {} in user mode, {} in kernel mode", number::percent(user), number::percent(1.0 - user));
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 fn gross(phase: &PhaseFinding) -> Option<Note> {
@@ -147,7 +147,7 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
         scale.cell(background),
         scale.unit
     );
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 /// What the cost leaves out, and what it would be otherwise.
@@ -171,7 +171,7 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
         );
     }
     // A caveat says it, too.
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     let named = |symbol: &&SymbolFinding| symbol.interrupts_on;
     if phase.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
         let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     if !profile.kernel_named {
         let text = "The kernel hides its addresses from this user, so its functions have no names: run as root, or with CAP_SYSLOG, or set \
@@ -129,7 +129,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     if let Some(first) = phase.annotated.first() {
         let text =
             format!("The instructions of a function: iotoll report FOLDER --annotate {}", shell::quoted(&first.symbol));
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     notes
 }
@@ -205,5 +205,5 @@ pub(crate) fn listing(function: &AnnotatedFinding, phase: &PhaseFinding) -> Bloc
         of_cost.map_or_else(String::new, |part| format!(", {} of the cost", number::percent(part))),
         number::count(function.samples)
     );
-    Block::new(function.symbol.clone(), Body::Table(table)).with(vec![Note::new(Tone::Faint, text)])
+    Block::new(function.symbol.clone(), Body::Table(table)).with(vec![Note::remark(text)])
 }

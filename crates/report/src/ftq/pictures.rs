@@ -2,7 +2,7 @@
 //! the noise as charts: how strong each period is, how often each amount occurred, and where in a period the stalls are.
 
 use crate::document::{Axis, Chart, Hue, Mark, Note, Point, Series, Timeline, TimelineScale, Trace, Track};
-use crate::ftq::{remark, words};
+use crate::ftq::words;
 use crate::number::{self, COUNT, NANOS};
 use crate::probes::units;
 use model::ftq::FtqFinding;
@@ -142,14 +142,14 @@ pub(super) fn charts(finding: &FtqFinding) -> Vec<Chart> {
 pub(super) fn notes(finding: &FtqFinding) -> Vec<Note> {
     let mut notes = Vec::new();
     if spectrum(finding).is_some() {
-        notes.push(remark(
+        notes.push(Note::remark(
             "Periods: strength against the periods beside it. Above the dashed line a series without a period comes by \
              chance only as often as a false alarm is accepted. Dots are the periods that were found; those of short \
              stalls may be below the line, because folding the series sees them better than this spectrum.",
         ));
     }
     if finding.pictures.heat_map.is_some() {
-        notes.push(remark(
+        notes.push(Note::remark(
             "Heat map: every quantum by its amount and by its place in the period; the darker, the more quanta.",
         ));
     }

@@ -7,9 +7,10 @@
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
 use super::{View, latencies, sliced_command};
-use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::finding::{Families, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
+use crate::explained::FamilyFinding;
 use crate::measured::Rounds;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;

@@ -1,14 +1,21 @@
 //! The contents of a finding in the order of every format: arms, axes, cells, metrics.
 
-use super::words;
-use crate::conditions;
 use crate::document::Cell;
 use crate::number::{BYTES, with_unit};
+use crate::{conditions, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
 use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use std::collections::BTreeMap;
+
+/// Maximum number of comparisons whose charts are expanded by default.
+pub(crate) const FEW: usize = 3;
+
+/// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
+pub(crate) fn rows(finding: &CompareFinding) -> usize {
+    if finding.limits.is_empty() { 4 } else { 2 }
+}
 
 pub fn baseline(finding: &CompareFinding) -> &str {
     finding.arms.first().map_or("baseline", |arm| arm.name.as_str())
