@@ -64,7 +64,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
         1 => format!("source: {source}"),
         _ => format!("[{}] {source}", index + 1),
     });
-    let notes = lacking.chain(sources.map(|text| Note::remark(text))).collect();
+    let notes = lacking.chain(sources.map(Note::remark)).collect();
     let head = if in_sweep && one_metric { format!(" {}", words::of(first.metric).head) } else { String::new() };
     Some(Block::new(format!("Published{head}"), Body::Table(table)).with(notes))
 }

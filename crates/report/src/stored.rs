@@ -30,7 +30,7 @@ pub fn block(
         Some(time) => format!("stored: {}, measured {}", stored.from, tied(time)),
         None => format!("stored: {}", stored.from),
     });
-    let notes = notes.into_iter().map(|text| Note::remark(text)).collect();
+    let notes = notes.into_iter().map(Note::remark).collect();
     Block::new(format!("Against the stored {what}{of_day}"), Body::Facts(facts)).with(notes)
 }
 

@@ -126,14 +126,14 @@ impl Explaining {
         let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.read)).collect();
         // Idle clocks and accounts disagree on idle entry; cycles of cores are not a time.
         let meter = meter.filter(|meter| !meter.disturbs() && meter.counts_time());
-        let charged = |round: &RoundRecord| -> Option<(Vec<Charged>, Charged)> {
+        let charged = |round: &RoundRecord| -> ChargedRound {
             let of = |case: Option<usize>| {
                 let slices = round.slices.iter().filter(|slice| slice.case == case);
                 Some(Charged::sum(slices, meter, &peers, &context)).filter(|charged| charged.slices > 0)
             };
             Some(((0..explaining.cases).map(|case| of(Some(case))).collect::<Option<Vec<_>>>()?, of(None)?))
         };
-        let charged: Vec<Option<(Vec<Charged>, Charged)>> = rounds.iter().map(charged).collect();
+        let charged: Vec<ChargedRound> = rounds.iter().map(charged).collect();
         let sum = |of: fn(&Charged) -> f64| charged.iter().flatten().flat_map(|(cases, _)| cases).map(of).sum::<f64>();
         let by_name = sum(|case| case.others) > BUSY_OTHERS * sum(|case| case.passed);
         // By the meter in all rounds, or in none.
@@ -141,7 +141,7 @@ impl Explaining {
         let mut all = charged.iter().flatten();
         let by_meter = !by_name && all.all(|(cases, alone)| cases.iter().all(is_metered) && is_metered(alone));
         let scope = Scope { by_name, by_meter };
-        let whole = |(ios, charged): (Vec<Option<f64>>, &Option<(Vec<Charged>, Charged)>)| {
+        let whole = |(ios, charged): (Vec<Option<f64>>, &ChargedRound)| {
             let (each, alone) = charged.as_ref()?;
             let of_case = |(charged, ios): (&Charged, Option<f64>)| {
                 Some(charged.net_of(alone, scope, ios.filter(|ios| *ios > 0.0)?, &context))
@@ -161,6 +161,9 @@ impl Explaining {
         AccountParts { rows, total, known_by_name: self.by_name }
     }
 }
+
+/// What the cases of a round were charged, and the machine without them; `None` if one has no slice with accounts.
+type ChargedRound = Option<(Vec<Charged>, Charged)>;
 
 impl Charged {
     fn sum<'a>(

@@ -60,7 +60,7 @@ pub fn block(finding: &RunFinding) -> Block {
     for job in shown() {
         let error = job.error.iter();
         notes.extend(error.map(|error| Note::new(Tone::Bad, format!("error  {}: {error}", job.name))));
-        notes.extend(remarks(job).map(|remarks| Note::remark(remarks)));
+        notes.extend(remarks(job).map(Note::remark));
         notes.extend(job.copies_apart.map(|CopiesApart { slowest, slowest_iops, fastest, fastest_iops }| {
             let [slow, fast] = [slowest_iops, fastest_iops].map(|iops| number::with_unit(COUNT, iops));
             let text =
@@ -153,7 +153,7 @@ pub fn latencies(finding: &RunFinding) -> Block {
     if jobs.iter().take(SHOWN).any(|job| conditions::is_mixed(finding, job)) {
         notes.push(Note::remark("the rate stepped: percentiles are of all I/Os of all regimes"));
     }
-    notes.extend(exactness(jobs).map(|text| Note::remark(text)));
+    notes.extend(exactness(jobs).map(Note::remark));
     Block::new("Latency", Body::Table(table)).with(notes)
 }
 

@@ -69,7 +69,7 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
     }
     // Where no meter gave the cost, the whole reason is what the reader needs.
     let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());
-    notes.extend(silent.line(is_unknown).map(|text| Note::remark(text)));
+    notes.extend(silent.line(is_unknown).map(Note::remark));
     let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
     let in_full = Block::new("Meters without a figure", Body::Facts(silent.facts())).of(Audience::PAGE);
     vec![Block::new("Meters", body).with(notes).of(Audience::SCREEN.or(Audience::PAGE)), in_full]

@@ -39,7 +39,7 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
         Note::new(cache_tone(cache.state), sentence(cache))
     }));
-    notes.extend(shared(finding, phase).map(|text| Note::remark(text)));
+    notes.extend(shared(finding, phase).map(Note::remark));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
     if per_io.is_some_and(number::is_about_0) {
         notes.push(Note::remark("≈ 0: below the noise of the background"));

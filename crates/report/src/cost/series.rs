@@ -25,7 +25,7 @@ pub fn section(phase: &PhaseFinding) -> Section {
     if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {
         notes.push("A dashed vertical line marks where the rate stepped and another regime began.");
     }
-    let notes = notes.into_iter().map(|text| Note::remark(text)).collect();
+    let notes = notes.into_iter().map(Note::remark).collect();
     Section::on_page("Over time", vec![Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)])
 }
 
