@@ -2,8 +2,6 @@
 
 pub mod experiment;
 pub mod finding;
-mod limits;
-pub mod notation;
 pub mod plan;
 pub mod record;
 mod study;
@@ -11,7 +9,7 @@ mod study;
 mod tests;
 
 pub use finding::BlastFinding;
-pub(crate) use limits::quantities;
 pub use plan::{BlastPlan, Method};
 pub use record::BlastRecord;
+pub(crate) use study::quantities;
 pub use study::study;

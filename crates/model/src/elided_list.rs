@@ -1,4 +1,4 @@
-//! Lists in a sentence: names the first few items and counts the rest.
+//! Lists in a sentence: names the first few items and counts the rest; equal ones are told once.
 
 /// Number of items to name.
 pub const NAMED: usize = 4;
@@ -9,6 +9,29 @@ pub fn elided_list(items: &[String], between: &str) -> String {
     let mut words: Vec<String> = items.iter().take(NAMED).cloned().collect();
     words.extend((more > 0).then(|| format!("and {more} more")));
     words.join(between)
+}
+
+/// Each of them once, in the order of their first occurrence.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// What belongs to each key, in the order in which the keys first occur.
+pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut found: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => found.push((key, vec![value])),
+        }
+    }
+    found
 }
 
 #[cfg(test)]

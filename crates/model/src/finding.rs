@@ -344,7 +344,7 @@ pub struct MeterReading {
 }
 
 /// Cycles charged to one account.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountFinding {
     /// Name of the account, in words.

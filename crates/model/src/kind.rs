@@ -28,6 +28,22 @@ pub struct Misplaced {
     pub why: String,
 }
 
+fn misplaced(line: usize, why: impl Into<String>) -> Misplaced {
+    Misplaced { line, why: why.into() }
+}
+
+/// The header of a record `of` its kind, and the lines after it, each with its number.
+fn begun<L, H>(
+    lines: Vec<L>,
+    header: impl FnOnce(L) -> Option<H>,
+    of: &str,
+) -> Result<(H, impl Iterator<Item = (usize, L)>), Misplaced> {
+    let mut lines = lines.into_iter();
+    let header = lines.next().and_then(header);
+    let header = header.ok_or_else(|| misplaced(0, format!("is not the header of {of}")))?;
+    Ok((header, (1..).zip(lines)))
+}
+
 /// How much of a measurement a record contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {

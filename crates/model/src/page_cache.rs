@@ -51,7 +51,7 @@ impl CachedPages {
 }
 
 /// Where the reads of a phase or an arm came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheState {
@@ -71,6 +71,7 @@ pub enum CacheState {
     /// (tmpfs, ZFS).
     DirectFromMemory,
     /// Unknown where the reads came from.
+    #[default]
     Unknown,
 }
 
@@ -82,7 +83,7 @@ impl CacheState {
 }
 
 /// The page cache as a condition of a measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFinding {
     /// State of the page cache.
@@ -138,7 +139,7 @@ pub fn study(jobs: &[&JobPlan], record: Option<&CacheRecord>, read: &ReadBytes) 
     if !on_files().any(|job| is_buffered(job)) {
         let from_memory = read.from_storage.is_some_and(|bytes| bytes < WARM * read.direct);
         let state = if from_memory { CacheState::DirectFromMemory } else { CacheState::Bypassed };
-        return Some(CacheFinding { state, ..CacheFinding::nothing() });
+        return Some(CacheFinding { state, ..CacheFinding::default() });
     }
     let record = record?;
     let fraction = |pages: &Reading<CachedPages>| pages.taken().and_then(CachedPages::fraction);
@@ -188,22 +189,8 @@ pub fn of_command(read: &ReadBytes, dirtied: Option<Bytes>) -> Option<CacheFindi
         reads_from_storage_fraction: fraction,
         storage_read_bytes,
         dirty_after_bytes: dirtied.map(|bytes| bytes.0),
-        ..CacheFinding::nothing()
+        ..CacheFinding::default()
     })
-}
-
-impl CacheFinding {
-    fn nothing() -> Self {
-        Self {
-            state: CacheState::Unknown,
-            reads_from_storage_fraction: None,
-            storage_read_bytes: None,
-            resident_before_fraction: None,
-            resident_after_fraction: None,
-            dirty_after_bytes: None,
-            dropped: false,
-        }
-    }
 }
 
 /// The state, according to what storage delivered; if unknown, according to whether all or none of the files stayed in

@@ -163,6 +163,13 @@ pub struct Stretch {
     pub starved: Option<Box<Starved>>,
 }
 
+impl Stretch {
+    /// Each snapshot with the next one.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
+        self.snapshots.iter().zip(self.snapshots.iter().skip(1))
+    }
+}
+
 /// Waiting of iotoll for a CPU at boundaries of windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Starved {
@@ -345,7 +352,7 @@ impl Execution {
         let does_io = |[(begin, _), (end, _)]: &LimitWindow| {
             self.io_interval.is_none_or(|interval| *end > interval.begin_nanos && *begin < interval.end_nanos)
         };
-        let pairs = self.stretch.snapshots.iter().zip(self.stretch.snapshots.iter().skip(1));
+        let pairs = self.stretch.pairs();
         pairs.map(|(before, after)| [before.limits(), after.limits()]).filter(does_io).collect()
     }
 
@@ -367,6 +374,11 @@ pub struct IoInterval {
 }
 
 impl IoInterval {
+    /// Whether I/O was done from `begin` to `end`: always, if it is not only done in a part of a stretch.
+    pub(crate) fn covers(part: Option<Self>, begin: Nanos, end: Nanos) -> bool {
+        part.is_none_or(|part| begin >= part.begin_nanos && end <= part.end_nanos)
+    }
+
     /// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
     pub fn of_jobs(phase: &Phase, stretch: &Stretch) -> Option<Self> {
         let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();

@@ -12,7 +12,7 @@ const NOTHING: f64 = 0.005;
 
 /// The fitted rate of N submitters (Universal Scalability Law): rate(N) = alone × N ÷ (1 + contention × (N − 1) + coherency × N ×
 /// (N − 1)). Numbers above that of the CPUs do not enter the fit, which needs five.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalabilityFinding {
     /// Name of the arm.
@@ -56,9 +56,6 @@ pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &Rounds, cpus: usize
         None => "no fit: the rates are unknown, or do not follow the law".to_owned(),
     };
     ScalabilityFinding {
-        arm: String::new(),
-        axis: String::new(),
-        at: BTreeMap::new(),
         alone: fit.map(|fit| fit.alone),
         contention: fit.map(|fit| fit.contention),
         coherency: fit.map(|fit| fit.coherency),
@@ -66,6 +63,7 @@ pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &Rounds, cpus: usize
         misfit: fit.map(|fit| fit.misfit),
         oversubscribed: outside.into_iter().map(|(submitters, _)| submitters).collect(),
         words,
+        ..ScalabilityFinding::default()
     }
 }
 

@@ -3,7 +3,6 @@
 //! Comparisons and blasts record them. [`rounds`] reads what was measured between the ends of each.
 
 pub(crate) mod command;
-mod cycles;
 mod readings;
 pub(crate) mod rounds;
 
@@ -12,7 +11,7 @@ pub(crate) use command::{bytes_of_a_message, counts, is_uncounted};
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-use crate::record::{Done, Execution, Snapshot, TaskTimes};
+use crate::record::{Done, Execution, IoInterval, Snapshot, TaskTimes};
 use crate::unit::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +123,17 @@ pub enum SliceReading {
 }
 
 impl SliceReading {
+    /// Each reading of the machine with the next one, in order of time: both ends of a slice, the windows of an execution.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
+        let windows = if let Self::Execution(execution) = self { Some(execution.stretch.pairs()) } else { None };
+        self.ends().into_iter().chain(windows.into_iter().flatten())
+    }
+
+    /// The time of I/O of an execution, if it is a part of it.
+    pub(crate) fn io_interval(&self) -> Option<IoInterval> {
+        if let Self::Execution(execution) = self { execution.io_interval } else { None }
+    }
+
     /// The readings at both ends of a slice; `None` for an execution.
     pub fn ends(&self) -> Option<(&Snapshot, &Snapshot)> {
         match self {

@@ -57,6 +57,18 @@ pub struct UnpairedChange {
     pub high: Option<f64>,
 }
 
+impl From<Estimate> for UnpairedChange {
+    fn from(Estimate { value, low, high }: Estimate) -> Self {
+        Self { change: value, low, high }
+    }
+}
+
+impl From<UnpairedChange> for Estimate {
+    fn from(UnpairedChange { change, low, high }: UnpairedChange) -> Self {
+        Self { value: change, low, high }
+    }
+}
+
 impl UnpairedChange {
     /// The change from `then` to `now`, whose errors are independent: the half-widths of their logarithms add as
     /// squares, separately for each side. `None` if one of the values is not positive.

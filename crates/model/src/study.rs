@@ -5,7 +5,6 @@ pub(crate) mod against_stored;
 mod background;
 pub(crate) mod caveats;
 pub(crate) mod events;
-pub(crate) mod io_time;
 mod job;
 mod job_groups;
 mod limits;
@@ -16,7 +15,6 @@ pub(crate) mod placement;
 pub(crate) mod probes;
 pub mod regimes;
 mod series;
-mod switches;
 mod symbols;
 pub(crate) mod windows;
 
@@ -42,8 +40,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {
     let record = &*job_groups::apart(record);
-    let context = Context::of(&record.host);
-    let rates = BackgroundRates::new(&record.background, &context);
+    let rates = BackgroundRates::new(&record.background, Context::of(&record.host));
     let mut finding = RunFinding {
         schema: SCHEMA.to_owned(),
         method_version: record.envelope.method_version,
@@ -57,8 +54,8 @@ pub fn study(record: &Record) -> RunFinding {
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
         events: record.events.as_ref().map(Events::findings).unwrap_or_default(),
-        background: rates.finding(&record.background, &context),
-        phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
+        background: rates.finding(&record.background),
+        phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates)).collect(),
         jobs: Vec::new(),
         merged_jobs: Vec::new(),
         services: record.services.clone(),
@@ -71,7 +68,7 @@ pub fn study(record: &Record) -> RunFinding {
     };
     for (number, ((phase, planned), found)) in with_jobs(record).zip(&finding.phases).enumerate() {
         let jobs = |merges| {
-            let mut jobs = job::study(phase, planned, context.clock, merges);
+            let mut jobs = job::study(phase, planned, rates.context.clock, merges);
             jobs.iter_mut().for_each(|job| job.phase = number);
             if let [job] = jobs.as_mut_slice() {
                 job.cycles_per_io = found.cycles_per_io;

@@ -1,6 +1,6 @@
 //! The instructions of one function of a measurement, as a report of their own.
 
-use crate::cost::annotated;
+use crate::cost::symbols;
 use crate::document::{Document, Section};
 use crate::format::Finding;
 use crate::json;
@@ -50,7 +50,7 @@ impl Finding for Annotation {
         let functions = self.finding.phases.iter().flat_map(|phase| {
             let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
             let title = if several { phase.jobs.join(", ") } else { String::new() };
-            of_it.map(move |function| Section::new(title.clone(), vec![annotated::block(function, phase)]))
+            of_it.map(move |function| Section::new(title.clone(), vec![symbols::listing(function, phase)]))
         });
         Document { sections: functions.collect(), ..whole }
     }
@@ -69,22 +69,22 @@ mod tests {
 
     #[test]
     fn the_lines_around_the_largest_are_shown() {
-        let annotation = Annotation::of(fixture::profiled(), "direct_IO").unwrap();
+        let annotation = Annotation::of(fixture::named("profiled"), "direct_IO").unwrap();
         insta::assert_snapshot!("annotation_at_100", Format::Table.render(&annotation, Ink::Plain, 100));
     }
 
     #[test]
     fn an_unknown_function_names_those_that_are_known() {
-        let refused = |name: &str| Annotation::of(fixture::profiled(), name).map(|_| ()).unwrap_err();
+        let refused = |name: &str| Annotation::of(fixture::named("profiled"), name).map(|_| ()).unwrap_err();
         assert_eq!(refused("vfs_x"), "'vfs_x' has too few samples, or is no function; there are do_blockdev_direct_IO");
-        let mut finding = fixture::profiled();
+        let mut finding = fixture::named("profiled");
         let mut other = finding.phases[0].annotated[0].clone();
         other.symbol = "do_blockdev".to_owned();
         finding.phases[0].annotated.push(other);
         let refused = Annotation::of(finding.clone(), "do_").map(|_| ()).unwrap_err();
         assert_eq!(refused, "'do_' is a part of several names: do_blockdev_direct_IO, do_blockdev");
         assert!(Annotation::of(finding, "do_blockdev").is_ok(), "a whole name is no part");
-        let refused = Annotation::of(fixture::psync_4k(), "x").map(|_| ()).unwrap_err();
+        let refused = Annotation::of(fixture::named("psync_4k"), "x").map(|_| ()).unwrap_err();
         assert!(refused.contains("measure with --profile"), "{refused}");
     }
 }

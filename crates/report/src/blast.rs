@@ -1,11 +1,8 @@
 //! Finding of a blast of packets → document: the answer, the table of points, what became of the packets, the curve.
 
-mod events;
-mod explained;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod packets;
-mod published;
+
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +12,15 @@ use crate::document::{
     Table, Tone,
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
-use crate::phrase::{self, tied};
-use crate::{limits, machine, provenance, services, stored};
+use crate::phrase::{self, name, seed_form, short_name, tied};
+use crate::{events, explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
-use model::blast::finding::PointFinding;
+use model::blast::finding::{Packets, PointFinding};
+use model::blast::record::Counted;
+use model::elided_list::grouped;
 use model::stats::Estimate;
 use model::stored::UnpairedChange;
+use model::thousands::separated;
 
 pub(crate) fn document(finding: &BlastFinding) -> Document {
     Document {
@@ -38,17 +38,6 @@ pub(crate) fn document(finding: &BlastFinding) -> Document {
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
     }
-}
-
-/// "sendto, 1 submitter" without what all points share.
-fn name(point: &PointFinding) -> String {
-    let noun = if point.submitters == 1 { "submitter" } else { "submitters" };
-    format!("{}, {} {noun}", point.point().way(), point.submitters)
-}
-
-/// The same in a table: "sendto × 4".
-fn short_name(point: &PointFinding) -> String {
-    format!("{} × {}", point.point().way(), point.submitters)
 }
 
 /// What one point does; of several, which delivers most and which is cheapest.
@@ -130,8 +119,7 @@ fn against_first(
 
 /// Whether two intervals overlap, or one is unknown.
 fn overlaps(one: Option<Estimate>, other: Option<Estimate>) -> bool {
-    let ends = |estimate: Option<Estimate>| estimate.and_then(|estimate| estimate.low.zip(estimate.high));
-    let both = ends(one).zip(ends(other));
+    let both = one.and_then(|one| one.ends()).zip(other.and_then(|other| other.ends()));
     both.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
 }
 
@@ -147,14 +135,8 @@ fn untold(finding: &BlastFinding, winner: &PointFinding, rival: impl Fn(&&PointF
 
 /// "2.10 [2.01, 2.19]".
 fn times(ratio: Estimate) -> String {
-    let ends = ratio.low.zip(ratio.high);
-    let ends = ends.map(|(low, high)| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
+    let ends = ratio.ends().map(|(low, high)| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
     tied(&format!("{:.2}{ends}", ratio.value))
-}
-
-/// Thousands of packets per second as netblast's users write them: sent + errors.
-fn seed_form(point: &PointFinding) -> String {
-    format!("{:.0}+{:.0}", point.sent_per_second / 1e3, point.errors_per_second / 1e3)
 }
 
 fn subjects(finding: &BlastFinding) -> Vec<Fact> {
@@ -171,14 +153,14 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
-    let explained = Section::on_page("Where the cycles of a packet go", explained::blocks(finding));
+    let explained = Section::on_page("Where the cycles of a packet go", explained::of_packets(finding));
     sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
-    sections.push(Section::on_page("What the kernel does for a packet", events::blocks(finding)).in_full());
+    sections.push(Section::on_page("What the kernel does for a packet", events::of_packets(finding)).in_full());
     sections.extend(limits::section(&finding.limits, "point"));
     sections.extend([
-        Section::new("Beside published figures", published::blocks(finding)).in_full(),
+        Section::new("Beside published figures", published::of_packets(finding)).in_full(),
         Section::on_page("The curve", vec![curves]),
-        Section::on_page("Packet accounting", packets::blocks(finding)).in_full(),
+        Section::on_page("Packet accounting", packets(finding)).in_full(),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
     ]);
     sections
@@ -238,11 +220,11 @@ fn points(finding: &BlastFinding) -> Block {
     let counters = if probes.is_empty() { "" } else { " and counters" };
     let unknown =
         if finding.points.iter().all(|point| told(point).is_some()) { "" } else { "; — where not different from 0" };
-    let mut notes = vec![remark(format!(
+    let mut notes = vec![Note::remark(format!(
         "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet{unknown}."
     ))];
     if finding.points.iter().any(|point| point.oversubscribed) {
-        notes.push(remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
+        notes.push(Note::remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
     }
     Block::new("", Body::Table(table)).with(notes)
 }
@@ -261,11 +243,9 @@ fn laws(finding: &BlastFinding) -> Block {
     let law = |(method, law): (&String, &model::scaling::ScalabilityFinding)| {
         let coefficients = law.contention.zip(law.coherency).map(|(contention, coherency)| {
             let part = |one: Estimate| {
-                let ends = one
-                    .low
-                    .zip(one.high)
-                    .map(|(low, high)| format!(" [{}, {}]", number::significant(low), number::significant(high)));
-                format!("{}{}", number::significant(one.value), ends.unwrap_or_default())
+                let ends = one.ends().map(|ends| <[f64; 2]>::from(ends).map(number::significant).join(", "));
+                let ends = ends.map(|ends| format!(" [{ends}]")).unwrap_or_default();
+                format!("{}{ends}", number::significant(one.value))
             };
             format!(" (contention {}, coherency {})", part(contention), part(coherency))
         });
@@ -274,13 +254,7 @@ fn laws(finding: &BlastFinding) -> Block {
     let (fitted, not): (Vec<_>, Vec<_>) = finding.usl.iter().partition(|(_, law)| law.contention.is_some());
     let mut facts: Vec<Fact> = fitted.into_iter().map(law).collect();
     // Mostly the same reason for all.
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (method, law) in not {
-        match reasons.iter_mut().find(|(words, _)| *words == law.words) {
-            Some((_, methods)) => methods.push(method),
-            None => reasons.push((&law.words, vec![method])),
-        }
-    }
+    let reasons = grouped(not.into_iter().map(|(method, law)| (law.words.as_str(), method.as_str())));
     facts.extend(reasons.into_iter().map(|(words, methods)| {
         let whom =
             if methods.len() == finding.usl.len() && methods.len() > 1 { "all".to_owned() } else { methods.join(", ") };
@@ -312,8 +286,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
                 let points = points.filter_map(|point| {
                     let one = of(point)?;
                     let hint = format!("{}: {}", name(point), number::with_unit(units, one.value));
-                    let ends = one.low.zip(one.high);
-                    Some(Point { ends, hint, ..Point::new(f64::from(point.submitters), one.value) })
+                    Some(Point { ends: one.ends(), hint, ..Point::new(f64::from(point.submitters), one.value) })
                 });
                 Series { subject, joined: true, dot: 3, points: points.collect() }
             })
@@ -355,7 +328,7 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         None => String::new(),
     };
     let cycles = match &finding.meter {
-        Some(meter) => format!("{}; meter {meter}{background}", machine::cycles(&finding.host, meter == "pmu")),
+        Some(meter) => format!("{}; meter {meter}{background}", provenance::cycles(&finding.host, meter == "pmu")),
         None => format!("{MISSING} no meter of the whole machine read all slices"),
     };
     let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
@@ -373,10 +346,63 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         ),
         Fact::new("Cycles", cycles),
     ];
-    [facts, services::facts(&finding.services).collect(), host, vec![made_by]].concat()
+    [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
 }
 
-/// A remark in small print.
-fn remark(text: impl Into<String>) -> Note {
-    Note::new(Tone::Faint, text)
+/// Of packets that the kernel did not accept.
+const REFUSED: &str = "refused";
+
+/// The table of the identity, and where packets were dropped or refused, if any were.
+fn packets(finding: &BlastFinding) -> Vec<Block> {
+    let mut table = Table::new(vec![
+        Column::rows("packets of"),
+        Column::number("sent"),
+        Column::number("= delivered"),
+        Column::number("+ dropped"),
+        Column::number("+ unknown"),
+        Column::number("out of order").spare(1),
+    ]);
+    let mut places = Vec::new();
+    for point in finding.points.iter().filter(|_| finding.rounds > 0) {
+        let packets = &point.packets;
+        let dropped: u64 = packets.drops.iter().map(|drop| drop.count).fold(0, u64::saturating_add);
+        let sign = if packets.unaccounted < 0 { "−" } else { "" };
+        let tone = if packets.unaccounted == 0 { Tone::Plain } else { Tone::Bad };
+        table.row(vec![
+            Cell::from(short_name(point)),
+            Cell::from(whole(packets.sent)),
+            Cell::new(Tone::Strong, whole(packets.delivered)),
+            Cell::from(whole(dropped)),
+            Cell::new(tone, format!("{sign}{}", whole(packets.unaccounted.unsigned_abs()))),
+            Cell::from(packets.reordered.map_or_else(|| MISSING.to_owned(), whole)),
+        ]);
+        let texts: Vec<String> = [("dropped", &packets.drops), (REFUSED, &packets.failed)]
+            .into_iter()
+            .flat_map(|(what, counted)| counted.iter().map(move |counted| told(what, counted, packets)))
+            .collect();
+        if !texts.is_empty() {
+            places.push(Fact::new(short_name(point), texts.join("; ")));
+        }
+    }
+    let notes = vec![Note::remark(
+        "Counted over each slice with its warm-up, until the last packet arrived or was dropped. Refused packets are not in sent.",
+    )];
+    let notes = if table.rows.is_empty() { Vec::new() } else { notes };
+    vec![
+        Block::new("Packet accounting", Body::Table(table)).with(notes),
+        Block::new("Where packets were dropped or refused", Body::Facts(places)),
+    ]
+}
+
+/// "20,000 dropped (0.8 %): receive buffer of the socket".
+fn told(what: &str, counted: &Counted, packets: &Packets) -> String {
+    // What was refused was not sent, so its whole is what was tried.
+    let refused: f64 = packets.failed.iter().map(|failed| failed.count as f64).sum();
+    let whole = packets.sent as f64 + if what == REFUSED { refused } else { 0.0 };
+    let part = number::percent(counted.count as f64 / whole);
+    format!("{} ({}): {}", tied(&format!("{} {what}", self::whole(counted.count))), tied(&part), counted.what)
+}
+
+fn whole(count: u64) -> String {
+    separated(&count.to_string())
 }

@@ -3,57 +3,36 @@
 //! First the answer in words and at a glance, then the tables of changes, the curves of a sweep, derived results, and
 //! the evidence. `contents` defines what is shown in which order.
 
-mod against_stored;
 mod answer;
-mod conditions;
-mod contents;
-mod curves;
+mod charts;
 mod environment;
-mod events;
-mod explained;
-mod figures;
-mod functions;
-mod notes;
-mod parts;
-mod probes;
-mod published;
 mod section;
-mod shift;
-mod slices;
 mod tables;
-pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section};
 use crate::number::bare_percent;
-use crate::{phrase, provenance, workload};
+use crate::{contents, events, explained, phrase, probes, provenance, words, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
 
-/// Maximum number of comparisons whose charts are expanded by default.
-const FEW: usize = 3;
-
-/// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
-fn rows(finding: &CompareFinding) -> usize {
-    if finding.limits.is_empty() { 4 } else { 2 }
-}
-
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
-    let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
+    let glance = Block::new("", Body::Figures(answer::figures(finding))).of(Audience::PAGE);
     let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
-    sections.push(Section::on_page("Where the change is", explained::blocks(finding)));
+    let counted = contents::candidates(finding).into_iter().flat_map(|arm| events::of_comparison(finding, arm));
+    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding, counted)));
     sections.push(along(finding));
-    sections.push(Section::new("", probes::blocks(finding)).in_full());
+    sections.push(Section::new("", probes::of_comparison(finding)).in_full());
     sections.extend(section::sections(finding));
-    sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));
+    sections.push(of_cells(finding, "Latency, percentile by percentile", charts::shift));
     sections.push(of_cells(finding, "Every slice over time", |finding, cell| {
-        vec![Block::new("", Body::Charts(slices::charts(finding, cell)))]
+        vec![Block::new("", Body::Charts(charts::slices(finding, cell)))]
     }));
     Document {
         kind: "iotoll compare".to_owned(),
@@ -91,7 +70,7 @@ fn changes(finding: &CompareFinding) -> Section {
     for arm in contents::candidates(finding) {
         // What holds for several arms is said once.
         let notes: Vec<Note> =
-            notes::notes(finding, arm, &targets).into_iter().filter(|note| !said.contains(note)).collect();
+            tables::notes(finding, arm, &targets).into_iter().filter(|note| !said.contains(note)).collect();
         said.extend(notes.iter().cloned());
         let notes = Block::new("", Body::Notes).with(notes);
         if contents::is_sweep(finding) {
@@ -121,7 +100,7 @@ fn changes(finding: &CompareFinding) -> Section {
             "Lines are intervals of the change; the shaded band is the margin, ±{}.",
             bare_percent(finding.rules.margin)
         );
-        let legend = vec![Note::new(Tone::Faint, legend)];
+        let legend = vec![Note::remark(legend)];
         blocks.push(Block::new("", Body::Notes).with(legend).of(Audience::PAGE));
     }
     Section::on_page("Changes", blocks)
@@ -129,22 +108,18 @@ fn changes(finding: &CompareFinding) -> Section {
 
 /// The curves, and a legend for the vertical lines.
 fn along(finding: &CompareFinding) -> Section {
-    let charts = curves::charts(finding);
+    let charts = charts::curves(finding);
     let crossing = !charts.is_empty() && finding.crossovers.iter().any(|crossover| crossover.value.is_some());
     let text = "A dashed vertical line marks where the arms cross; the shaded range is its interval.";
-    let notes = crossing.then(|| Note::new(Tone::Faint, text)).into_iter().collect();
+    let notes = crossing.then(|| Note::remark(text)).into_iter().collect();
     Section::on_page("Along the sweep", vec![Block::new("", Body::Charts(charts)).with(notes).of(Audience::PAGE)])
 }
 
 /// A chart for each comparison on a page: expanded if they are few, otherwise folded.
 fn of_cells(finding: &CompareFinding, title: &str, blocks: fn(&CompareFinding, &CellFinding) -> Vec<Block>) -> Section {
     let one = finding.cells.len() == 1;
-    let several = contents::candidates(finding).len() > 1;
     let of_cell = |cell: &CellFinding| {
-        let point = contents::point(finding, &cell.cell);
-        let name = [several.then_some(cell.arm.as_str()), Some(point.as_str())];
-        let name: Vec<&str> = name.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-        let fold = Fold { summary: name.join(", "), open: finding.cells.len() <= FEW };
+        let fold = Fold { summary: contents::place(finding, cell), open: finding.cells.len() <= contents::FEW };
         let fold = (!one).then_some(fold);
         let blocks = blocks(finding, cell).into_iter();
         blocks.map(move |block| Block { fold: fold.clone(), ..block.of(Audience::PAGE) }).collect::<Vec<_>>()

@@ -3,22 +3,12 @@
 //! First the caveats and the cost of an I/O, then where it went, then the evidence: all meters, the series over time, the
 //! machine's background, the latencies.
 
-mod against_stored;
-pub(crate) mod annotated;
-mod conditions;
-mod events;
 mod jobs;
-mod latency;
 mod meters;
-mod percentiles;
 mod phase;
-mod probes;
 mod series;
 mod spent;
-mod symbols;
-mod totals;
-
-pub(crate) use conditions::DIRECT_FROM_MEMORY;
+pub(crate) mod symbols;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -26,8 +16,8 @@ pub(crate) mod fixture;
 mod tests;
 
 use crate::document::{Audience, Block, Command, Document, Fact, Section};
-use crate::{limits, machine, phrase, placement, provenance, services, workload};
-use model::elided_list::elided_list;
+use crate::{events, limits, phrase, placement, probes, provenance, stored, workload};
+use model::elided_list::{distinct, elided_list};
 use model::finding::{PhaseFinding, RunFinding};
 
 /// Maximum number of jobs to show, so that the costs stay on the screen.
@@ -38,21 +28,21 @@ const ROWS: [usize; 2] = [6, 3];
 
 /// The document of a run or a command.
 pub fn document(finding: &RunFinding) -> Document {
-    let mut sections = vec![Section::new("", totals::blocks(finding))];
+    let mut sections = vec![Section::new("", phase::totals(finding))];
     for (index, phase) in finding.phases.iter().enumerate() {
         let one = |block| Section::new("", vec![block]);
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
         sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
-        sections.extend(events::block(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
+        sections.extend(events::of_phase(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
-        sections.extend(probes::sections(phase, &suffix(finding, phase)).map(Section::in_full));
+        sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
     }
-    sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
+    sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
     sections.extend(limits::section(&finding.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]).in_full());
+    sections.push(Section::new("", vec![jobs::latencies(finding), jobs::curves(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),
@@ -68,14 +58,6 @@ pub fn document(finding: &RunFinding) -> Document {
     }
 }
 
-/// A short name of a phase.
-fn name(phase: &PhaseFinding) -> String {
-    match phase.jobs.as_slice() {
-        [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
-        names => names.join(""),
-    }
-}
-
 /// Rows of accounts on one screen. Functions and a comparison, which the user asked for, take the room of some.
 fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
     let [one, two] = ROWS;
@@ -88,18 +70,18 @@ fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
 
 /// The suffix that distinguishes the tables of a phase.
 fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
-    if finding.phases.len() > 1 { format!(" ({})", name(phase)) } else { String::new() }
+    if finding.phases.len() > 1 { format!(" ({})", phrase::phase_name(phase)) } else { String::new() }
 }
 
 fn provenance(finding: &RunFinding) -> Vec<Fact> {
     const AWAY: Audience = Audience::POST.or(Audience::PAGE);
     let mut facts = provenance::of_host(&finding.host, Audience::ALL);
-    facts.push(Fact::new("Background", machine::background(&finding.background)));
+    facts.push(Fact::new("Background", provenance::background(&finding.background)));
     facts.push(Fact::new("Cycles", cycles(finding)));
-    facts.extend(services::facts(&finding.services));
+    facts.extend(provenance::services(&finding.services));
     facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
     let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
-    let intervals = distinct(known.map(|phase| phase.interval_from.as_str()));
+    let intervals = distinct(known.map(|phase| phase.interval_from.as_str()).filter(|text| !text.is_empty()));
     if !intervals.is_empty() {
         facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
     }
@@ -114,10 +96,10 @@ fn cycles(finding: &RunFinding) -> String {
     let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
     if finding.phases.iter().any(|phase| phase.known_by_name) {
         let which = if finding.phases.iter().all(|phase| phase.known_by_name) { "" } else { " where others are busy" };
-        return format!("{}, of the load by its name{which}", machine::cycles(&finding.host, false));
+        return format!("{}, of the load by its name{which}", provenance::cycles(&finding.host, false));
     }
     let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };
-    format!("{}{meter}, net of the background", machine::cycles(&finding.host, by_pmu))
+    format!("{}{meter}, net of the background", provenance::cycles(&finding.host, by_pmu))
 }
 
 /// Where threads ran in each phase.
@@ -129,14 +111,4 @@ fn placement_of(finding: &RunFinding) -> Option<String> {
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| elided_list(&parts, "; "))
-}
-
-fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut seen = Vec::new();
-    for text in texts.filter(|text| !text.is_empty()) {
-        if !seen.contains(&text) {
-            seen.push(text);
-        }
-    }
-    seen
 }

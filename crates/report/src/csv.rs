@@ -133,9 +133,9 @@ mod tests {
             let rows = rows(finding);
             assert!(rows.iter().any(|row| *row == expected), "{expected:?} in {rows:#?}");
         };
-        let run = cost::fixture::psync_4k();
+        let run = cost::fixture::named("psync_4k");
         has(&run, ["phases[0 randread-4k].by_meter_detail[0 idle]", "cycles_per_io", "6910.0", "6840.0", "6980.0"]);
-        let sweep = compare::fixture::explained();
+        let sweep = compare::fixture::named("explained");
         let of = sweep.cells[0].accounts.iter().position(|account| account.name == "softirq net_rx").unwrap();
         has(
             &sweep,

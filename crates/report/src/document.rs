@@ -5,15 +5,11 @@
 
 pub mod chart;
 mod command;
-mod flame_graph;
-mod span;
 mod table;
 mod timeline;
 
-pub use chart::{Axis, Chart, Mark, Point, Series};
+pub use chart::{Axis, Calls, Chart, FlameGraph, LARGEST, Mark, Point, Series, Span};
 pub use command::{Command, language};
-pub use flame_graph::{Calls, FlameGraph};
-pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 
@@ -79,6 +75,11 @@ pub struct Note {
 impl Note {
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: text.into() }
+    }
+
+    /// In small print.
+    pub fn remark(text: impl Into<String>) -> Self {
+        Self::new(Tone::Faint, text)
     }
 }
 

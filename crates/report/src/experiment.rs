@@ -3,7 +3,8 @@
 use crate::document::{Block, Body, Document, Fact, Section};
 use crate::number;
 use crate::phrase::{tied, units_tied};
-use crate::services;
+use crate::provenance;
+
 use crate::shell::command;
 use crate::workload::options;
 use model::experiment::{Axis, Cache, Experiment, Metric, Rules, Work};
@@ -53,7 +54,7 @@ fn conditions(experiment: &Experiment) -> Vec<Fact> {
     });
     let around = &experiment.around;
     let shell = [("Setup", &around.setup), ("Prepare", &around.prepare), ("Cleanup", &around.cleanup)];
-    let mut facts: Vec<Fact> = services::facts(&experiment.services).collect();
+    let mut facts: Vec<Fact> = provenance::services(&experiment.services).collect();
     facts.extend(cache.map(|cache| Fact::new("Page cache", cache)));
     facts.extend(experiment.place.as_ref().map(|place| Fact::new("Place", place.to_string())));
     facts.extend(shell.into_iter().filter_map(|(label, text)| Some(Fact::new(label, text.as_ref()?))));

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_fields_of_version_3_without_devices() {
-        let mut run = fixture::psync_4k();
+        let mut run = fixture::named("psync_4k");
         run.jobs.iter_mut().for_each(|job| job.name = "a;b".to_owned());
         let text = terse(&run);
         let fields: Vec<&str> = text.trim_end().split(';').collect();
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn the_cost_stands_beside_the_job() {
-        let text = json(&fixture::psync_4k(), Bins::Without);
+        let text = json(&fixture::named("psync_4k"), Bins::Without);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let job = &value["jobs"][0];
-        assert_eq!(job["cost"]["cycles_per_io"], fixture::psync_4k().phases[0].cycles_per_io.unwrap());
+        assert_eq!(job["cost"]["cycles_per_io"], fixture::named("psync_4k").phases[0].cycles_per_io.unwrap());
         assert_eq!(job["read"]["total_ios"], 2_843_112);
         assert_eq!((&job["usr_cpu"], &job["ctx"]), (&18.7.into(), &311.into()));
         assert_eq!(job["read"]["slat_ns"]["N"], 0, "not measured");

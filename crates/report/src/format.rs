@@ -2,9 +2,9 @@
 //! each.
 
 use crate::document::Document;
+use crate::ink::Ink;
 use crate::{
-    Ink, blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan,
-    terminal,
+    blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan, text,
 };
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
@@ -116,7 +116,7 @@ struct Row {
 
 /// In the order in which help lists them.
 static TABLE: [Row; 9] = [
-    Row { format: Format::Table, name: "table", render: Render::Document(terminal::terminal) },
+    Row { format: Format::Table, name: "table", render: Render::Document(text::terminal) },
     Row { format: Format::Json, name: "json", render: Render::Numbers(|json| json) },
     Row { format: Format::Mail, name: "mail", render: Render::Document(|document, _, _| mail::mail(document)) },
     Row {
@@ -160,7 +160,7 @@ impl Format {
     /// A finding as it is read first: a table is one screen, whose last line `rest` says where all others are.
     pub fn glance(self, finding: &dyn Finding, ink: Ink, columns: usize, rest: &str) -> String {
         match self {
-            Self::Table => terminal::glance(&finding.document(), ink, columns, rest),
+            Self::Table => text::glance(&finding.document(), ink, columns, rest),
             _ => self.render(finding, ink, columns),
         }
     }
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn a_page_of_two_findings_has_all_of_both() {
-        let page = page_of_both(&compare::fixture::options(), &cost::fixture::psync_4k());
+        let page = page_of_both(&compare::fixture::named("options"), &cost::fixture::named("psync_4k"));
         let alone = [
-            Format::Html.render(&compare::fixture::options(), Ink::Plain, 0),
-            Format::Html.render(&cost::fixture::psync_4k(), Ink::Plain, 0),
+            Format::Html.render(&compare::fixture::named("options"), Ink::Plain, 0),
+            Format::Html.render(&cost::fixture::named("psync_4k"), Ink::Plain, 0),
         ];
         let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
         assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));

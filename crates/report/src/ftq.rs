@@ -8,10 +8,10 @@ mod tables;
 mod tests;
 mod words;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
-use crate::{limits, provenance, services};
+use crate::{limits, provenance};
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Level, PeriodChanges, Periodic};
 
@@ -185,7 +185,7 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
         Fact::new("Quantum", readings),
         Fact::new("Recorder", recorder(finding)),
     ];
-    [facts, services::facts(&finding.services).collect(), host, vec![made_by]].concat()
+    [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
 }
 
 /// What the recorder itself cost.
@@ -203,9 +203,4 @@ fn recorder(finding: &FtqFinding) -> String {
         text += &format!("; a reading takes {mean}, the longest took {longest}");
     }
     text
-}
-
-/// A remark in small print.
-fn remark(text: impl Into<String>) -> Note {
-    Note::new(Tone::Faint, text)
 }

@@ -10,11 +10,11 @@ mod tables;
 mod tests;
 mod words;
 
-use crate::compare::words::{self as compare, VERDICTS};
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
-use crate::{limits, machine, provenance, stored};
+use crate::words::{self as compare, VERDICTS};
+use crate::{limits, provenance, stored};
 use model::guest::GuestFinding;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::guest::plan::Published;
@@ -264,10 +264,9 @@ fn provenance(finding: &GuestFinding) -> Vec<Fact> {
     ));
     let away = Audience::POST.or(Audience::PAGE);
     facts.extend(
-        finding
-            .host
-            .as_ref()
-            .map(|host| Fact::of(away, "Emulated on", format!("{}; no count depends on it", machine::machine(host)))),
+        finding.host.as_ref().map(|host| {
+            Fact::of(away, "Emulated on", format!("{}; no count depends on it", provenance::machine(host)))
+        }),
     );
     facts.push(provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds));
     facts

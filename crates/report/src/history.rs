@@ -26,8 +26,7 @@ pub fn document(finding: &HistoryFinding) -> Document {
         (&finding.incomplete, "Left out, because the measurement failed or was interrupted"),
     ];
     let left_out = left_out.into_iter().filter(|(paths, _)| !paths.is_empty());
-    let notes: Vec<Note> =
-        left_out.map(|(paths, why)| Note::new(Tone::Faint, format!("{why}: {}", paths.join(", ")))).collect();
+    let notes: Vec<Note> = left_out.map(|(paths, why)| Note::remark(format!("{why}: {}", paths.join(", ")))).collect();
     if !notes.is_empty() {
         sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
     }
@@ -158,8 +157,7 @@ fn levels(experiment: &Experiment) -> Table {
         };
         let units = Units::of(series, level.value.value);
         let range = |low: f64, high: f64| format!("[{}, {}]", units.cell(low), units.cell(high));
-        let ends = level.value.low.zip(level.value.high);
-        let ends = ends.map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
+        let ends = level.value.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
         let expected = series.expected.map_or_else(|| MISSING.to_owned(), |it| range(it.low, it.high));
         let outside = series.expected.is_some_and(|it| it.is_last_outside);
         let word = if outside { Cell::new(Tone::Notice, "outside") } else { Cell::from("") };
@@ -223,7 +221,7 @@ fn chart(experiment: &Experiment, series: &Series) -> Chart {
     let dots = series.points.iter().map(|point| Point {
         x: at(point.record),
         y: point.value.value * factor,
-        ends: point.value.low.zip(point.value.high).map(|(low, high)| (low * factor, high * factor)),
+        ends: point.value.ends().map(|(low, high)| (low * factor, high * factor)),
         hint: experiment.records.get(point.record).map_or_else(String::new, |record| record.path.clone()),
     });
     let dots = Line { subject: 0, joined: false, dot: 5, points: dots.collect() };

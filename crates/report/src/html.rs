@@ -5,7 +5,6 @@
 
 mod axis;
 mod chart;
-mod flame;
 pub(crate) mod markup;
 mod svg;
 mod table;
@@ -31,7 +30,7 @@ pub fn page(first: &Document, others: &[Document]) -> String {
     let timeline =
         if has(|body| matches!(body, Body::Timeline(_))) { timeline::Means::ALL } else { timeline::Means::default() };
     // A policy names each kind once.
-    let policy = if has(|body| matches!(body, Body::FlameGraph(_))) { flame::POLICY } else { timeline.policy };
+    let policy = if has(|body| matches!(body, Body::FlameGraph(_))) { chart::POLICY } else { timeline.policy };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -177,7 +176,7 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
         Body::Table(table) => table::table(title, table),
         Body::Charts(charts) => self::charts(document, charts),
         Body::Timeline(timeline) => timeline::timeline(timeline),
-        Body::FlameGraph(graph) => flame::figure(graph),
+        Body::FlameGraph(graph) => chart::flame_graph(graph),
     };
     let notes =
         block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_metric_of_a_comparison_has_the_promised_keys() {
-        let value = value(&compare::fixture::options());
+        let value = value(&compare::fixture::named("options"));
         let cell = &value["cells"][0];
         assert!(cell["cell"].is_object() && cell["arm"] == "candidate");
         let metric = &cell["metrics"]["cycles_per_io"];
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_missing_number_is_null() {
-        let value = value(&fixture::cost_without_ios());
+        let value = value(&fixture::named("cost_without_ios"));
         let phase = &value["phases"][0];
         assert!(phase["cycles_per_io"].is_null() && phase["accounts"][0]["cycles_per_io"].is_null());
         assert_eq!(phase["by_meter_detail"][0]["reason"], "the number of I/Os is unknown");
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_finding_survives_json() {
-        let (run, comparison) = (json(&fixture::psync_4k()), json(&compare::fixture::sweep()));
+        let (run, comparison) = (json(&fixture::named("psync_4k")), json(&compare::fixture::named("sweep")));
         assert_eq!(json(&serde_json::from_str::<RunFinding>(&run).unwrap()), run);
         assert_eq!(json(&serde_json::from_str::<CompareFinding>(&comparison).unwrap()), comparison);
     }

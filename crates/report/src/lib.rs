@@ -15,10 +15,13 @@ mod annotation;
 mod blast;
 mod change;
 mod compare;
+mod conditions;
+mod contents;
 mod cost;
 mod csv;
 mod doctor;
 pub mod document;
+mod events;
 mod experiment;
 mod explained;
 mod fio;
@@ -31,7 +34,7 @@ mod html;
 pub mod ink;
 mod json;
 pub mod limits;
-mod machine;
+
 mod mail;
 mod markdown;
 pub mod number;
@@ -41,12 +44,13 @@ mod plan;
 pub mod probes;
 mod profile_files;
 mod provenance;
+mod published;
 pub mod screen;
-mod services;
+
 pub mod shell;
 mod stored;
-mod terminal;
 mod text;
+mod words;
 mod workload;
 
 #[cfg(test)]

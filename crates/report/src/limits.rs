@@ -3,6 +3,7 @@
 use crate::document::{Block, Body, Cell, Column, Section, Table, Tone};
 use crate::number::{self, COUNT, MISSING, NANOS, Scale};
 use crate::phrase::tied;
+use model::elided_list::grouped;
 use model::limit::{CHANGE, LimitFinding, LimitState};
 use model::thousands::separated;
 
@@ -35,15 +36,10 @@ pub(crate) fn block(limits: &[LimitFinding], noun: &str) -> Option<Block> {
     };
     let kept = |limit: &&LimitFinding| places && limit.state == LimitState::Kept;
     limits.iter().filter(|limit| !kept(limit)).for_each(|limit| add(limit, &limit.cell, false));
-    let mut counted: Vec<(&LimitFinding, usize)> = Vec::new();
-    for limit in limits.iter().filter(kept) {
-        match counted.iter_mut().find(|(other, _)| other.limit == limit.limit && other.arm == limit.arm) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((limit, 1)),
-        }
-    }
-    for (limit, count) in counted {
-        add(limit, &format!("{count} {noun}{}", if count == 1 { "" } else { "s" }), true);
+    let kept = limits.iter().filter(kept).map(|limit| ((&limit.limit, &limit.arm), limit));
+    for (_, limits) in grouped(kept) {
+        let count = limits.len();
+        add(limits[0], &format!("{count} {noun}{}", if count == 1 { "" } else { "s" }), true);
     }
     Some(Block::new("Limits", Body::Table(table)))
 }

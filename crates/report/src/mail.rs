@@ -133,15 +133,15 @@ mod tests {
 
     #[test]
     fn mails_as_they_are_sent() {
-        insta::assert_snapshot!("a_mail_as_it_is_sent", mail(&cost::fixture::udp_like()));
-        insta::assert_snapshot!("options", mail(&compare::fixture::options()));
-        insta::assert_snapshot!("sweep", mail(&compare::fixture::sweep()));
-        insta::assert_snapshot!("stored", mail(&compare::fixture::stored()));
+        insta::assert_snapshot!("a_mail_as_it_is_sent", mail(&cost::fixture::named("udp_like")));
+        insta::assert_snapshot!("options", mail(&compare::fixture::named("options")));
+        insta::assert_snapshot!("sweep", mail(&compare::fixture::named("sweep")));
+        insta::assert_snapshot!("stored", mail(&compare::fixture::named("stored")));
     }
 
     #[test]
     fn a_long_command_can_be_pasted_back() {
-        let finding = cost::fixture::psync_4k();
+        let finding = cost::fixture::named("psync_4k");
         let text = mail(&finding);
         let command = text.split("\n\n").find(|part| part.starts_with("    ")).unwrap().replace(" \\\n", " ");
         assert_eq!(command.split_whitespace().collect::<Vec<_>>(), finding.command_line);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_command_is_in_the_mail() {
-        let mut finding = compare::fixture::options();
+        let mut finding = compare::fixture::named("options");
         let long = format!("filename={}", "a".repeat(90));
         finding.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
         let text = mail(&finding);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_missing_number_is_a_dash() {
-        let text = mail(&cost::fixture::meters_unavailable());
+        let text = mail(&cost::fixture::named("meters_unavailable"));
         let row = text.lines().find(|line| line.starts_with("randread-4k ")).unwrap();
         let fields = ["randread-4k", "-", "-", "-", "-", "284", "k", "1.08", "GiB/s"];
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), fields);
@@ -190,8 +190,7 @@ mod tests {
 
     #[test]
     fn no_column_is_left_out_of_a_usual_table() {
-        use compare::fixture::{identical, inconclusive, options, sweep};
-        for finding in [options(), sweep(), inconclusive(), identical()] {
+        for finding in ["options", "sweep", "inconclusive", "identical"].map(compare::fixture::named) {
             let text = mail(&finding);
             let head = text.lines().find(|line| line.ends_with("verdict")).unwrap();
             assert!(head.contains("baseline") && head.contains("candidate") && head.contains("interval"), "{text}");

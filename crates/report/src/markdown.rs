@@ -221,10 +221,13 @@ pub(crate) mod tests {
 
     #[test]
     fn comparisons_as_they_are_posted() {
-        insta::assert_snapshot!("options", markdown(&fixture::options()));
-        insta::assert_snapshot!("sweep", markdown(&fixture::sweep()));
-        insta::assert_snapshot!("stored", markdown(&fixture::stored()));
-        insta::assert_snapshot!("run", super::markdown(&crate::cost::document(&crate::cost::fixture::udp_like())));
+        insta::assert_snapshot!("options", markdown(&fixture::named("options")));
+        insta::assert_snapshot!("sweep", markdown(&fixture::named("sweep")));
+        insta::assert_snapshot!("stored", markdown(&fixture::named("stored")));
+        insta::assert_snapshot!(
+            "run",
+            super::markdown(&crate::cost::document(&crate::cost::fixture::named("udp_like")))
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::number;
 use crate::phrase::tied;
+use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::placement::{BUSY, CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use std::collections::BTreeMap;
@@ -94,15 +95,10 @@ fn same_part(modes: &[ModeFinding]) -> Option<f64> {
 
 /// "baseline on one CPU in 34 %, candidate in 100 %"; a range if there are several cells.
 pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
-    let mut arms: Vec<(&str, f64, f64)> = Vec::new();
-    for case in cases {
-        match arms.iter_mut().find(|(arm, ..)| *arm == case.arm) {
-            Some((_, low, high)) => (*low, *high) = (low.min(case.same_fraction), high.max(case.same_fraction)),
-            None => arms.push((&case.arm, case.same_fraction, case.same_fraction)),
-        }
-    }
-    let part = |(arm, low, high): &(&str, f64, f64)| {
-        let (low, high) = (number::percent(*low), number::percent(*high));
+    let arms = grouped(cases.iter().map(|case| (&case.arm, case.same_fraction)));
+    let part = |(arm, fractions): &(&String, Vec<f64>)| {
+        let end = |of: fn(f64, f64) -> f64| number::percent(fractions.iter().copied().reduce(of).unwrap_or_default());
+        let (low, high) = (end(f64::min), end(f64::max));
         let range = if low == high { low } else { format!("{low} to {high}") };
         format!("{arm} {}", tied(&range))
     };
@@ -122,13 +118,13 @@ mod tests {
     }
 
     fn phase(placement: PlacementFinding) -> PhaseFinding {
-        let mut phase = fixture::psync_4k().phases.remove(0);
+        let mut phase = fixture::named("psync_4k").phases.remove(0);
         phase.placement = Some(placement);
         phase
     }
 
     fn told(placement: PlacementFinding) -> String {
-        plain(of_phase(&fixture::psync_4k(), &phase(placement)))
+        plain(of_phase(&fixture::named("psync_4k"), &phase(placement)))
     }
 
     fn two(mode: Mode) -> PlacementFinding {
@@ -172,7 +168,7 @@ mod tests {
             let related = related(finding, &finding.phases[0], peers);
             related.iter().map(|peer| peer.name.clone()).collect::<Vec<_>>()
         };
-        let mut finding = fixture::psync_4k();
+        let mut finding = fixture::named("psync_4k");
         let peers = [peer("rustc", false), peer("containerd", false), peer("nbdkit", true)];
         assert_eq!(names(&finding, &peers), ["nbdkit"], "a server");
         finding.background.tasks = vec![BackgroundTask { name: "rustc".to_owned(), busy_fraction: 0.4 }];

@@ -1,9 +1,17 @@
 //! Probes: how their values are shown, and the list of those that a machine has.
 
-use crate::document::{Block, Body, Document, Fact, Section};
-use crate::number::{BYTES, COUNT, NANOS, Units};
-use crate::{Ink, terminal};
-use model::probe::Listed;
+use crate::Ink;
+use crate::change::Change;
+use crate::contents;
+use crate::document::{
+    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table,
+};
+use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
+use crate::text::terminal;
+use model::comparison::CompareFinding;
+use model::comparison::finding::{BothArms, ProbeComparison};
+use model::finding::{PhaseFinding, ProbeFinding};
+use model::probe::{Kind, Listed};
 
 /// The units of bytes and times fit the size. Other units follow the name.
 pub(crate) fn units(unit: &str) -> Units {
@@ -37,13 +45,154 @@ pub fn list(listed: &[Listed], columns: usize) -> String {
         sections: vec![Section::new("", vec![Block::new("", facts)])],
         ..Document::default()
     };
-    terminal::terminal(&document, Ink::Plain, columns)
+    terminal(&document, Ink::Plain, columns)
+}
+
+/// The values of a probe, with what each is: "per I/O".
+pub fn values(probe: &ProbeComparison) -> [(&'static str, Option<BothArms>); 3] {
+    [("per I/O", probe.per_io), ("per second", probe.per_second), ("mean", probe.mean)]
+}
+
+/// A table for each arm; a row for each value of each probe.
+pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
+    let arms = contents::candidates(finding);
+    let several = arms.len() > 1;
+    let block = |arm: &&str| {
+        let title = if several { format!("Probes, {arm}") } else { "Probes".to_owned() };
+        Block::new(title, Body::Table(comparison_table(finding, arm)))
+    };
+    arms.iter().map(block).filter(|block| !block.is_empty()).collect()
+}
+
+fn comparison_table(finding: &CompareFinding, arm: &str) -> Table {
+    let axes = contents::axes(finding);
+    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
+    columns.extend([Column::text("probe"), Column::text("value")]);
+    columns.extend([contents::baseline(finding), arm].map(Column::number));
+    columns.extend([Column::number("change"), Column::text("interval").spare(1)]);
+    let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
+    for (cell, probe) in
+        contents::cells(finding, arm).into_iter().flat_map(|cell| cell.probes.iter().map(move |probe| (cell, probe)))
+    {
+        let label = label(&probe.name, &probe.unit);
+        let shown = |value: f64| number::with_unit(units(&probe.unit), value);
+        let known = values(probe).into_iter().filter_map(|(value, arms)| Some((value, arms?)));
+        let rows: Vec<Vec<Cell>> = known
+            .map(|(value, arms)| {
+                let change = arms.change.map(Change::from).unwrap_or_default();
+                let arms = [arms.baseline, arms.candidate].map(|arm| shown(arm.value));
+                let texts = [label.clone(), value.to_owned()].into_iter().chain(arms);
+                let texts = texts.chain([change.percent(), change.interval()]).map(Cell::from);
+                contents::names(&axes, &cell.cell).into_iter().chain(texts).collect()
+            })
+            .collect();
+        if rows.is_empty() {
+            let point = contents::point(finding, &cell.cell);
+            let label = if point.is_empty() { label } else { format!("{point} {label}") };
+            table.note(Cell::from(label), format!("{MISSING} {}", probe.reason.as_deref().unwrap_or("not read")));
+        }
+        rows.into_iter().for_each(|row| table.row(row));
+    }
+    table
+}
+
+/// Counters, then gauges, then both over time.
+pub fn of_phase(phase: &PhaseFinding, suffix: &str) -> [Section; 2] {
+    let charts = Body::Charts(phase.probes.iter().filter_map(chart).collect());
+    let over_time = Block::new("", charts).of(Audience::PAGE);
+    [Section::new("", tables(phase, suffix)), Section::on_page(format!("Probes over time{suffix}"), vec![over_time])]
+}
+
+fn tables(phase: &PhaseFinding, suffix: &str) -> Vec<Block> {
+    let (mut counters, mut gauges) = (counters(), gauges());
+    for probe in &phase.probes {
+        let table = if probe.kind == Kind::Counter { &mut counters } else { &mut gauges };
+        if probe.per_second.is_none() && probe.mean.is_none() {
+            table.note(label_of(probe).into(), format!("{MISSING} {}", probe.reason.as_deref().unwrap_or("not read")));
+        } else {
+            table.row(cells(probe));
+        }
+    }
+    vec![
+        Block::new(format!("Probes: counters{suffix}"), Body::Table(counters)),
+        Block::new(format!("Probes: gauges{suffix}"), Body::Table(gauges)),
+    ]
+}
+
+fn counters() -> Table {
+    Table::new(vec![
+        Column::rows("probe"),
+        Column::number("per second"),
+        Column::number("95 %").spare(2),
+        Column::number("per I/O"),
+        Column::number("95 %").spare(3),
+        // The rate is gross, the figure per I/O is net of the background.
+        Column::number("background").spare(1),
+    ])
+}
+
+fn gauges() -> Table {
+    Table::new(vec![
+        Column::rows("probe"),
+        Column::number("mean"),
+        Column::number("95 %").spare(1),
+        Column::number("min"),
+        Column::number("max"),
+    ])
+}
+
+fn cells(probe: &ProbeFinding) -> Vec<Cell> {
+    let known = |value| Cell::from(number::known(units_of(probe), value));
+    let within = |value: Option<f64>, low, high| {
+        Cell::from(value.map_or_else(|| MISSING.to_owned(), |value| number::plus_minus(value, low, high)))
+    };
+    match probe.kind {
+        Kind::Counter => vec![
+            label_of(probe).into(),
+            known(probe.per_second),
+            within(probe.per_second, probe.per_second_low, probe.per_second_high),
+            known(probe.per_io),
+            within(probe.per_io, probe.per_io_low, probe.per_io_high),
+            known(probe.background_per_second),
+        ],
+        Kind::Gauge => vec![
+            label_of(probe).into(),
+            known(probe.mean),
+            within(probe.mean, probe.mean_low, probe.mean_high),
+            known(probe.min),
+            known(probe.max),
+        ],
+    }
+}
+
+fn units_of(probe: &ProbeFinding) -> Units {
+    units(&probe.unit)
+}
+
+fn label_of(probe: &ProbeFinding) -> String {
+    label(&probe.name, &probe.unit)
+}
+
+fn chart(probe: &ProbeFinding) -> Option<Chart> {
+    let sound = probe.series.iter().filter(|(seconds, value)| seconds.is_finite() && value.is_finite());
+    let points: Vec<Point> = sound.map(|(seconds, value)| Point::new(*seconds, *value)).collect();
+    // A single window is the same as the mean.
+    (points.len() > 1).then(|| Chart {
+        title: label_of(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" },
+        of: String::new(),
+        x: Axis::Time,
+        y: Axis::Amount { units: units_of(probe), from_zero: true },
+        marks: Vec::new(),
+        series: vec![Series { subject: 1, joined: true, dot: 0, points }],
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::fixture as runs;
     use crate::text::page::fits;
+    use crate::{Format, Ink};
     use model::reading::Reading;
 
     #[test]
@@ -57,5 +206,19 @@ mod tests {
             assert_eq!(fits(&text, columns), Ok(()));
             assert!(text.contains("— not there"), "{text}");
         }
+    }
+
+    #[test]
+    fn counters_have_rates_and_costs_and_gauges_levels() {
+        for format in [Format::Table, Format::Mail] {
+            let text = format.render(&runs::named("probed"), Ink::Plain, 100);
+            let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
+            assert!(line("net.eth0.rx_bytes").contains("MiB"), "{text}");
+            assert!(line("dirty (pages)").split_whitespace().count() > 4, "{text}");
+            assert!(line("softirqs.net_rx").contains("it went backwards"), "{text}");
+        }
+        assert!(!Format::Table.render(&runs::named("psync_4k"), Ink::Plain, 100).contains("Probes"));
+        let page = Format::Html.render(&runs::named("probed"), Ink::Plain, 100);
+        assert!(page.contains("Probes over time") && page.contains("<svg"), "no chart of a probe");
     }
 }

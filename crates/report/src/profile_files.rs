@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn several_phases_are_told_apart() {
-        let mut finding = fixture::udp_like();
+        let mut finding = fixture::named("udp_like");
         assert!(profile_files(&finding).is_empty());
         finding.phases.iter_mut().for_each(|phase| phase.stacks = vec![stack("a", 1.0)]);
         let second = finding.phases[0].clone();

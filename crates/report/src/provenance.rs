@@ -1,18 +1,22 @@
 //! What every report says about where its numbers come from: the machine, what holds the files, the program and the date.
 
 use crate::document::{Audience, Fact};
-use crate::{machine, phrase};
+use crate::number;
+use crate::phrase::{self, tied};
+use crate::shell::command;
 use model::elided_list::elided_list;
+use model::finding::Background;
 use model::origin::Origin;
+use model::plan::service::Service;
 use model::record::Host;
 use model::storage::Storage;
 
 /// The machine for `reader`; its settings and mitigations for those who do not sit at it; what holds the files.
 pub fn of_host(host: &Host, reader: Audience) -> Vec<Fact> {
     let away = Audience::POST.or(Audience::PAGE);
-    let mut facts = vec![Fact::of(reader, "Machine", machine::machine(host))];
-    facts.push(Fact::of(away, "Settings", machine::settings(host)));
-    facts.push(Fact::of(away, "Mitigations", machine::mitigations(host)));
+    let mut facts = vec![Fact::of(reader, "Machine", machine(host))];
+    facts.push(Fact::of(away, "Settings", settings(host)));
+    facts.push(Fact::of(away, "Mitigations", mitigations(host)));
     facts.extend(host.storage.iter().map(|storage| Fact::new("Storage", self::storage(storage))));
     facts
 }
@@ -41,9 +45,97 @@ fn storage(storage: &Storage) -> String {
     format!("{}: {parts}", elided_list(files, ", "))
 }
 
+/// Maximum number of background tasks to name.
+const NAMED: usize = 4;
+/// Maximum number of mitigations to name.
+const MITIGATIONS: usize = 6;
+
+/// What the machine did without the workload.
+pub fn background(background: &Background) -> String {
+    let percent = |fraction| tied(&number::percent(fraction));
+    let Some(busy) = background.busy_fraction else { return format!("{} not measured", number::MISSING) };
+    let mut text = format!("{} of the machine", percent(busy));
+    if let (Some(low), Some(high)) = (background.busy_fraction_low, background.busy_fraction_high) {
+        text += &tied(&format!(" [{}, {}]", percent(low), percent(high)));
+    }
+    if let Some(before) = background.busy_fraction_before {
+        text += &format!(", {} before the workload", percent(before));
+    }
+    if let Some(after) = background.busy_fraction_after {
+        text += &format!(", {} after it", percent(after));
+    }
+    text += &format!("; measured for {}", tied(&number::seconds(background.seconds)));
+    if let Some(switches) = background.context_switches_per_second {
+        text += &format!("; {} context switches/s", number::with_unit(number::COUNT, switches));
+    }
+    let tasks = background.tasks.iter().take(NAMED);
+    let tasks: Vec<_> = tasks.map(|task| format!("{} {}", task.name, percent(task.busy_fraction))).collect();
+    // The tasks have clocks of their own, whose error may make them more than the whole.
+    let together: f64 = background.tasks.iter().take(NAMED).map(|task| task.busy_fraction).sum();
+    let of = if together > busy * 1.01 { "by the tasks' own clocks, whose sum is higher:" } else { "mainly" };
+    if !tasks.is_empty() {
+        text += &format!("; {of} {}", tasks.join(", "));
+    }
+    text
+}
+
+/// The machine in a line.
+pub fn machine(host: &Host) -> String {
+    let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
+    let mut parts = vec![format!("Linux {}", host.kernel), host.cpu_model.clone(), tied(&cpus)];
+    parts.extend(host.hypervisor.iter().map(|hypervisor| format!("under {hypervisor}")));
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+pub fn settings(host: &Host) -> String {
+    let Host { governor, smt, clocksource, idle_driver, .. } = host;
+    format!("governor {governor}, SMT {smt}, clocksource {clocksource}, idle {idle_driver}")
+}
+
+/// The names of its mitigations.
+pub fn mitigations(host: &Host) -> String {
+    let names: Vec<_> = host.mitigations.iter().filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let more = names.len().saturating_sub(MITIGATIONS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.iter().take(MITIGATIONS).copied().collect::<Vec<_>>().join(", ") + &more
+}
+
+/// What a cycle means on a host, counted by the processor or derived from the clock.
+pub fn cycles(host: &Host, by_pmu: bool) -> String {
+    if by_pmu {
+        return "counted by the PMU on all CPUs, user and kernel mode".to_owned();
+    }
+    let guest = if host.hypervisor.is_some() { "guest reference cycles" } else { "reference cycles" };
+    format!("{guest}: TSC {} × CPU time of the whole machine", tied(&number::gigahertz(host.tsc_hertz)))
+}
+
+/// A fact for each: "server: iotoll serve --listen 127.0.0.1:4242, on CPU 1".
+pub fn services(services: &[Service]) -> impl Iterator<Item = Fact> + '_ {
+    services.iter().map(|service| Fact::new("Service", sentence(service)))
+}
+
+fn sentence(service: &Service) -> String {
+    let mut text = format!("{}: {}", service.name, command(&service.command));
+    let cpus: Vec<String> = service.cpus.iter().map(ToString::to_string).collect();
+    match cpus.as_slice() {
+        [] => {}
+        [cpu] => text += &format!(", {}", tied(&format!("on CPU {cpu}"))),
+        several => text += &format!(", {}", tied(&format!("on CPUs {}", several.join(",")))),
+    }
+    if let Some(arm) = &service.arm {
+        text += &format!(", for arm {arm} alone");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::plan::service::{Address, ServicePlan, resolve};
 
     #[test]
     fn storage_names_the_file_system_and_the_device() {
@@ -73,5 +165,19 @@ mod tests {
         assert_eq!(made_by(&origin, 2, 0.0).text, "iotoll 0.1.0, method version 2, 1970-01-01 00:00:00 UTC");
         let unknown = made_by(&Origin::default(), 2, f64::NAN).text;
         assert_eq!(unknown, "iotoll of an unknown version, method version 2, at an unknown time");
+    }
+
+    #[test]
+    fn a_service_is_named_with_its_command_and_its_cpus() {
+        let plan = ServicePlan::parse("a=iotoll serve --listen 127.0.0.1:{port} --backend 'file:/my data'").unwrap();
+        let more = ServicePlan { name: "b".to_owned(), cpus: vec![0, 2], arm: Some("slow".to_owned()), ..plan.clone() };
+        let one = ServicePlan { cpus: vec![1], ..plan };
+        let started = resolve(&[one, more], &[], &|_| Address { port: 4242, directory: "/tmp/a".to_owned() }).unwrap();
+        let texts: Vec<String> = services(&started).map(|fact| fact.text.replace('\u{a0}', " ")).collect();
+        let command = "iotoll serve --listen 127.0.0.1:4242 --backend 'file:/my data'";
+        assert_eq!(
+            texts,
+            [format!("a: {command}, on CPU 1"), format!("b: {command}, on CPUs 0,2, for arm slow alone")]
+        );
     }
 }

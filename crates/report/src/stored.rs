@@ -1,8 +1,17 @@
 //! The notes below every comparison with an earlier measurement: its date, and the known differences.
 
-use crate::document::{Block, Body, Fact, Note, Tone};
+use crate::change::Change;
+use crate::document::{Block, Body, Fact, Note};
+use crate::number::{self, COUNT, CYCLES, Units};
+use crate::phrase::phase_name;
 use crate::phrase::{self, tied, units_tied};
-use model::stored::StoredFinding;
+use crate::{contents, words};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
+use model::elided_list::{distinct, elided_list};
+use model::experiment::Metric;
+use model::finding::{PhaseFinding, RunFinding, StoredPhase};
+use model::stored::{StoredFinding, UnpairedChange};
 
 /// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(
@@ -21,7 +30,7 @@ pub fn block(
         Some(time) => format!("stored: {}, measured {}", stored.from, tied(time)),
         None => format!("stored: {}", stored.from),
     });
-    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    let notes = notes.into_iter().map(Note::remark).collect();
     Block::new(format!("Against the stored {what}{of_day}"), Body::Facts(facts)).with(notes)
 }
 
@@ -30,4 +39,153 @@ fn differs(stored: &StoredFinding) -> String {
         return "no known difference between the machines then and now".to_owned();
     }
     format!("then → now: {}", units_tied(&stored.differs.join("; ")))
+}
+
+/// `None` without a stored record.
+pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
+    let stored = finding.stored.as_ref()?;
+    let metrics = contents::targets(finding);
+    let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
+        finding.cells.iter().partition(|cell| is_known(cell));
+    let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));
+    let facts: Vec<Fact> = lines.flatten().collect();
+    let caution = "environment includes everything that changed between the two sessions, such as the kernel or other guests; its interval and \
+                   that of the total only cover the variation within each session";
+    let remarks = missing(&matched, &metrics).into_iter().chain(unmatched(finding, &others));
+    Some(block("baseline", stored, facts, caution, remarks))
+}
+
+/// Whether the stored record has this cell.
+fn is_known(cell: &CellFinding) -> bool {
+    cell.metrics.values().any(|metric| metric.stored.is_some())
+}
+
+/// "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment".
+fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<Fact> {
+    let found = contents::metric(cell, metric)?;
+    let split = split(found, found.stored.as_ref()?);
+    let several = contents::candidates(finding).len() > 1;
+    let place = [contents::point(finding, &cell.cell), if several { cell.arm.clone() } else { String::new() }];
+    let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    let head = words::of(metric).head;
+    // With one cell and one arm, the metric is the label. With a cell name as the label, the metric moves into the
+    // text.
+    Some(if place.is_empty() { Fact::new(head, split) } else { Fact::new(place, format!("{head} {split}")) })
+}
+
+fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
+    let whole = |change: UnpairedChange| Change::from(change).whole();
+    format!(
+        "{} = {} {}",
+        tied(&whole(stored.total)),
+        tied(&format!("{} change", Change::from(found).whole())),
+        tied(&format!("× {} environment", whole(stored.environment))),
+    )
+}
+
+/// Metrics that have a value now, but not in the stored record.
+fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
+    let lacks = |metric: &&Metric| {
+        let mut found = cells.iter().filter_map(|cell| contents::metric(cell, **metric));
+        found.any(|found| contents::has_value(found) && found.stored.is_none())
+    };
+    let heads: Vec<&str> = metrics.iter().filter(lacks).map(|metric| words::of(*metric).head).collect();
+    (!heads.is_empty()).then(|| format!("not in the stored record, or measured by another meter: {}", heads.join(", ")))
+}
+
+/// Cells that the stored record does not contain.
+fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String> {
+    let points = cells.iter().map(|cell| tied(&contents::point(finding, &cell.cell)));
+    let points = distinct(points.filter(|point| !point.is_empty()));
+    (!points.is_empty()).then(|| format!("not in the stored record: {}", elided_list(&points, ", ")))
+}
+
+/// `None` without a stored record.
+pub fn of_run(finding: &RunFinding) -> Option<Block> {
+    let stored = finding.stored.as_ref()?;
+    let several = finding.phases.len() > 1;
+    let facts = finding.phases.iter().flat_map(|phase| {
+        let prefix = if several { format!("{} ", phase_name(phase)) } else { String::new() };
+        facts(phase).into_iter().map(move |(head, text)| Fact::new(format!("{prefix}{head}"), text))
+    });
+    let caution = "the two were not measured side by side: the difference includes everything that changed in between, such as the kernel or \
+                   other guests, and its interval only the variation within each; use iotoll compare to isolate a change";
+    let unknown = finding.phases.iter().filter(|phase| facts_of(phase).is_none());
+    let unknown: Vec<String> = unknown.map(phase_name).filter(|name| !name.is_empty()).collect();
+    let remark = (!unknown.is_empty()).then(|| format!("not in the stored record: {}", unknown.join(", ")));
+    Some(block(if finding.counted_by.is_some() { "command" } else { "run" }, stored, facts.collect(), caution, remark))
+}
+
+fn facts_of(phase: &PhaseFinding) -> Option<&StoredPhase> {
+    phase.stored.as_ref()
+}
+
+fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
+    let Some(then) = facts_of(phase) else { return Vec::new() };
+    let of = |change: Change, units: Units, then: Option<f64>, now: Option<f64>| {
+        let figures = format!("({} → {})", number::known(units, then), number::known(units, now));
+        Some(format!("{} {}", tied(&change.whole()), tied(&figures))).filter(|_| change.value.is_some())
+    };
+    let rate = Change { value: then.iops_change, low: None, high: None };
+    let lines = [
+        ("cycles/IO", of(change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io)),
+        ("cycles", of(change(then.cycles_change), CYCLES, then.cycles, phase.cycles)),
+        ("IOPS", of(rate, COUNT, then.iops, phase.iops)),
+    ];
+    lines.into_iter().filter_map(|(head, text)| Some((head, text?))).collect()
+}
+
+fn change(found: Option<model::stored::UnpairedChange>) -> Change {
+    found.map(Change::from).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture as comparisons;
+    use crate::cost::fixture as runs;
+    use crate::document::Body;
+
+    fn texts(section: &Block) -> Vec<(String, String)> {
+        let Body::Facts(facts) = &section.body else { panic!("no facts") };
+        facts.iter().map(|fact| (fact.label.clone(), fact.text.replace('\u{a0}', " "))).collect()
+    }
+
+    #[test]
+    fn a_line_for_each_target() {
+        let section = of_comparison(&comparisons::named("stored")).unwrap();
+        assert_eq!(section.title, "Against the stored baseline of 2025-05-03");
+        let expected = "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment";
+        assert_eq!(texts(&section)[0], ("cycles/IO".to_owned(), expected.to_owned()));
+        assert!(section.notes[0].text.contains("kernel 6.9.1 → 6.18.44; "), "{:?}", section.notes);
+    }
+
+    #[test]
+    fn rows_of_a_sweep_name_their_cell_and_missing_cells_are_listed() {
+        let section = of_comparison(&comparisons::named("stored_sweep")).unwrap();
+        let texts = texts(&section);
+        assert_eq!(texts[0].0, "rw=randread bs=4k");
+        assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
+        assert!(section.notes.iter().any(|note| note.text.starts_with("not in the stored record: rw=randwrite")));
+        assert!(section.notes[0].text.starts_with("no known difference"), "{:?}", section.notes);
+    }
+
+    #[test]
+    fn without_a_stored_record_there_is_nothing() {
+        assert!(of_run(&runs::named("psync_4k")).is_none());
+        assert!(of_comparison(&comparisons::named("options")).is_none());
+    }
+
+    #[test]
+    fn each_phase_shows_its_change() {
+        let block = of_run(&runs::named("stored")).unwrap();
+        assert_eq!(block.title, "Against the stored run of 2025-05-03");
+        let Body::Facts(facts) = &block.body else { panic!("no facts") };
+        let texts: Vec<(&str, String)> =
+            facts.iter().map(|fact| (fact.label.as_str(), fact.text.replace('\u{a0}', " "))).collect();
+        assert_eq!(texts[0], ("cycles/IO", "+10.5 % [8.3, 12.7] (6.25 kcycles → 6.91 kcycles)".to_owned()));
+        assert_eq!(texts[1].0, "IOPS");
+        assert!(texts[1].1.starts_with("-5.0 % (no interval)"), "{texts:?}");
+        assert!(block.notes[0].text.contains("kernel 6.9.1 → 6.18.44"), "{:?}", block.notes);
+    }
 }

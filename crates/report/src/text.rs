@@ -6,6 +6,7 @@ pub mod sketch;
 mod table;
 
 use crate::document::{Block, Body, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::ink::Ink;
 use crate::phrase;
 use model::warning::Warning;
 use page::{Page, width};
@@ -193,4 +194,26 @@ fn facts<'a>(page: Page, tone: Tone, indent: &str, facts: impl IntoIterator<Item
         line.replacen(&mark, &page.paint(tone, &mark), 1)
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// No line is longer than `columns` (or [`crate::text::page::LEAST_COLUMNS`]).
+pub fn terminal(document: &Document, ink: Ink, columns: usize) -> String {
+    let page = Page::terminal(ink, columns);
+    let mut paragraphs = vec![headline(page, document, &document.title, ""), subjects(page, document)];
+    // Before the numbers, because they say how far to trust them.
+    paragraphs.push(caveats(page, document).join("\n"));
+    paragraphs.extend(sections(page, &document.sections));
+    paragraphs.push(provenance(page, document));
+    joined(paragraphs)
+}
+
+/// One screen of it: what ran, the gravest caveats, the numbers that are read first, and `rest`, which says where all others are.
+pub fn glance(document: &Document, ink: Ink, columns: usize, rest: &str) -> String {
+    let page = Page::glance(ink, columns);
+    let title = page.line(Tone::Plain, "", document.what_ran());
+    let head = [headline(page, document, &title, ""), what_ran(page, document)];
+    let mut paragraphs = vec![lines(head.to_vec()), caveats(page, document).join("\n")];
+    paragraphs.extend(sections(page, &document.sections));
+    paragraphs.push(page.wrap_toned(Tone::Faint, "", rest));
+    joined(paragraphs)
 }

@@ -4,7 +4,7 @@ use crate::document::{Audience, Fact};
 use crate::shell::command;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CasePlan;
-use model::elided_list::elided_list;
+use model::elided_list::{distinct, elided_list, grouped};
 use model::experiment::Work;
 use model::finding::RunFinding;
 use model::plan::{JobPlan, options};
@@ -125,15 +125,7 @@ fn jobs_of<'a>(cases: impl Iterator<Item = &'a CasePlan>) -> Vec<Vec<&'a JobPlan
 
 /// The options of one job in all cases, each with its different values.
 fn options_of_all(jobs: &[&JobPlan]) -> Varied {
-    let mut all: Varied = Vec::new();
-    for (name, value) in jobs.iter().flat_map(|job| options::shown(job, &ALWAYS)) {
-        match all.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, values)) if values.contains(&value) => {}
-            Some((_, values)) => values.push(value),
-            None => all.push((name, vec![value])),
-        }
-    }
-    all
+    grouped(distinct(jobs.iter().flat_map(|job| options::shown(job, &ALWAYS))))
 }
 
 /// The command of each arm in full; one if all arms have the same. Of a sweep, that of its first point.
@@ -183,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_jobs_of_a_comparison_say_what_differs_between_arms() {
-        let mut finding = fixture::options();
+        let mut finding = fixture::named("options");
         finding.cases = vec![case("baseline", &[], jobs(job(4096))), case("candidate", &[], jobs(job(8192)))];
         let expected = "Job: reads: ioengine=psync rw=read bs=4k (candidate: 8k) iodepth=1 filename=data";
         assert_eq!(texts(&finding), [expected]);
@@ -191,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_option_that_only_one_arm_has_is_shown() {
-        let mut finding = fixture::options();
+        let mut finding = fixture::named("options");
         let direct = JobPlan { direct: true, ..job(4096) };
         finding.cases = vec![case("baseline", &[], jobs(job(4096))), case("candidate", &[], jobs(direct))];
         let text = texts(&finding).concat();
@@ -200,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_swept_has_all_its_values() {
-        let mut finding = fixture::sweep();
+        let mut finding = fixture::named("sweep");
         finding.cases = ["4k", "64k"]
             .into_iter()
             .zip([4096, 65536])
@@ -213,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_arm_has_its_command_in_full() {
-        let mut finding = fixture::options();
+        let mut finding = fixture::named("options");
         let command = |file: &str| Work::Command(["dd", "if=/dev/zero", file].map(str::to_owned).to_vec());
         finding.cases = vec![case("baseline", &[], command("of=a b")), case("candidate", &[], command("of=c"))];
         assert_eq!(

@@ -44,6 +44,11 @@ impl Estimate {
         }
     }
 
+    /// The ends of the interval.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        self.low.zip(self.high)
+    }
+
     /// Half the width of the interval.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)

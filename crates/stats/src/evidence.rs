@@ -81,7 +81,7 @@ impl Evidence {
 }
 
 /// The verdict on a change. Scripts rely on the names in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verdict {
@@ -96,6 +96,7 @@ pub enum Verdict {
     /// The whole interval is within the margin. There may be a difference, but it does not matter.
     NoDifference,
     /// The interval contains both 0 and changes beyond the margin.
+    #[default]
     Inconclusive,
 }
 

@@ -4,8 +4,7 @@ use super::{Earlier, EventArguments, List, MeterArguments, Output, SessionArgume
 use crate::input::is_toml;
 use clap::Args;
 use model::blast::Method;
-use model::blast::notation;
-use model::blast::plan::{LONGEST_PAYLOAD, MOST_BATCHED};
+use model::blast::plan::{self, LONGEST_PAYLOAD, MOST_BATCHED};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,11 +23,11 @@ pub struct BlastArguments {
     #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
     pub payload: u32,
     /// Numbers of threads that send: 4, 1,2,4 or 1..8
-    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = notation::submitters)]
+    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = plan::submitters)]
     pub submitters: List<u32>,
     /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
     /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
-    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = notation::methods)]
+    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = plan::methods)]
     pub method: List<Method>,
     /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64, and those of one call have at most 65507
     /// bytes [default: 64; of gso as many as it takes]
@@ -41,11 +40,11 @@ pub struct BlastArguments {
     #[arg(long, help_heading = "Measurement", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: u32,
     /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
-    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = notation::cpus)]
+    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = plan::cpus)]
     pub submitter_cpus: Option<List<u32>>,
     /// Pin the thread that drains the ring of ring-task to this CPU; several to compare them: any,0,1 [default: any, as the scheduler
     /// decides]
-    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = notation::task_cpus)]
+    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = plan::task_cpus)]
     pub task_cpu: Option<List<Option<u32>>>,
     /// Pin the receiver to this CPU [default: the scheduler decides]
     #[arg(long, help_heading = "Receiving", value_name = "CPU")]

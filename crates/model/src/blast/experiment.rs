@@ -1,7 +1,6 @@
 //! Experiment files of packets: TOML with `kind = "blast"`, which says what a command line would, and published figures.
 
-use super::notation;
-use super::plan::{BlastPlan, LONGEST_PAYLOAD, MOST_BATCHED, Method, PublishedPackets};
+use super::plan::{self, BlastPlan, LONGEST_PAYLOAD, MOST_BATCHED, Method, PublishedPackets};
 use crate::experiment_kind::ExperimentKind;
 use crate::toml_file;
 use serde::Deserialize;
@@ -45,10 +44,10 @@ fn filled(file: File, mut plan: BlastPlan) -> Result<BlastPlan, String> {
     if let Some(batch) = file.batch {
         plan.batch = within("batch", batch, 1..=MOST_BATCHED)?;
     }
-    read("method", file.method, notation::methods, &mut plan.methods)?;
-    read("submitters", file.submitters, notation::submitters, &mut plan.submitters)?;
-    read("submitter_cpus", file.submitter_cpus, notation::cpus, &mut plan.submitter_cpus)?;
-    read("task_cpu", file.task_cpu, notation::task_cpus, &mut plan.task_cpus)?;
+    read("method", file.method, plan::methods, &mut plan.methods)?;
+    read("submitters", file.submitters, plan::submitters, &mut plan.submitters)?;
+    read("submitter_cpus", file.submitter_cpus, plan::cpus, &mut plan.submitter_cpus)?;
+    read("task_cpu", file.task_cpu, plan::task_cpus, &mut plan.task_cpus)?;
     plan.receiver_cpu = file.receiver_cpu.or(plan.receiver_cpu);
     if let Some(why) = file.batch.and_then(|_| plan.refuses_batch()) {
         return Err(why);

@@ -1,14 +1,11 @@
 //! From a record of packets to its finding.
 
 use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
-use super::limits;
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
-use crate::explained::{
-    self, AccountChange, AccountParts, CountedEvents, EventChange, EventParts, ExplainedFinding, Explaining,
-};
-use crate::group_limit;
+use crate::explained::{self, Divided, DividedCost, ExplainingRounds};
+use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::measured::Rounds;
 use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
@@ -16,14 +13,12 @@ use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{
-    Estimate, LogRatio, Neighbours, Pair, PairedRound, Resolution, confidence_of_each, log_ratio, ratio_of_sums,
-};
+use crate::stats::{Estimate, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
-use crate::thousands;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning, gravest_first};
+use crate::{group_limit, thousands};
 use std::collections::BTreeMap;
 
 /// Computes all numbers, compared with an earlier measurement if there is one.
@@ -34,7 +29,7 @@ pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> Blas
         stand_beside(&mut finding, record, stored, before);
     }
     gravest_first(&mut finding.warnings);
-    finding.limits = limits::judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
+    finding.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
     finding
 }
 
@@ -81,13 +76,9 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         several => several.min(host.cpus),
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
-    let mut costs = explain(&explaining, &host, &sums).into_iter();
-    let Counted { rounds: counted_rounds, reason: events_reason, events } = count(header, &host, &sums, &explaining);
-    let mut events = events.into_iter();
-    let found = points.iter().enumerate().map(|(place, point)| {
-        let (explained, accounts) = costs.next().unwrap_or_default();
-        let events = events.next().unwrap_or_default();
-        PointFinding { explained, accounts, events, ..point_finding(record, &sums, (place, point), cpus) }
+    let (Divided { costs, counted_rounds, .. }, events_reason) = divided(header, &host, &sums, &explaining);
+    let found = points.iter().enumerate().zip(costs).map(|(point, DividedCost { explained, accounts, events, .. })| {
+        PointFinding { explained, accounts, events, ..point_finding(record, &sums, point, cpus) }
     });
     let mut finding = BlastFinding {
         schema: SCHEMA.to_owned(),
@@ -166,51 +157,20 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
     }
 }
 
-/// The cost of each point, divided into accounts, and its change against the first; empty without explaining rounds.
-fn explain(rounds: &[RoundRecord], host: &Host, sums: &Rounds) -> Vec<(Option<ExplainedFinding>, Vec<AccountChange>)> {
-    let meter = sums.meter.filter(|_| sums.never_idle().is_none());
-    let Some(explaining) = Explaining::of(sums.cases(), host, None, meter, rounds) else { return Vec::new() };
-    let parts: Vec<AccountParts> = (0..sums.cases()).map(|point| explaining.parts(0, point)).collect();
-    let confidence = confidence_of_each(parts.iter().skip(1).map(AccountParts::count).sum());
-    let of = |(point, parts): (usize, &AccountParts)| {
-        let undisturbed = sums.paired(Metric::CyclesPerIo, 0, point);
-        let mut accounts = parts.changes(confidence);
-        accounts.sort_by(|one, other| {
-            let size = |account: &AccountChange| account.candidate.value;
-            one.kind.is_none().cmp(&other.kind.is_none()).then(size(other).total_cmp(&size(one)))
-        });
-        (parts.whole(undisturbed.as_deref(), explaining.known_by_name()), accounts)
-    };
-    parts.iter().enumerate().map(of).collect()
-}
-
-/// The events of all points.
-#[derive(Default)]
-struct Counted {
-    rounds: usize,
-    /// Why there are none.
-    reason: Option<String>,
-    events: Vec<Vec<EventChange>>,
-}
-
-/// How often each event happens for a packet of each point, and its change against the first.
-fn count(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> Counted {
-    let Some(events) = &header.events else { return Counted::default() };
-    let points = sums.cases();
-    let counted = CountedEvents::of(points, host, None, events, rounds);
-    let Some(rounds) = counted.rounds() else {
-        let reason =
-            events.refusal().unwrap_or("too few rounds counted them; use a longer --duration, or more --rounds");
-        return Counted { reason: Some(reason.to_owned()), ..Counted::default() };
-    };
-    let parts: Vec<EventParts> = (0..points).map(|point| counted.parts(sums, 0, point)).collect();
-    let confidence = confidence_of_each(parts.iter().skip(1).map(EventParts::count).sum());
-    let of = |parts: &EventParts| {
-        let mut events = parts.changes(confidence);
-        events.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
-        events
-    };
-    Counted { rounds, reason: None, events: parts.iter().map(of).collect() }
+/// The cost of each point, divided, and its change against the first. Without events although some were to be counted: why.
+fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> (Divided, Option<String>) {
+    let pairs: Vec<(usize, usize)> = (0..sums.cases()).map(|point| (0, point)).collect();
+    let explaining = ExplainingRounds { cases: sums.cases(), host, counter: None, rounds };
+    let mut divided = explaining.divide(sums, header.events.as_ref(), &pairs);
+    for cost in &mut divided.costs {
+        cost.accounts.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+        cost.accounts.sort_by_key(|account| account.kind.is_none());
+        cost.events.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+    }
+    let uncounted = header.events.as_ref().filter(|_| divided.event_family.is_none());
+    let too_few = "too few rounds counted them; use a longer --duration, or more --rounds";
+    let reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
+    (divided, reason)
 }
 
 /// The candidate divided by the baseline.
@@ -347,4 +307,66 @@ fn aligned(round: &RoundRecord) -> RoundRecord {
         }
     }
     round
+}
+
+const PACKETS: &str = "packets_per_second";
+const CYCLES: &str = "cycles_per_packet";
+const SWITCHES: &str = "context_switches_per_packet";
+const LOSS: &str = "loss_share";
+
+pub(crate) fn quantities() -> Vec<Quantity> {
+    let row = |name, unit| Quantity { name, unit };
+    vec![
+        row(PACKETS, "packets/s"),
+        row(CYCLES, "cycles/packet"),
+        row(SWITCHES, "switches/packet"),
+        row(LOSS, "fraction"),
+    ]
+}
+
+/// Every limit of the record. `earlier` is the stored measurement.
+fn judge(
+    (record, finding): (&BlastRecord, &BlastFinding),
+    earlier: Option<(&BlastRecord, &BlastFinding)>,
+) -> Vec<LimitFinding> {
+    let at = |number: usize, point: &PointFinding, name: &str| {
+        let value = value(record, (number, point), name);
+        let change = earlier.map(|(record, finding)| {
+            let mut points = finding.points.iter().enumerate();
+            let then = points.find(|(_, other)| other.point() == point.point());
+            let then = self::value(record, then.ok_or("the stored measurement has no such point")?, name)?;
+            let found = UnpairedChange::since(value.clone()?, then);
+            Ok(found.ok_or("it is unknown of one of the two")?.into())
+        });
+        let several = finding.points.len() > 1;
+        let cell = if several { format!("{} × {}", point.point().way(), point.submitters) } else { String::new() };
+        AtPlace { cell, arm: String::new(), value, change }
+    };
+    limit::judge(&record.header.envelope.limits, |name| {
+        let points = finding.points.iter().enumerate().filter(|_| !record.rounds.is_empty());
+        points.map(|(number, point)| at(number, point, name)).collect()
+    })
+}
+
+fn value(record: &BlastRecord, (number, point): (usize, &PointFinding), name: &str) -> Result<Estimate, String> {
+    let found = match name {
+        PACKETS => Some(point.delivered),
+        CYCLES => point.cycles_per_packet,
+        SWITCHES => point.context_switches_per_packet,
+        _ => lost(record, number),
+    };
+    found.ok_or_else(|| "it is unknown; a caveat says why".to_owned())
+}
+
+/// The part of the sent packets that did not arrive, over the rounds.
+fn lost(record: &BlastRecord, point: usize) -> Option<Estimate> {
+    let deliveries =
+        record.rounds.iter().flat_map(|round| &round.deliveries).filter(|delivery| delivery.point == point);
+    let rounds: Vec<Pair> = deliveries
+        .map(|delivery| Pair {
+            numerator: delivery.sent as f64 - delivery.delivered as f64,
+            denominator: delivery.sent as f64,
+        })
+        .collect();
+    Some(ratio_of_sums(&rounds, Neighbours::Alike)?.estimate())
 }

@@ -13,15 +13,15 @@ use super::finding::{AgainstStored, CompareFinding};
 use super::record::{CompareRecord, Header, Schedule};
 use super::study::study;
 use super::study::which_rounds::RoundsOfTheAnswer;
-use crate::elided_list::elided_list;
+use crate::elided_list::{distinct, elided_list};
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
 use crate::measured::Rounds;
 use crate::plan::service::{Service, named_in};
 use crate::record::Meter;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Estimate, LogLevel, log_level};
+use crate::stats::{LogLevel, log_level};
 use crate::stored::machine::Machine;
-use crate::stored::{Stored, UnpairedChange, warnings, work};
+use crate::stored::{Stored, warnings, work};
 use crate::warning::gravest_first;
 use std::collections::BTreeMap;
 
@@ -130,11 +130,10 @@ fn against(
 ) -> Option<AgainstStored> {
     let stored = then.level(metric, cell, 0)?;
     let (baseline, candidate) = (now.level(metric, cell, 0)?, now.level(metric, cell, arm)?);
-    let change = |Estimate { value, low, high }: Estimate| UnpairedChange { change: value, low, high };
     Some(AgainstStored {
         baseline: stored.log.exp(),
-        environment: change(baseline.since(&stored, confidence)),
-        total: change(candidate.since(&stored, confidence)),
+        environment: baseline.since(&stored, confidence).into(),
+        total: candidate.since(&stored, confidence).into(),
     })
 }
 
@@ -161,14 +160,10 @@ fn differing_work(then: &Header, now: &Header) -> Vec<String> {
     let mut found = work::of_services(before, today);
     for cell in &now.experiment.cells {
         let cases = baseline(&then.experiment, &cell.values).zip(baseline(&now.experiment, &cell.values));
-        // A difference that all cells share is listed once.
-        for difference in cases.map(|(then, now)| of_work((&then.work, before), (&now.work, today))).unwrap_or_default()
-        {
-            if !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
+        found.extend(cases.into_iter().flat_map(|(then, now)| of_work((&then.work, before), (&now.work, today))));
     }
+    // A difference that all cells share is listed once.
+    let mut found = distinct(found);
     if let (Some(before), Some(today)) = (then.experiment.arms.first(), now.experiment.arms.first()) {
         found.extend(work::differs(
             "under",

@@ -6,7 +6,7 @@
 use crate::comparison::record::CacheCondition;
 use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, EventChange, ExplainedFinding, StackChange, SymbolChange};
+use crate::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
 use crate::limit::LimitFinding;
 use crate::origin::Origin;
@@ -139,16 +139,6 @@ pub struct Families {
     pub targets: FamilyFinding,
     /// All other metrics in all cells and arms.
     pub others: FamilyFinding,
-}
-
-/// Comparisons whose intervals all hold together with a confidence of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FamilyFinding {
-    /// Number of comparisons; metrics that are multiples of each other count once.
-    pub comparisons: usize,
-    /// Confidence of the interval of each, 0 to 1: 1 − 0.05/comparisons.
-    pub confidence: f64,
 }
 
 /// The work of an arm in a cell.
@@ -326,7 +316,7 @@ pub struct BothArms {
 }
 
 /// A metric of a comparison.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricFinding {
     /// The baseline's value, in the metric's unit.
@@ -370,25 +360,7 @@ pub struct MetricFinding {
 impl MetricFinding {
     /// A metric without a value, only with a reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
-        Self {
-            baseline: None,
-            candidate: None,
-            change: None,
-            low: None,
-            high: None,
-            confidence: None,
-            mde80: None,
-            detected: false,
-            verdict: Verdict::Inconclusive,
-            p_value: None,
-            typical: None,
-            shape_changed: false,
-            seconds_to_decide: None,
-            units: 0,
-            correlation: None,
-            reason: Some(reason.into()),
-            stored: None,
-        }
+        Self { reason: Some(reason.into()), ..Self::default() }
     }
 }
 
@@ -415,6 +387,13 @@ pub struct Interval {
     pub low: f64,
     /// Upper end of its 95 % interval.
     pub high: f64,
+}
+
+impl Interval {
+    /// `None` if one end is unknown.
+    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
+        Some(Self { change: estimate.value, low: estimate.low?, high: estimate.high? })
+    }
 }
 
 /// One latency percentile.

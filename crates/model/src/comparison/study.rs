@@ -1,6 +1,5 @@
 //! Computes a finding from the record of a comparison: every derived number is computed here, and can be recomputed.
 
-mod along;
 mod caveats;
 mod change;
 mod explaining;
@@ -9,21 +8,19 @@ mod placement;
 mod probes;
 pub(crate) mod regimes;
 mod sliced_command;
-mod spread;
 pub(crate) mod sweep;
-mod targets;
 #[cfg(test)]
 pub(super) mod tests;
-mod warm_up;
 pub(super) mod which_rounds;
 
 use super::finding::{
     ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
     NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
-use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
+use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
 use crate::events::Events;
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
+use crate::explained::Divided;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
@@ -36,8 +33,8 @@ use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use regimes::Regimes;
 use std::collections::BTreeMap;
-use warm_up::WarmUp;
-use which_rounds::{RoundsOfTheAnswer, measured};
+
+use which_rounds::{RoundsOfTheAnswer, WarmUp, measured};
 
 /// A single round has no spread, so its change means nothing.
 const FEWEST_ROUNDS: usize = 2;
@@ -119,7 +116,7 @@ impl Progress {
             pairs.iter().map(ratio).collect()
         };
         let known = |metric: Metric| ratios(metric).iter().any(|(_, ratio)| ratio.is_some());
-        let targets = targets::targets(&self.experiment.rules.targets, known);
+        let targets = change::targets(&self.experiment.rules.targets, known);
         targets.into_iter().flat_map(ratios).collect()
     }
 }
@@ -219,20 +216,13 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let compared: Vec<Comparison> =
         pairs.iter().map(|(baseline, candidate)| judge.compare(*baseline, *candidate)).collect();
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
-    let targets = targets::targets(&experiment.rules.targets, has_value);
+    let targets = change::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
     let of_targets =
         compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
     let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
-    let explaining::Explained {
-        family: account_family,
-        function_family,
-        sampled_rounds,
-        event_family,
-        counted_rounds,
-        events_reason,
-        costs,
-    } = explaining::explain(record, sums, &pairs);
+    let (divided, events_reason) = explaining::explain(record, sums, &pairs);
+    let Divided { account_family, function_family, sampled_rounds, event_family, counted_rounds, costs } = divided;
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
@@ -260,7 +250,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         .collect();
     let mut warnings = caveats::caveats(record, sums, warm_up);
     warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(events_reason.iter())));
-    warnings.extend(spread::caveats(&cells, &compared, &targets, record.skipped));
+    warnings.extend(caveats::spread(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
     CompareFinding {
         schema: SCHEMA.to_owned(),
@@ -292,7 +282,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         sampled_rounds,
         event_family,
         counted_rounds,
-        event_correlations: along::correlations(&cells),
+        event_correlations: explaining::correlations(&cells),
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
         unexplained: explaining::reason(record),
@@ -446,15 +436,7 @@ fn slices(record: View, measured: &MeasuredSlices, baseline: usize, candidate: u
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
     let points = all.filter_map(|(round, slice)| {
         let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
-        let (from, to) = match &slice.reading {
-            SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
-                (before.at_nanos, after.at_nanos)
-            }
-            SliceReading::Execution(execution) => {
-                let snapshots = &execution.stretch.snapshots;
-                (snapshots.first()?.at_nanos, snapshots.last()?.at_nanos)
-            }
-        };
+        let (from, to) = (slice.reading.pairs().next()?.0.at_nanos, slice.reading.pairs().last()?.1.at_nanos);
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
         let SliceCost { ios, seconds: wall_seconds, cycles_per_io } = measured.cost(round, slice);
         let iops = ios.zip(wall_seconds).map(|(ios, seconds)| ios / seconds);

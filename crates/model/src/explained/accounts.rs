@@ -3,19 +3,19 @@
 //! The programs that keep accounts add time to each switch and interrupt. In these rounds an account's cost is its CPU time, net of its rate in the
 //! slices without a load.
 
-use super::read_times::{ReadTime, read_times, times_read};
-use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
+use super::{
+    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, ReadTime, largest_first, mean_of_arms,
+    of_baseline, of_candidate, read_times, times_read, with_slices,
+};
 use crate::account::named::{
     AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
 };
 use crate::account::{AccountKind, Accounts, BUSY_OTHERS, TaskOwner};
-use crate::experiment::WorkCounter;
 use crate::meter::{Meter, MeterStatus};
-use crate::record::{Host, Mode};
-use crate::slice::rounds::{Choice, MeasuredSlices};
+use crate::record::Mode;
 use crate::slice::{RoundRecord, SliceRecord};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Estimate, Pair, PairedRound, difference};
+use crate::stats::{Estimate, PairedRound, difference};
 use crate::study::{Context, windows};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,21 +75,14 @@ pub(crate) fn reason(meters: &[MeterStatus]) -> Option<String> {
     meter.status.reason().filter(|reason| !reason.starts_with("not chosen")).map(str::to_owned)
 }
 
-/// Cycles of each account and I/Os of every case, round by round.
-pub(crate) struct Explaining {
-    rounds: Vec<Vec<OfCase>>,
+/// Cycles of each account, net of the background, and I/Os of every case, round by round.
+pub(super) struct Explaining {
+    rounds: Vec<Vec<OfAccounts>>,
     /// Whether processes that do not work for the load are left out.
     by_name: bool,
 }
 
-/// One case in one round.
-struct OfCase {
-    /// Net of the background.
-    cycles: BTreeMap<AccountKey, f64>,
-    /// Their sum.
-    total: f64,
-    ios: f64,
-}
+type OfAccounts = OfCase<AccountKey, ()>;
 
 /// What slices of one kind in a round were charged to.
 #[derive(Default)]
@@ -124,30 +117,23 @@ fn kept(slice: &SliceRecord) -> Vec<ReadTime<'_, Accounts>> {
 
 impl Explaining {
     /// `meter` is that of the cost; `None` if it is unknown. The rounds in which every case has accounts; `None` if they are too few.
-    pub fn of(
-        cases: usize,
-        host: &Host,
-        counter: Option<&WorkCounter>,
-        meter: Option<Meter>,
-        rounds: &[RoundRecord],
-    ) -> Option<Self> {
-        let context = Context::of(host);
+    pub fn of(explaining: &ExplainingRounds, meter: Option<Meter>) -> Option<Self> {
+        let context = Context::of(explaining.host);
         // A slice in which the programs missed something has none.
         let with_accounts = |round: &RoundRecord| with_slices(round, |slice| !kept(slice).is_empty());
-        let rounds: Vec<RoundRecord> = rounds.iter().map(with_accounts).collect();
-        let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
+        let rounds: Vec<RoundRecord> = explaining.rounds.iter().map(with_accounts).collect();
         let of_the_load = || rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
         let peers: BTreeSet<String> = of_the_load().flat_map(kept).flat_map(|kept| peers(kept.read)).collect();
         // Idle clocks and accounts disagree on idle entry; cycles of cores are not a time.
         let meter = meter.filter(|meter| !meter.disturbs() && meter.counts_time());
-        let charged = |round: &RoundRecord| -> Option<(Vec<Charged>, Charged)> {
+        let charged = |round: &RoundRecord| -> ChargedRound {
             let of = |case: Option<usize>| {
                 let slices = round.slices.iter().filter(|slice| slice.case == case);
                 Some(Charged::sum(slices, meter, &peers, &context)).filter(|charged| charged.slices > 0)
             };
-            Some(((0..cases).map(|case| of(Some(case))).collect::<Option<Vec<_>>>()?, of(None)?))
+            Some(((0..explaining.cases).map(|case| of(Some(case))).collect::<Option<Vec<_>>>()?, of(None)?))
         };
-        let charged: Vec<Option<(Vec<Charged>, Charged)>> = rounds.iter().map(charged).collect();
+        let charged: Vec<ChargedRound> = rounds.iter().map(charged).collect();
         let sum = |of: fn(&Charged) -> f64| charged.iter().flatten().flat_map(|(cases, _)| cases).map(of).sum::<f64>();
         let by_name = sum(|case| case.others) > BUSY_OTHERS * sum(|case| case.passed);
         // By the meter in all rounds, or in none.
@@ -155,49 +141,29 @@ impl Explaining {
         let mut all = charged.iter().flatten();
         let by_meter = !by_name && all.all(|(cases, alone)| cases.iter().all(is_metered) && is_metered(alone));
         let scope = Scope { by_name, by_meter };
-        let whole = |(place, charged): (usize, &Option<(Vec<Charged>, Charged)>)| {
+        let whole = |(ios, charged): (Vec<Option<f64>>, &ChargedRound)| {
             let (each, alone) = charged.as_ref()?;
-            let ios = |case: usize| sums.rounds.get(place)?.cases.get(case)?.ios.filter(|ios| *ios > 0.0);
-            let found =
-                each.iter().enumerate().map(|(case, charged)| Some(charged.net_of(alone, scope, ios(case)?, &context)));
-            found.collect::<Option<Vec<OfCase>>>()
+            let of_case = |(charged, ios): (&Charged, Option<f64>)| {
+                Some(charged.net_of(alone, scope, ios.filter(|ios| *ios > 0.0)?, &context))
+            };
+            each.iter().zip(ios).map(of_case).collect::<Option<Vec<OfAccounts>>>()
         };
-        let rounds: Vec<Vec<OfCase>> = charged.iter().enumerate().filter_map(whole).collect();
+        let rounds: Vec<_> = explaining.ios(&rounds).into_iter().zip(&charged).filter_map(whole).collect();
         (rounds.len() >= FEWEST_ROUNDS).then_some(Self { rounds, by_name })
-    }
-
-    /// Whether processes that do not work for the load are left out.
-    pub fn known_by_name(&self) -> bool {
-        self.by_name
     }
 
     /// Divides the costs of two cases into accounts: a row for each that is not small, and one for the rest.
     pub fn parts(&self, baseline: usize, candidate: usize) -> AccountParts {
-        let rounds: Vec<(&OfCase, &OfCase)> =
-            self.rounds.iter().filter_map(|round| round.get(baseline).zip(round.get(candidate))).collect();
-        let paired = |of: &dyn Fn(&OfCase) -> f64| -> Vec<PairedRound> {
-            let pair = |case: &OfCase| Pair { numerator: of(case), denominator: case.ios };
-            rounds.iter().map(|(one, other)| PairedRound { baseline: pair(one), candidate: pair(other) }).collect()
-        };
-        let total = paired(&|case| case.total);
+        let both = BothCases::of(&self.rounds, baseline, candidate);
+        let total = both.paired(|case| case.total);
         let least = LEAST_SHARE / 2.0 * mean_of_arms(&total).abs();
-        let cases = || rounds.iter().flat_map(|(one, other)| [*one, *other]);
-        let keys: BTreeSet<&AccountKey> = cases().flat_map(|case| case.cycles.keys()).collect();
-        let of = |key: &AccountKey| paired(&|case| case.cycles.get(key).copied().unwrap_or(0.0));
-        let (rows, small): (Vec<_>, Vec<_>) =
-            keys.into_iter().map(|key| (key, of(key))).partition(|(_, rounds)| mean_of_arms(rounds).abs() >= least);
-        let mut rows: Vec<Row> = rows.into_iter().map(|(key, rounds)| Row { key: Some(key.clone()), rounds }).collect();
-        if !small.is_empty() {
-            let small: BTreeSet<&AccountKey> = small.into_iter().map(|(key, _)| key).collect();
-            let rest = |case: &OfCase| {
-                let parts = case.cycles.iter().filter(|(key, _)| small.contains(key));
-                parts.map(|(_, cycles)| cycles).sum()
-            };
-            rows.push(Row { key: None, rounds: paired(&rest) });
-        }
-        AccountParts { rows, total }
+        let rows = both.parts(|_, rounds| mean_of_arms(rounds).abs() >= least);
+        AccountParts { rows, total, known_by_name: self.by_name }
     }
 }
+
+/// What the cases of a round were charged, and the machine without them; `None` if one has no slice with accounts.
+type ChargedRound = Option<(Vec<Charged>, Charged)>;
 
 impl Charged {
     fn sum<'a>(
@@ -235,7 +201,7 @@ impl Charged {
     ///
     /// Idle clocks count a part of idle entry and exit as idle. So that the accounts sum to a cost by such a clock, that account is what
     /// remains of the clock's busy time without the others, as in `run`.
-    fn net_of(&self, alone: &Self, scope: Scope, ios: f64, context: &Context) -> OfCase {
+    fn net_of(&self, alone: &Self, scope: Scope, ios: f64, context: &Context) -> OfAccounts {
         let rate = |key: &AccountKey| alone.accounts.get(key).map_or(0.0, |spent| spent.time) / alone.passed;
         let net = |key: &AccountKey| {
             let nanos = self.accounts.get(key).map_or(0.0, |spent| spent.time) - rate(key) * self.passed;
@@ -250,37 +216,25 @@ impl Charged {
             let others: f64 = cycles.values().sum();
             cycles.insert(IDLE_ENTRY, busy - others);
         }
-        OfCase { total: cycles.values().sum(), cycles, ios }
+        OfCase { total: cycles.values().sum(), amounts: cycles, ios, more: () }
     }
 }
 
 /// The costs of two cases, divided into accounts.
-pub(crate) struct AccountParts {
-    rows: Vec<Row>,
+pub(super) struct AccountParts {
+    pub rows: Vec<Part<AccountKey>>,
     total: Vec<PairedRound>,
-}
-
-/// An account in both cases, round by round.
-struct Row {
-    /// `None` for the sum of small accounts.
-    key: Option<AccountKey>,
-    rounds: Vec<PairedRound>,
+    known_by_name: bool,
 }
 
 impl AccountParts {
-    /// Number of accounts whose changes are tested.
-    pub fn count(&self) -> usize {
-        self.rows.len()
-    }
-
     /// The changes of all accounts, each with an interval of this confidence; first those that are detected, the largest first. The last is
     /// the sum of small accounts.
     pub fn changes(&self, confidence: f64) -> Vec<AccountChange> {
-        let sum = |rounds: &[PairedRound]| Some((of_baseline(rounds)?, of_candidate(rounds)?));
-        let whole = sum(&self.total).map_or(f64::INFINITY, |(one, other)| one.value + other.value);
-        let change = |row: &Row| {
-            let found = difference(&row.rounds)?;
-            let (baseline, candidate) = sum(&row.rounds)?;
+        let whole = of_baseline(&self.total).zip(of_candidate(&self.total));
+        let whole = whole.map_or(f64::INFINITY, |(one, other)| one.value + other.value);
+        let change = |row: &Part<AccountKey>| {
+            let Changed { baseline, candidate, change, detected } = row.change(confidence)?;
             let (name, kind, owner) = match &row.key {
                 Some(key) => (in_words(key), Some(key.0), key.1),
                 None => (SMALL.to_owned(), None, None),
@@ -291,22 +245,20 @@ impl AccountParts {
                 owner,
                 baseline,
                 candidate,
-                change_cycles_per_io: found.estimate(confidence),
-                detected: found.excludes_zero(confidence),
+                change_cycles_per_io: change,
+                detected,
                 large: baseline.value + candidate.value >= LARGE_SHARE * whole,
             })
         };
         let mut changes: Vec<AccountChange> = self.rows.iter().filter_map(change).collect();
-        let order = |change: &AccountChange| (change.kind.is_none(), !change.detected);
-        changes.sort_by(|one, other| {
-            let size = |change: &AccountChange| change.change_cycles_per_io.value.abs();
-            order(one).cmp(&order(other)).then(size(other).total_cmp(&size(one)))
-        });
+        largest_first(&mut changes, |it| (it.detected, it.change_cycles_per_io));
+        changes.sort_by_key(|change| change.kind.is_none());
         changes
     }
 
     /// The whole cost and its change, beside its change in the `undisturbed` rounds, which keep no accounts.
-    pub fn whole(&self, undisturbed: Option<&[PairedRound]>, known_by_name: bool) -> Option<ExplainedFinding> {
+    pub fn whole(&self, undisturbed: Option<&[PairedRound]>) -> Option<ExplainedFinding> {
+        let known_by_name = self.known_by_name;
         let change = difference(&self.total)?;
         let (baseline, candidate) = (of_baseline(&self.total)?, of_candidate(&self.total)?);
         let without = undisturbed.and_then(difference);

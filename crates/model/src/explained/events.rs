@@ -3,16 +3,17 @@
 //! Counting delays the load, so the cost in these rounds is not reported; the counts per I/O hold for all rounds. They are net of the rate in the
 //! slices without a load, and of the counts of a worker's slice that ends as soon as it begins.
 
-use super::{FEWEST_ROUNDS, mean_of_arms, of_baseline, of_candidate, with_slices};
+use super::{
+    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, largest_first, mean_of_arms, with_slices,
+};
 use crate::events::{CONTEXT_SWITCHES, Events, RARE};
-use crate::experiment::{Metric, WorkCounter};
+use crate::experiment::Metric;
 use crate::measured::Rounds;
-use crate::record::{EventCounts, Execution, Host, Mode};
-use crate::slice::rounds::{Choice, MeasuredSlices};
+use crate::record::EventCounts;
 use crate::slice::{RoundRecord, SliceReading, SliceRecord};
-use crate::stats::{Estimate, Pair, PairedRound, difference};
-use crate::study::events::counts_in;
-use crate::study::io_time::io_seconds;
+use crate::stats::Estimate;
+use crate::study::events::counts_between;
+use crate::study::windows::io_seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,22 +35,16 @@ pub struct EventChange {
     pub detected: bool,
 }
 
-/// The counts of each event and the I/Os of every case, round by round, for each set of events that were counted in the same rounds.
-pub(crate) struct CountedEvents(Vec<OfSet>);
+/// The counts of each event, net of the background, and the I/Os of every case, round by round, for each set of events that were counted in
+/// the same rounds.
+pub(super) struct CountedEvents(Vec<OfSet>);
 
 /// The events of a set.
 struct OfSet {
     /// And whether the user named it.
     names: BTreeMap<String, bool>,
-    rounds: Vec<Vec<OfCase>>,
-}
-
-/// One case in one round.
-struct OfCase {
-    /// Net of the background.
-    counts: BTreeMap<String, f64>,
-    ios: f64,
-    slices: usize,
+    /// And how many slices there were.
+    rounds: Vec<Vec<OfCase<String, usize>>>,
 }
 
 /// What slices of one kind in a round counted.
@@ -62,18 +57,14 @@ struct Sum {
 /// The counts of a set in a slice, and how often the slice is as long as their times: 1, but for an execution, whose I/Os are those of its
 /// whole time of I/O.
 fn counted(slice: &SliceRecord, set: u8) -> (Vec<&EventCounts>, f64) {
-    match &slice.reading {
-        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
-            let counts = after.events.iter().filter(|_| before.mode == Mode::Events(set));
-            (counts.collect(), 1.0)
-        }
+    let counts: Vec<&EventCounts> = counts_between(slice.reading.pairs(), set, slice.reading.io_interval()).collect();
+    let times = match &slice.reading {
+        SliceReading::Slice { .. } | SliceReading::Command { .. } => 1.0,
         SliceReading::Execution(execution) => {
-            let Execution { stretch, io_interval, .. } = execution;
-            let counts: Vec<&EventCounts> = counts_in(stretch, set, *io_interval).collect();
-            let seconds: f64 = counts.iter().map(|counts| seconds(counts)).sum();
-            (counts, io_seconds(execution) / seconds)
+            io_seconds(execution) / counts.iter().map(|counts| seconds(counts)).sum::<f64>()
         }
-    }
+    };
+    (counts, times)
 }
 
 fn seconds(counts: &EventCounts) -> f64 {
@@ -92,29 +83,19 @@ fn starts(round: &RoundRecord) -> RoundRecord {
 }
 
 /// The events of a set that happened or can, and whether the user named them.
-fn names(events: &Events, set: u8, rounds: &[Vec<OfCase>]) -> BTreeMap<String, bool> {
-    let happened = rounds.iter().flatten().flat_map(|case| case.counts.keys());
+fn names(events: &Events, set: u8, rounds: &[Vec<OfCase<String, usize>>]) -> BTreeMap<String, bool> {
+    let happened = rounds.iter().flatten().flat_map(|case| case.amounts.keys());
     let is_named = |name: &String| events.events.iter().any(|event| event.named && event.name == *name);
     events.names(set, happened).into_iter().map(|name| (name.clone(), is_named(&name))).collect()
 }
 
 impl CountedEvents {
     /// The rounds in which every case was counted, of each set that has enough of them.
-    pub fn of(
-        cases: usize,
-        host: &Host,
-        counter: Option<&WorkCounter>,
-        events: &Events,
-        rounds: &[RoundRecord],
-    ) -> Self {
-        let ios = |rounds: &[RoundRecord]| -> Vec<Vec<Option<f64>>> {
-            let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), rounds)).rounds;
-            sums.rounds.iter().map(|round| round.cases.iter().map(|case| case.ios).collect()).collect()
-        };
+    pub fn of(explaining: &ExplainingRounds, events: &Events) -> Self {
         let of_set = |set: u8| {
-            let rounds: Vec<RoundRecord> = rounds.iter().filter_map(|round| counting(round, set)).collect();
+            let rounds: Vec<RoundRecord> = explaining.rounds.iter().filter_map(|round| counting(round, set)).collect();
             let starts: Vec<RoundRecord> = rounds.iter().map(starts).collect();
-            let ios = ios(&rounds).into_iter().zip(ios(&starts));
+            let ios = explaining.ios(&rounds).into_iter().zip(explaining.ios(&starts));
             let found = rounds.iter().zip(ios).filter_map(|(round, (ios, of_starts))| {
                 let alone = Sum::of(&round.slices, None, set);
                 let of_case = |(case, (ios, of_start)): (usize, (Option<f64>, Option<f64>))| {
@@ -122,11 +103,11 @@ impl CountedEvents {
                     let counts = Sum::of(&round.slices, Some(case), set).without(begun).net_of(&alone)?;
                     let ios = ios? - of_start.unwrap_or(0.0);
                     let slices = round.slices.iter().filter(|slice| slice.case == Some(case)).count();
-                    (ios > 0.0).then_some(OfCase { counts, ios, slices })
+                    (ios > 0.0).then_some(OfCase { total: counts.values().sum(), amounts: counts, ios, more: slices })
                 };
-                ios.into_iter().zip(of_starts).enumerate().map(of_case).collect::<Option<Vec<OfCase>>>()
+                ios.into_iter().zip(of_starts).enumerate().map(of_case).collect::<Option<Vec<_>>>()
             });
-            let rounds: Vec<Vec<OfCase>> = found.collect();
+            let rounds: Vec<Vec<_>> = found.collect();
             OfSet { names: names(events, set, &rounds), rounds }
         };
         let sets = events.sets().into_iter().map(of_set);
@@ -140,39 +121,32 @@ impl CountedEvents {
 
     /// The events of two cases that are not rare. Context switches are those of the undisturbed rounds, if they are known there, so that a
     /// comparison has one figure of them.
-    pub fn parts(&self, sums: &Rounds, baseline: usize, candidate: usize) -> EventParts {
+    pub fn parts(&self, sums: &Rounds, baseline: usize, candidate: usize) -> Vec<Row> {
         let mut rows: Vec<Row> = self.0.iter().flat_map(|set| set.parts(baseline, candidate)).collect();
         let switches = sums.paired(Metric::ContextSwitchesPerIo, baseline, candidate);
-        if let Some((row, rounds)) = rows.iter_mut().find(|row| row.name == CONTEXT_SWITCHES).zip(switches) {
-            row.rounds = rounds;
+        if let Some((row, rounds)) =
+            rows.iter_mut().find(|row| row.part.key.as_deref() == Some(CONTEXT_SWITCHES)).zip(switches)
+        {
+            row.part.rounds = rounds;
         }
-        rows.retain(Row::is_tested);
-        EventParts(rows)
+        rows.retain(|row| row.named || mean_of_arms(&row.part.rounds) >= RARE);
+        rows
     }
 }
 
 impl OfSet {
     fn parts(&self, baseline: usize, candidate: usize) -> Vec<Row> {
-        let rounds: Vec<(&OfCase, &OfCase)> =
-            self.rounds.iter().filter_map(|round| round.get(baseline).zip(round.get(candidate))).collect();
-        let pair = |case: &OfCase, name: &str| Pair {
-            numerator: case.counts.get(name).copied().unwrap_or(0.0),
-            denominator: case.ios,
-        };
+        let both = BothCases::of(&self.rounds, baseline, candidate);
         // An event in each slice of either arm.
-        let resolution = [0, 1].map(|arm| {
-            let of_arm = || rounds.iter().map(|(one, other)| if arm == 0 { one } else { other });
-            of_arm().map(|case| case.slices as f64).sum::<f64>() / of_arm().map(|case| case.ios).sum::<f64>()
+        let resolution = [0, 1].map(|arm: usize| {
+            let of_arm = || both.0.iter().filter_map(|cases| cases.get(arm));
+            of_arm().map(|case| case.more as f64).sum::<f64>() / of_arm().map(|case| case.ios).sum::<f64>()
         });
         let resolution = resolution.iter().sum();
         let row = |(name, named): (&String, &bool)| Row {
-            name: name.clone(),
+            part: Part { key: Some(name.clone()), rounds: both.part(name) },
             named: *named,
             resolution,
-            rounds: rounds
-                .iter()
-                .map(|(one, other)| PairedRound { baseline: pair(one, name), candidate: pair(other, name) })
-                .collect(),
         };
         self.names.iter().map(row).collect()
     }
@@ -211,49 +185,30 @@ impl Sum {
     }
 }
 
-/// Events in both cases, round by round.
-pub(crate) struct EventParts(Vec<Row>);
-
-struct Row {
-    name: String,
+/// An event in both cases, round by round.
+pub(super) struct Row {
+    part: Part<String>,
     named: bool,
     /// A smaller change is not told from what both ends of a slice add.
     resolution: f64,
-    rounds: Vec<PairedRound>,
 }
 
-impl Row {
-    fn is_tested(&self) -> bool {
-        self.named || mean_of_arms(&self.rounds) >= RARE
-    }
-
-    fn change(&self, confidence: f64) -> Option<EventChange> {
-        let found = difference(&self.rounds)?;
+/// The changes of all events, each with an interval of this confidence; first those that are detected, the largest first: by their number
+/// per I/O, because each one takes time, and a relative change is large where an event is rare.
+pub(super) fn changes(rows: &[Row], confidence: f64) -> Vec<EventChange> {
+    let change = |Row { part, named, resolution }: &Row| {
+        let Changed { baseline, candidate, change, detected } = part.change(confidence)?;
+        let detected = detected && change.value.abs() > *resolution;
         Some(EventChange {
-            name: self.name.clone(),
-            named: self.named,
-            baseline: of_baseline(&self.rounds)?,
-            candidate: of_candidate(&self.rounds)?,
-            change_per_io: found.estimate(confidence),
-            detected: found.excludes_zero(confidence) && found.value.abs() > self.resolution,
+            name: part.key.clone()?,
+            named: *named,
+            baseline,
+            candidate,
+            change_per_io: change,
+            detected,
         })
-    }
-}
-
-impl EventParts {
-    /// Number of events whose changes are tested.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The changes of all events, each with an interval of this confidence; first those that are detected, the largest first: by their number
-    /// per I/O, because each one takes time, and a relative change is large where an event is rare.
-    pub fn changes(&self, confidence: f64) -> Vec<EventChange> {
-        let mut changes: Vec<EventChange> = self.0.iter().filter_map(|row| row.change(confidence)).collect();
-        changes.sort_by(|one, other| {
-            let size = |change: &EventChange| change.change_per_io.value.abs();
-            other.detected.cmp(&one.detected).then(size(other).total_cmp(&size(one)))
-        });
-        changes
-    }
+    };
+    let mut changes: Vec<EventChange> = rows.iter().filter_map(change).collect();
+    largest_first(&mut changes, |it| (it.detected, it.change_per_io));
+    changes
 }

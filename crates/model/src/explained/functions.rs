@@ -2,20 +2,20 @@
 //!
 //! A sample stands for one period of CPU time. What other programs and iotoll itself run is left out by its name.
 
-use super::read_times::{ReadTime, read_times, times_read};
-use super::{FEWEST_ROUNDS, of_baseline, of_candidate, with_slices};
+use super::{
+    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, ReadTime, largest_first, read_times, times_read,
+    with_slices,
+};
 use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
-use crate::experiment::WorkCounter;
 use crate::meter::Meter;
 use crate::profile::{FEWEST_SAMPLES, Profile, Stack, module_of};
-use crate::record::{Host, Mode};
-use crate::slice::rounds::{Choice, MeasuredSlices};
+use crate::record::Mode;
 use crate::slice::{RoundRecord, SliceRecord};
-use crate::stats::{Estimate, Pair, PairedRound, difference};
+use crate::stats::{Estimate, PairedRound};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Functions with a smaller part of the cost of both arms, or with fewer than [`FEWEST_SAMPLES`], are one row: they are noise, and each of
 /// them would widen the intervals of the others.
@@ -54,20 +54,18 @@ pub struct StackChange {
 }
 
 /// Cycles of each function and stack, and I/Os, of every case, round by round.
-pub(crate) struct Functions(Vec<Vec<OfCase>>);
+pub(super) struct Functions(pub Vec<Vec<OfCase<Name, Sampled>>>);
 
 /// A function and its module.
 type Name = (String, String);
 
-/// One case in one round.
+/// What else was sampled of a case in a round.
 #[derive(Default)]
-struct OfCase {
-    functions: BTreeMap<Name, f64>,
+pub(super) struct Sampled {
     /// In each function.
     samples: BTreeMap<Name, u64>,
+    /// Cycles.
     stacks: BTreeMap<String, f64>,
-    total: f64,
-    ios: f64,
 }
 
 /// The times of a slice that were sampled. A profile may cover several windows, of which its snapshot ends the last.
@@ -86,57 +84,34 @@ fn counts(stack: &Stack) -> bool {
 
 impl Functions {
     /// The rounds in which every case was sampled; `None` if they are too few.
-    pub fn of(cases: usize, host: &Host, counter: Option<&WorkCounter>, rounds: &[RoundRecord]) -> Option<Self> {
+    pub fn of(explaining: &ExplainingRounds) -> Option<Self> {
         let with_samples = |round: &RoundRecord| with_slices(round, |slice| !sampled(slice).is_empty());
-        let rounds: Vec<RoundRecord> = rounds.iter().map(with_samples).collect();
-        let sums = MeasuredSlices::of(cases, host, counter, (Choice::Fixed(None), &rounds)).rounds;
-        let of_round = |(place, round): (usize, &RoundRecord)| {
-            let of_case = |case: usize| {
+        let rounds: Vec<RoundRecord> = explaining.rounds.iter().map(with_samples).collect();
+        let of_round = |(ios, round): (Vec<Option<f64>>, &RoundRecord)| {
+            let of_case = |(case, ios): (usize, Option<f64>)| {
                 let slices: Vec<&SliceRecord> = round.slices.iter().filter(|it| it.case == Some(case)).collect();
-                let ios = sums.rounds.get(place)?.cases.get(case)?.ios.filter(|ios| *ios > 0.0)?;
-                (!slices.is_empty()).then(|| OfCase::sum(&slices, ios, host.clock().0))
+                let ios = ios.filter(|ios| *ios > 0.0 && !slices.is_empty())?;
+                Some(sum(&slices, ios, explaining.host.clock().0))
             };
-            (0..cases).map(of_case).collect::<Option<Vec<OfCase>>>()
+            ios.into_iter().enumerate().map(of_case).collect::<Option<Vec<_>>>()
         };
-        let rounds: Vec<Vec<OfCase>> = rounds.iter().enumerate().filter_map(of_round).collect();
+        let rounds: Vec<_> = explaining.ios(&rounds).into_iter().zip(&rounds).filter_map(of_round).collect();
         (rounds.len() >= FEWEST_ROUNDS).then_some(Self(rounds))
     }
 
-    pub fn rounds(&self) -> usize {
-        self.0.len()
-    }
-
     /// The functions of two cases that are not small, and the rest.
-    pub fn parts(&self, baseline: usize, candidate: usize) -> FunctionParts {
-        let pair = |case: &OfCase, cycles: f64| Pair { numerator: cycles, denominator: case.ios };
-        let rounds: Vec<(&OfCase, &OfCase)> =
-            self.0.iter().filter_map(|round| round.get(baseline).zip(round.get(candidate))).collect();
-        let paired = |of: &dyn Fn(&OfCase) -> f64| -> Vec<PairedRound> {
-            let round = |(one, other): &(&OfCase, &OfCase)| PairedRound {
-                baseline: pair(one, of(one)),
-                candidate: pair(other, of(other)),
-            };
-            rounds.iter().map(round).collect()
-        };
+    pub fn parts(&self, baseline: usize, candidate: usize) -> Vec<Part<Name>> {
+        let both = BothCases::of(&self.0, baseline, candidate);
         // A choice by the sum of both arms does not depend on how they differ.
-        let sum = |of: &dyn Fn(&OfCase) -> f64| rounds.iter().map(|(one, other)| of(one) + of(other)).sum::<f64>();
-        let least = LEAST_SHARE * sum(&|case| case.total);
-        let names: BTreeSet<&Name> =
-            rounds.iter().flat_map(|(one, other)| [*one, *other]).flat_map(|case| case.functions.keys()).collect();
-        let of = |name: &Name, case: &OfCase| case.functions.get(name).copied().unwrap_or(0.0);
+        let least = LEAST_SHARE * both.cases().map(|case| case.total).sum::<f64>();
         let samples = |name: &Name| {
-            let cases = rounds.iter().flat_map(|(one, other)| [*one, *other]);
-            cases.filter_map(|case| case.samples.get(name)).fold(0_u64, |sum, samples| sum.saturating_add(*samples))
+            let samples = both.cases().filter_map(|case| case.more.samples.get(name));
+            samples.fold(0_u64, |sum, samples| sum.saturating_add(*samples))
         };
-        let is_told = |name: &Name| samples(name) >= FEWEST_SAMPLES;
-        let (large, small): (Vec<_>, Vec<_>) =
-            names.into_iter().partition(|name| sum(&|case| of(name, case)) >= least && is_told(name));
-        let mut rows: Vec<Row> =
-            large.into_iter().map(|name| (Some(name.clone()), paired(&|case| of(name, case)))).collect();
-        if !small.is_empty() {
-            rows.push((None, paired(&|case| small.iter().map(|name| of(name, case)).sum())));
-        }
-        FunctionParts(rows)
+        both.parts(|name, rounds| {
+            let cycles = |round: &PairedRound| round.baseline.numerator + round.candidate.numerator;
+            rounds.iter().map(cycles).sum::<f64>() >= least && samples(name) >= FEWEST_SAMPLES
+        })
     }
 
     /// The stacks of two cases.
@@ -144,7 +119,8 @@ impl Functions {
         let mut stacks: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
         for (arm, case) in [baseline, candidate].into_iter().enumerate() {
             let ios: f64 = self.0.iter().filter_map(|round| round.get(case)).map(|case| case.ios).sum();
-            for (calls, cycles) in self.0.iter().filter_map(|round| round.get(case)).flat_map(|case| &case.stacks) {
+            for (calls, cycles) in self.0.iter().filter_map(|round| round.get(case)).flat_map(|case| &case.more.stacks)
+            {
                 if let Some(sum) = stacks.entry(calls).or_default().get_mut(arm) {
                     *sum += cycles / ios;
                 }
@@ -159,64 +135,41 @@ impl Functions {
     }
 }
 
-impl OfCase {
-    fn sum(slices: &[&SliceRecord], ios: f64, hertz: f64) -> Self {
-        let mut sum = Self { ios, ..Self::default() };
-        for slice in slices {
-            let sampled = sampled(slice);
-            let times = times_read(slice, &sampled);
-            for profile in sampled.iter().map(|it| it.read).filter(|_| times.is_finite()) {
-                let per_sample = profile.period_nanos.seconds() * hertz * times;
-                for stack in profile.stacks.iter().filter(|stack| counts(stack)) {
-                    let cycles = stack.samples as f64 * per_sample;
-                    sum.total += cycles;
-                    if let Some(function) = profile.innermost(stack) {
-                        let name = (function.name.clone(), module_of(function).to_owned());
-                        let samples = sum.samples.entry(name.clone()).or_default();
-                        *samples = samples.saturating_add(stack.samples);
-                        *sum.functions.entry(name).or_default() += cycles;
-                    }
-                    let account = account_in_words(stack.kind, stack.owner, &stack.name);
-                    *sum.stacks.entry(profile.calls(&account, stack)).or_default() += cycles;
+/// What slices of one case in a round show.
+fn sum(slices: &[&SliceRecord], ios: f64, hertz: f64) -> OfCase<Name, Sampled> {
+    let mut sum = OfCase { amounts: BTreeMap::new(), total: 0.0, ios, more: Sampled::default() };
+    for slice in slices {
+        let sampled = sampled(slice);
+        let times = times_read(slice, &sampled);
+        for profile in sampled.iter().map(|it| it.read).filter(|_| times.is_finite()) {
+            let per_sample = profile.period_nanos.seconds() * hertz * times;
+            for stack in profile.stacks.iter().filter(|stack| counts(stack)) {
+                let cycles = stack.samples as f64 * per_sample;
+                sum.total += cycles;
+                if let Some(function) = profile.innermost(stack) {
+                    let name = (function.name.clone(), module_of(function).to_owned());
+                    let samples = sum.more.samples.entry(name.clone()).or_default();
+                    *samples = samples.saturating_add(stack.samples);
+                    *sum.amounts.entry(name).or_default() += cycles;
                 }
+                let account = account_in_words(stack.kind, stack.owner, &stack.name);
+                *sum.more.stacks.entry(profile.calls(&account, stack)).or_default() += cycles;
             }
         }
-        sum
     }
+    sum
 }
 
-/// Functions in both cases, round by round; `None` for the sum of small ones.
-pub(crate) struct FunctionParts(Vec<Row>);
-
-type Row = (Option<Name>, Vec<PairedRound>);
-
-impl FunctionParts {
-    /// Number of functions whose changes are tested.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The changes of all functions, each with an interval of this confidence; first those that are detected, the largest first.
-    pub fn changes(&self, confidence: f64) -> Vec<SymbolChange> {
-        let change = |(name, rounds): &Row| {
-            let found = difference(rounds)?;
-            let (symbol, module) = name.clone().unwrap_or_else(|| (SMALL.to_owned(), String::new()));
-            Some(SymbolChange {
-                symbol,
-                module,
-                baseline: of_baseline(rounds)?,
-                candidate: of_candidate(rounds)?,
-                change_cycles_per_io: found.estimate(confidence),
-                detected: found.excludes_zero(confidence),
-            })
-        };
-        let mut changes: Vec<SymbolChange> = self.0.iter().filter_map(change).collect();
-        changes.sort_by(|one, other| {
-            let size = |change: &SymbolChange| change.change_cycles_per_io.value.abs();
-            other.detected.cmp(&one.detected).then(size(other).total_cmp(&size(one)))
-        });
-        changes
-    }
+/// The changes of all functions, each with an interval of this confidence; first those that are detected, the largest first.
+pub(super) fn changes(parts: &[Part<Name>], confidence: f64) -> Vec<SymbolChange> {
+    let change = |part: &Part<Name>| {
+        let Changed { baseline, candidate, change, detected } = part.change(confidence)?;
+        let (symbol, module) = part.key.clone().unwrap_or_else(|| (SMALL.to_owned(), String::new()));
+        Some(SymbolChange { symbol, module, baseline, candidate, change_cycles_per_io: change, detected })
+    };
+    let mut changes: Vec<SymbolChange> = parts.iter().filter_map(change).collect();
+    largest_first(&mut changes, |it| (it.detected, it.change_cycles_per_io));
+    changes
 }
 
 #[cfg(test)]
@@ -231,11 +184,13 @@ mod tests {
     fn functions(rounds: &[[[u64; 2]; 2]]) -> Functions {
         let name = |name: &str| (name.to_owned(), "kernel".to_owned());
         let case = |[read, copy]: &[u64; 2]| OfCase {
-            functions: [(name("read"), *read as f64), (name("copy"), *copy as f64)].into(),
-            samples: [(name("read"), *read), (name("copy"), *copy)].into(),
-            stacks: [("load;read".to_owned(), *read as f64), ("load;read;copy".to_owned(), *copy as f64)].into(),
+            amounts: [(name("read"), *read as f64), (name("copy"), *copy as f64)].into(),
             total: (read + copy) as f64,
             ios: 1000.0,
+            more: Sampled {
+                samples: [(name("read"), *read), (name("copy"), *copy)].into(),
+                stacks: [("load;read".to_owned(), *read as f64), ("load;read;copy".to_owned(), *copy as f64)].into(),
+            },
         };
         Functions(rounds.iter().map(|round| round.iter().map(case).collect()).collect())
     }
@@ -246,8 +201,8 @@ mod tests {
             (0..12).map(|round| [[100 + round % 3, 300 + round % 2], [160 + round % 2, 301 - round % 2]]).collect();
         let functions = functions(&rounds);
         let parts = functions.parts(0, 1);
-        assert_eq!((functions.rounds(), parts.count()), (12, 2));
-        let changes = parts.changes(0.975);
+        assert_eq!((functions.0.len(), parts.len()), (12, 2));
+        let changes = changes(&parts, 0.975);
         let told: Vec<(&str, bool)> = changes.iter().map(|it| (it.symbol.as_str(), it.detected)).collect();
         assert_eq!(told, [("read", true), ("copy", false)]);
         assert!((changes[0].change_cycles_per_io.value - 0.0595).abs() < 0.001, "{:?}", changes[0]);
@@ -262,7 +217,7 @@ mod tests {
         let rows = |samples: u64| {
             let rounds: Vec<[[u64; 2]; 2]> =
                 (0..12).map(|round| [[if round == 5 { samples } else { 0 }, 10], [0, 10]]).collect();
-            functions(&rounds).parts(0, 1).0.into_iter().map(|(name, _)| name.map(|(function, _)| function)).collect()
+            functions(&rounds).parts(0, 1).into_iter().map(|part| part.key.map(|(function, _)| function)).collect()
         };
         let named = |name: &str| Some(name.to_owned());
         let (few, enough): (Vec<_>, Vec<_>) = (rows(3), rows(4));
@@ -294,9 +249,9 @@ mod tests {
             tasks: None,
         };
         let slice = SliceRecord { case: Some(0), reading };
-        let sum = OfCase::sum(&[&slice], 10.0, 2e9);
+        let sum = sum(&[&slice], 10.0, 2e9);
         assert!((sum.total - 5.0 * 0.001 * 2e9).abs() < 1.0, "{}", sum.total);
-        assert_eq!(sum.stacks.keys().collect::<Vec<_>>(), ["the workload's own threads;f"]);
+        assert_eq!(sum.more.stacks.keys().collect::<Vec<_>>(), ["the workload's own threads;f"]);
     }
 
     /// 4 s of I/O, of which the sampler saw the last 2 in three windows; their profile is at the end of the third.
@@ -326,7 +281,7 @@ mod tests {
         let stretch = Stretch { snapshots, tasks: None, starved: None };
         let execution = Execution { stretch, io_interval: Some(interval), ..Execution::default() };
         let slice = SliceRecord { case: Some(0), reading: SliceReading::Execution(execution) };
-        let sum = OfCase::sum(&[&slice], 10.0, 1e9);
+        let sum = sum(&[&slice], 10.0, 1e9);
         // 100 ms in 2 s are 200 ms in 4 s.
         assert!((sum.total - 0.2e9).abs() < 1.0, "{}", sum.total);
     }

@@ -1,6 +1,6 @@
 //! Kind `blast`: a header, rounds, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded, begun, misplaced};
 use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
@@ -29,15 +29,11 @@ impl Recorded for BlastRecord {
     type Finding = BlastFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
-        let mut lines = lines.into_iter();
-        let mut header = match lines.next() {
-            Some(Line::Header(header)) => *header,
-            _ => return Err(misplaced(0, "is not the header of a blast of packets")),
-        };
-        header.envelope = envelope;
+        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
+        let (header, lines) = begun(lines, header, "a blast of packets")?;
+        let header = Header { envelope, ..header };
         let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None };
-        for (line, number) in lines.zip(1..) {
+        for (number, line) in lines {
             match line {
                 Line::Round(_) if record.end.is_some() => return Err(misplaced(number, "is a round after the end")),
                 Line::Round(round) => record.rounds.push(*round),

@@ -1,7 +1,7 @@
 //! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
 //! begins.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded, begun, misplaced};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
@@ -42,17 +42,13 @@ impl Recorded for CompareRecord {
     const HAS_VALUES: bool = false;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
-        let mut lines = lines.into_iter();
-        let mut header = match lines.next() {
-            Some(Line::Header(header)) => *header,
-            _ => return Err(misplaced(0, "is not the header of a comparison")),
-        };
-        header.envelope = envelope;
+        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
+        let (header, lines) = begun(lines, header, "a comparison")?;
+        let header = Header { envelope, ..header };
         let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
         // Boots of the current, incomplete round.
         let mut booted = Vec::new();
-        for (line, number) in lines.zip(1..) {
+        for (number, line) in lines {
             match line {
                 Line::Round(round) => record.rounds.push(round),
                 Line::Explaining(round) => record.explaining.push(round),

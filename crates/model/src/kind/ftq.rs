@@ -1,6 +1,6 @@
 //! Kind `ftq`: a header, pieces of the series, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded, begun, misplaced};
 use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
@@ -27,15 +27,11 @@ impl Recorded for FtqRecord {
     type Finding = FtqFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
-        let mut lines = lines.into_iter();
-        let mut header = match lines.next() {
-            Some(Line::Header(header)) => *header,
-            _ => return Err(misplaced(0, "is not the header of a recording")),
-        };
-        header.envelope = envelope;
+        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
+        let (header, lines) = begun(lines, header, "a recording")?;
+        let header = Header { envelope, ..header };
         let mut record = Self { header, chunks: Vec::new(), end: None };
-        for (line, number) in lines.zip(1..) {
+        for (number, line) in lines {
             match line {
                 Line::Chunk(chunk) => {
                     if !chunk.is_table(record.header.probes.len()) {

@@ -1,6 +1,6 @@
 //! Kind `guest`: a header, one line for each guest that was measured, and the end.
 
-use super::{Extent, Misplaced, Recorded};
+use super::{Extent, Misplaced, Recorded, begun, misplaced};
 use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
@@ -27,15 +27,11 @@ impl Recorded for GuestRecord {
     type Finding = GuestFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
-        let mut lines = lines.into_iter();
-        let mut header = match lines.next() {
-            Some(Line::Header(header)) => *header,
-            _ => return Err(misplaced(0, "is not the header of a measurement of guests")),
-        };
-        header.envelope = envelope;
+        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
+        let (header, lines) = begun(lines, header, "a measurement of guests")?;
+        let header = Header { envelope, ..header };
         let mut record = Self { header, measured: Vec::new(), end: None };
-        for (line, number) in lines.zip(1..) {
+        for (number, line) in lines {
             match line {
                 Line::Measured(measured) if measured.point >= record.header.plan.points.len() => {
                     return Err(misplaced(number, "measures a point that the plan does not have"));

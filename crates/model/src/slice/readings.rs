@@ -1,11 +1,10 @@
 //! How to read the slices of a round: the number of CPUs, and the correction for steal.
 
 use super::command::{self, CommandScale, Commands};
-use super::cycles::cycles;
 use super::{SliceReading, SliceRecord};
-use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
+use crate::record::{Execution, Meter, Snapshot, TaskOwner, TaskTimes};
 use crate::study::Context;
-use crate::study::windows::{Columns, part_of_steal_in};
+use crate::study::windows::{Columns, Window, io_seconds, part_of_steal_in, window, windows};
 use std::collections::BTreeMap;
 
 /// Common properties of the slices of one case in one boot.
@@ -120,10 +119,62 @@ fn cpus(slices: &[SliceRecord]) -> Option<usize> {
             snapshot.counts.iter().filter(|(meter, _)| meter.sees_whole_machine()).map(|(_, count)| count.cpus).max();
         most.and_then(|cpus| usize::try_from(cpus).ok()).filter(|cpus| *cpus > 0)
     };
-    slices.iter().find_map(|slice| match &slice.reading {
-        SliceReading::Slice { before, .. } | SliceReading::Command { before, .. } => of(before),
-        SliceReading::Execution(execution) => execution.stretch.snapshots.iter().find_map(of),
-    })
+    slices.iter().find_map(|slice| slice.reading.pairs().find_map(|(before, _)| of(before)))
+}
+
+/// Cycles of the whole machine in a slice (including stolen ones for short slices), and the available seconds of CPU
+/// time.
+pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+    match &slice.reading {
+        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
+            let window = window(before, after, meter, context)?;
+            (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
+        }
+        SliceReading::Execution(execution) => {
+            let whole = io_seconds(execution) * context.cpus as f64;
+            let (cycles, capacity) = during_io(execution, meter, context);
+            // Windows cover all of the time except its ends, so their rate is used for the whole time.
+            (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
+        }
+    }
+}
+
+/// From before the start of a command until after its end.
+pub(super) fn whole_seconds(execution: &Execution) -> Option<f64> {
+    let snapshots = &execution.stretch.snapshots;
+    Some(snapshots.last()?.at_nanos.since(snapshots.first()?.at_nanos).seconds())
+}
+
+/// Cycles and capacity over a whole execution.
+pub(super) fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+    let windows = windows(execution, meter, None, context);
+    let sum = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>();
+    let (cycles, capacity) = (sum(|window| window.cycles), sum(|window| window.capacity_seconds));
+    let all = whole_seconds(execution)? * context.cpus as f64;
+    (capacity > 0.0).then(|| (cycles / capacity * all, all))
+}
+
+/// Cycles and capacity of the windows in which the command did I/O. If these windows cover less than half of that time,
+/// the windows at its ends are included in proportion.
+fn during_io(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
+    let sum = |windows: &[(f64, Window)]| {
+        let add = |(cycles, capacity): (f64, f64), (part, window): &(f64, Window)| {
+            (cycles + part * window.cycles, capacity + part * window.capacity_seconds)
+        };
+        windows.iter().fold((0.0, 0.0), add)
+    };
+    let within = windows(execution, meter, execution.io_interval, context);
+    let covered: f64 = within.iter().map(Window::seconds).sum();
+    match execution.io_interval {
+        Some(interval) if covered < io_seconds(execution) / 2.0 => {
+            let part = |window: Window| {
+                let (begin, end) = (window.begin.max(interval.begin_nanos), window.end.min(interval.end_nanos));
+                (end.since(begin).seconds() / window.seconds(), window)
+            };
+            sum(&windows(execution, meter, None, context).into_iter().map(part).collect::<Vec<_>>())
+        }
+        _ => sum(&within.into_iter().map(|window| (1.0, window)).collect::<Vec<_>>()),
+    }
 }
 
 #[cfg(test)]

@@ -3,16 +3,13 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
-use super::cycles::{cycles, whole, whole_seconds};
-use super::readings::SliceReadings;
+use super::readings::{SliceReadings, cycles, whole, whole_seconds};
 use super::{CommandTotal, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
 use crate::measured::{Measured, Round, Rounds};
 use crate::record::{Direction, Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
-use crate::study::Context;
-use crate::study::io_time::{self, io_seconds};
-use crate::study::page_cache;
-use crate::study::windows::steal_taken_off;
+use crate::study::windows::{self, io_seconds, steal_taken_off};
+use crate::study::{Context, page_cache};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
@@ -237,7 +234,7 @@ fn measured(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings)
             gross_cycles,
             stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
             capacity_seconds,
-            switches: io_time::switches(execution),
+            switches: windows::switches(execution),
             thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
             latency_nanos: reported_mean(execution),
             read_bytes: page_cache::file_reads(execution),

@@ -5,27 +5,13 @@ mod exact;
 
 pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates, shared};
 
-use super::Context;
 use super::background::BackgroundRates;
-use super::io_time::{own_growth, own_in_interval};
+use super::windows::{own_growth, own_in_interval};
 use crate::account::named::{LEAST_SHARE, SOAKER, label};
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
-
-/// An account of which nothing but its cost is known.
-const NOT_EXACT: AccountFinding = AccountFinding {
-    name: String::new(),
-    kind: None,
-    owner: None,
-    cycles_per_io: 0.0,
-    low: None,
-    high: None,
-    in_all_cycles_per_io: None,
-    times_per_io: None,
-    share: 0.0,
-};
 
 /// Splits `net` cycles per I/O. Empty if nothing is known about tasks.
 pub(super) fn study(
@@ -34,10 +20,9 @@ pub(super) fn study(
     ios: Option<u64>,
     outside: Option<f64>,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Vec<AccountFinding> {
-    let exact = total.filter(|total| total.net > 0.0).and_then(|total| exact::study(executions, total, rates, context));
-    exact.unwrap_or_else(|| by_tasks(executions, total.map(|total| total.net), ios, outside, rates, context))
+    let exact = total.filter(|total| total.net > 0.0).and_then(|total| exact::study(executions, total, rates));
+    exact.unwrap_or_else(|| by_tasks(executions, total.map(|total| total.net), ios, outside, rates))
 }
 
 fn by_tasks(
@@ -46,12 +31,11 @@ fn by_tasks(
     ios: Option<u64>,
     outside: Option<f64>,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Vec<AccountFinding> {
     let (Some(net), Some(ios)) = (net.filter(|net| *net > 0.0), ios) else { return Vec::new() };
     let in_interval = own_in_interval(executions);
     let ios = in_interval.map_or(ios as f64, |own| own.ios);
-    let per_io = |nanos: f64| nanos * context.clock.0 / 1e9 / ios;
+    let per_io = |nanos: f64| nanos * rates.context.clock.0 / 1e9 / ios;
     let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
     let mut others = 0.0;
     for execution in executions {
@@ -115,7 +99,7 @@ fn by_tasks(
                 owner: Some(owner),
                 cycles_per_io: cycles,
                 share: cycles / net,
-                ..NOT_EXACT
+                ..AccountFinding::default()
             });
         }
     }
@@ -125,7 +109,7 @@ fn by_tasks(
             name: name.to_owned(),
             cycles_per_io: cycles,
             share: cycles / net,
-            ..NOT_EXACT
+            ..AccountFinding::default()
         });
     };
     other("other tasks, each below 1 %", small);

@@ -3,7 +3,7 @@
 use super::Context;
 use super::accounts;
 use super::caveats::NEVER_IDLE;
-use super::switches;
+use super::per_work::switch_windows;
 use super::windows::{Window, grouped, windows};
 use crate::account::named::ByAccount;
 use crate::finding::{Background, BackgroundTask};
@@ -23,8 +23,9 @@ pub(super) struct Rate {
     pub degrees_of_freedom: f64,
 }
 
-/// The background by meter and by task.
+/// The background by meter and by task, and the machine that it is of.
 pub(super) struct BackgroundRates {
+    pub(super) context: Context,
     rates: BTreeMap<Meter, Rate>,
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
     /// Of each exact account.
@@ -36,8 +37,8 @@ pub(super) struct BackgroundRates {
 }
 
 impl BackgroundRates {
-    pub(super) fn new(stretches: &[Stretch], context: &Context) -> Self {
-        let seen = |meter| stretches.iter().map(move |stretch| windows(stretch, meter, None, context));
+    pub(super) fn new(stretches: &[Stretch], context: Context) -> Self {
+        let seen = |meter| stretches.iter().map(move |stretch| windows(stretch, meter, None, &context));
         let rates = Meter::ALL.into_iter().filter(|meter| meter.sees_whole_machine());
         let rates = rates.filter_map(|meter| Some((meter, rate(seen(meter))?))).collect();
         let mut nanos: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
@@ -52,11 +53,12 @@ impl BackgroundRates {
             nanos.values_mut().for_each(|nanos| *nanos /= seconds);
         }
         Self {
+            context,
             rates,
             task_nanos_per_second: nanos,
             accounts: accounts::rates(stretches, None),
-            shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, context))),
-            switches: rate(stretches.iter().map(|stretch| switches::windows(stretch, None))),
+            shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, &context))),
+            switches: rate(stretches.iter().map(|stretch| switch_windows(stretch, None))),
         }
     }
 
@@ -72,9 +74,9 @@ impl BackgroundRates {
 
     /// Whether the machine was so busy without the workload that the workload's cost cannot be seen. Core cycles are
     /// not a fraction.
-    pub(super) fn never_idle(&self, context: &Context) -> bool {
+    pub(super) fn never_idle(&self) -> bool {
         let times = self.rates.iter().filter(|(meter, _)| meter.counts_time());
-        times.map(|(_, rate)| rate.cycles_per_capacity_second / context.clock.0).any(|busy| busy > NEVER_IDLE)
+        times.map(|(_, rate)| rate.cycles_per_capacity_second / self.context.clock.0).any(|busy| busy > NEVER_IDLE)
     }
 
     /// CPU time per second of a task.
@@ -97,7 +99,8 @@ impl BackgroundRates {
         self.switches
     }
 
-    pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
+    pub(super) fn finding(&self, stretches: &[Stretch]) -> Background {
+        let context = &self.context;
         // Uses the headline meter of the costs; core cycles are not a fraction.
         let meter = Meter::by_trust().find(|meter| meter.counts_time() && self.of(*meter).is_some());
         let fraction = |cycles: f64| cycles / context.clock.0;

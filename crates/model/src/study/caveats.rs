@@ -1,19 +1,16 @@
 //! Caveats that follow from the numbers of a run. Comparisons (`comparison/study/caveats.rs`) use the same thresholds.
 
-use super::Context;
 use super::accounts::largest_others;
-use super::io_time::{io_seconds, own_in_interval};
-use super::windows::{Window, steal_taken_off, windows};
-use super::{placement, regimes};
+use super::windows::{Window, io_seconds, own_in_interval, steal_taken_off, windows};
+use super::{Context, placement, regimes};
 use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
 use crate::elided_list::elided_list;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
-use crate::group_limit;
 use crate::placement::Place;
-use crate::probe;
 use crate::record::{Canaries, Execution, Holder, Host, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
+use crate::{group_limit, probe};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
 pub(crate) const BUSY_BACKGROUND: f64 = 0.05;

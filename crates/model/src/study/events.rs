@@ -4,7 +4,7 @@ use super::background::rate;
 use super::per_work::{Per, per_work};
 use super::windows::Window;
 use crate::events::Events;
-use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Stretch};
+use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Snapshot, Stretch};
 use crate::stats::Estimate;
 use crate::study::background::Rate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,12 +118,17 @@ pub(crate) fn counts_in(
     set: u8,
     interval: Option<IoInterval>,
 ) -> impl Iterator<Item = &EventCounts> {
-    let snapshots = &stretch.snapshots;
-    let ended =
-        snapshots.iter().zip(snapshots.iter().skip(1)).filter(move |(before, _)| before.mode == Mode::Events(set));
-    let inside = move |counts: &&EventCounts| {
-        interval.is_none_or(|it| counts.begin_nanos >= it.begin_nanos && counts.end_nanos <= it.end_nanos)
-    };
+    counts_between(stretch.pairs(), set, interval)
+}
+
+/// The same between these snapshots.
+pub(crate) fn counts_between<'a>(
+    pairs: impl Iterator<Item = (&'a Snapshot, &'a Snapshot)>,
+    set: u8,
+    interval: Option<IoInterval>,
+) -> impl Iterator<Item = &'a EventCounts> {
+    let ended = pairs.filter(move |(before, _)| before.mode == Mode::Events(set));
+    let inside = move |counts: &&EventCounts| IoInterval::covers(interval, counts.begin_nanos, counts.end_nanos);
     ended.flat_map(|(_, after)| &after.events).filter(inside)
 }
 

@@ -36,8 +36,8 @@ fn groups(phase: &PhaseRecord) -> usize {
 
 /// The snapshots while a group did I/O.
 fn snapshots<'a>(whole: &'a Execution, group: &JobGroup) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
-    let IoInterval { begin_nanos, end_nanos } = group.io_interval;
-    whole.stretch.snapshots.iter().filter(move |snapshot| (begin_nanos..=end_nanos).contains(&snapshot.at_nanos))
+    let interval = Some(group.io_interval);
+    whole.stretch.snapshots.iter().filter(move |at| IoInterval::covers(interval, at.at_nanos, at.at_nanos))
 }
 
 /// What an execution contains of the group at `place`.

@@ -6,14 +6,14 @@
 
 use super::against_stored::pairs;
 use super::caveats::below_own_threads;
-use super::io_time::io_seconds;
 use super::job_groups::apart;
 use super::per_work::total;
 use super::study;
+use super::windows::io_seconds;
 use crate::experiment::Metric;
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::limit::{self, AtPlace, LimitFinding};
-use crate::record::{Execution, JobRecord, Mode, Record, Snapshot};
+use crate::record::{Execution, IoInterval, JobRecord, Mode, Record, Snapshot};
 use crate::stats::unpaired::grouped;
 use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
 use crate::stored::{Stored, UnpairedChange};
@@ -110,8 +110,7 @@ fn change(
         }
         _ => UnpairedChange::since(*now.map_err(Clone::clone)?, value(record, finding, then, metric)?),
     };
-    let found = found.ok_or("it is unknown of one of the two")?;
-    Ok(Estimate { value: found.change, low: found.low, high: found.high })
+    Ok(found.ok_or("it is unknown of one of the two")?.into())
 }
 
 /// The value in a phase.
@@ -175,10 +174,8 @@ fn rate(
         denominator: after.denominator - before.denominator,
     };
     let readings = |execution: &Execution| -> Vec<Pair> {
-        let within = |snapshot: &&Snapshot| {
-            let at = snapshot.at_nanos;
-            snapshot.mode == Mode::Quiet
-                && execution.io_interval.is_none_or(|part| (part.begin_nanos..=part.end_nanos).contains(&at))
+        let within = |at: &&Snapshot| {
+            at.mode == Mode::Quiet && IoInterval::covers(execution.io_interval, at.at_nanos, at.at_nanos)
         };
         execution.stretch.snapshots.iter().filter(within).filter_map(&counted).collect()
     };

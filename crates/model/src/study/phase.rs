@@ -1,15 +1,14 @@
 //! The common cost of the jobs of a phase.
 
-use super::Context;
 use super::accounts::{self, Total};
 use super::background::{BackgroundRates, Rate};
-use super::io_time::{self, growth, io_seconds};
-use super::per_work::{Cost, Per, per_work, total};
-use super::windows::windows;
-use super::{events, page_cache, placement, probes, regimes, series, switches, symbols};
+use super::per_work::{self, Cost, Per, per_work, total};
+use super::windows::{self, growth, io_seconds, windows};
+use super::{events, page_cache, placement, probes, regimes, series, symbols};
 use crate::account::BUSY_OTHERS;
 use crate::account::named::others_of;
 use crate::cost::{BusyTime, WorkloadThreads};
+use crate::elided_list::distinct;
 use crate::events::CONTEXT_SWITCHES;
 use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
@@ -27,17 +26,16 @@ struct Costs {
 }
 
 impl Costs {
-    fn by(meter: Meter, executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
-        let per = |per| cost(executions, meter, per, rates, context);
+    fn by(meter: Meter, executions: &[Execution], rates: &BackgroundRates) -> Self {
+        let per = |per| cost(executions, meter, per, rates);
         Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
     }
 
     /// Of what belongs to the load by its name, from the windows of exact accounts. Nothing is subtracted from it as a whole, but what is taken
     /// off its parts has an error.
-    fn by_name(executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
-        let seen = |execution: &Execution| {
-            Some(accounts::of_the_load(execution, rates, context)).filter(|windows| !windows.is_empty())
-        };
+    fn by_name(executions: &[Execution], rates: &BackgroundRates) -> Self {
+        let seen =
+            |execution: &Execution| Some(accounts::of_the_load(execution, rates)).filter(|windows| !windows.is_empty());
         let per = |per| per_work(executions, per, rates.error_by_name(), seen);
         Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
     }
@@ -85,17 +83,16 @@ pub(super) fn study(
     jobs: Option<&[JobPlan]>,
     record: &Record,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> PhaseFinding {
     let Record { meters, probes: asked, background, .. } = record;
     let executions = &phase.executions;
     let work = Work::of(executions);
-    let readings = readings(executions, meters, rates, context);
+    let readings = readings(executions, meters, rates);
     let headline = headline(&readings);
     let by_level = headline.map(|(_, costs)| costs).unwrap_or_default();
     let others = accounts::others_part(executions);
     // Without their rates before and after, what serves everybody would be charged to the load.
-    let by_name = others.filter(|_| rates.accounts().is_some()).map(|_| Costs::by_name(executions, rates, context));
+    let by_name = others.filter(|_| rates.accounts().is_some()).map(|_| Costs::by_name(executions, rates));
     // On a quiet machine all windows give the narrower interval; on a busy one, what others do would be in it, or in the level that is
     // subtracted from it.
     let others_before = rates.accounts().map(others_of);
@@ -107,19 +104,19 @@ pub(super) fn study(
     let of_threads = readings.iter().find(|(meter, _)| *meter == Meter::Thread);
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
-    let thread = thread_cycles_per_io(executions, work.ios, rates, context);
-    let switches = switches::study(executions, rates);
+    let thread = thread_cycles_per_io(executions, work.ios, rates);
+    let switches = per_work::switches(executions, rates);
     let known_switches = switches.net.filter(|_| switches.reason.is_none());
-    let cycles_outside_io = outside(executions, headline, rates, context);
-    let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
+    let cycles_outside_io = outside(executions, headline, rates);
+    let busy_cpus = |cycles_per_second: f64| cycles_per_second / rates.context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
     let total = net.map(|net| Total { net: net.value, by_name: named.is_some(), meter: headline });
     let regimes = match executions.as_slice() {
-        [execution] => regimes::study(execution, headline, rates, context),
-        several => regimes::of_executions(several, headline, rates, context),
+        [execution] => regimes::study(execution, headline, rates),
+        several => regimes::of_executions(several, headline, rates),
     };
-    let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates, context);
+    let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates);
     let sampled = symbols::study(record, executions, &accounts, net);
     let mut counted = events::study(record, executions);
     // Both count the same; on one sheet it is one figure.
@@ -127,7 +124,7 @@ pub(super) fn study(
         counted.per_io.extend(switches.net.map(|net| (CONTEXT_SWITCHES.to_owned(), net)));
     }
     let mut found = PhaseFinding {
-        jobs: names(executions),
+        jobs: distinct(executions.iter().flat_map(|execution| &execution.jobs).map(|job| job.name.clone())),
         groups: groups(executions),
         wall_seconds: work.wall_seconds,
         ios: work.ios,
@@ -171,7 +168,7 @@ pub(super) fn study(
         threads_on_cpu_fraction: threads_on_cpu(executions, work.wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
-        by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
+        by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, rates)).collect(),
         symbols: sampled.symbols,
         stacks: sampled.stacks,
         annotated: sampled.annotated,
@@ -185,10 +182,10 @@ pub(super) fn study(
         sampled_user_fraction: symbols::sampled_user(executions),
         regimes,
         page_cache: page_cache::page_cache(executions, jobs),
-        placement: placement::study(executions, jobs, headline, rates, context),
+        placement: placement::study(executions, jobs, headline, rates),
         probes: probes::study(asked, executions, background),
         progress: phase.executions.first().map(series::progress).unwrap_or_default(),
-        series: series::study(executions, headline, rates, context),
+        series: series::study(executions, headline, rates),
         stored: None,
     };
     if !page_cache::makes_regimes(found.page_cache.as_ref()) {
@@ -207,38 +204,27 @@ pub(super) fn cost_within(
     interval: IoInterval,
     meter: Meter,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Option<Estimate> {
     // Without counts in the snapshots, a part would get a share proportional to time, which is wrong if the rate
     // differs.
     execution.stretch.snapshots.iter().find(|snapshot| snapshot.done.is_some())?;
     let part = Execution { io_interval: Some(interval), ..execution.clone() };
-    cost_of(std::slice::from_ref(&part), meter, rates, context)
+    cost_of(std::slice::from_ref(&part), meter, rates)
 }
 
 /// The cost of an I/O in some of the executions.
-pub(super) fn cost_of(
-    executions: &[Execution],
-    meter: Meter,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Option<Estimate> {
-    cost(executions, meter, Per::Io, rates, context).map(|cost| cost.net)
+pub(super) fn cost_of(executions: &[Execution], meter: Meter, rates: &BackgroundRates) -> Option<Estimate> {
+    cost(executions, meter, Per::Io, rates).map(|cost| cost.net)
 }
 
-fn readings<'a>(
-    executions: &[Execution],
-    meters: &'a [MeterStatus],
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Readings<'a> {
-    let never_idle = rates.never_idle(context);
+fn readings<'a>(executions: &[Execution], meters: &'a [MeterStatus], rates: &BackgroundRates) -> Readings<'a> {
+    let never_idle = rates.never_idle();
     let reading = |status: &'a MeterStatus| match status.status.reason() {
         Some(reason) => (status.meter, Err(reason)),
         None if never_idle && status.meter.sees_whole_machine() => {
             (status.meter, Err("the machine was never idle, so the workload's cost cannot be seen"))
         }
-        None => (status.meter, Ok(Costs::by(status.meter, executions, rates, context))),
+        None => (status.meter, Ok(Costs::by(status.meter, executions, rates))),
     };
     meters.iter().map(reading).collect()
 }
@@ -262,7 +248,7 @@ fn detail(
     thread: Option<f64>,
     work: &Work,
     executions: &[Execution],
-    context: &Context,
+    rates: &BackgroundRates,
 ) -> MeterReading {
     let name = meter.name().to_owned();
     let none = MeterReading { name, cycles_per_io: None, cycles_per_execution: None, seconds: 0.0, reason: None };
@@ -286,7 +272,7 @@ fn detail(
         (None, 0.0)
     } else if is_thread {
         let nanos: Option<Nanos> = executions.iter().map(|execution| execution.command_cpu_nanos).sum();
-        let cycles = |nanos: Nanos| Estimate::bare(nanos.seconds() * context.clock.0 / executed);
+        let cycles = |nanos: Nanos| Estimate::bare(nanos.seconds() * rates.context.clock.0 / executed);
         (nanos.map(cycles), work.wall_seconds)
     } else {
         let cycles = per_second.map(|cost| cost.net.scaled(work.wall_seconds / executed));
@@ -305,17 +291,6 @@ fn absence(meter: Meter) -> &'static str {
     }
 }
 
-fn names(executions: &[Execution]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for job in executions.iter().flat_map(|execution| &execution.jobs) {
-        if !names.contains(&job.name) {
-            names.push(job.name.clone());
-        }
-    }
-    names
-}
-
-/// Groups of jobs that ran one after the other.
 /// Number of groups of jobs of which it is not known that they ran at the same time.
 fn groups(executions: &[Execution]) -> u32 {
     let of = |execution: &Execution| {
@@ -351,7 +326,7 @@ fn carried_by(cost: Cost) -> Option<CarryingUnit> {
 }
 
 /// The phase's cost by one meter.
-fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRates, context: &Context) -> Option<Cost> {
+fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRates) -> Option<Cost> {
     let rate = match rates.of(meter) {
         Some(rate) => rate,
         // The thread clock does not see the background. If no background was measured, every cost is gross, and a
@@ -360,7 +335,7 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
         None => return None,
     };
     let seen = |execution: &Execution| {
-        let found = windows(execution, meter, execution.io_interval, context);
+        let found = windows(execution, meter, execution.io_interval, &rates.context);
         let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
         // If only the rate of the whole execution is known, it does not apply to the windows of this meter.
         let uncounted = meter.disturbs() && per != Per::Second && !alone && found.iter().any(|it| it.done.is_none());
@@ -372,17 +347,12 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
 /// Cycles per I/O that the workload's own threads used: iotoll's workers, or a command with all its children. A meter that disturbs the load
 /// raises their cost in its windows. The headline leaves those windows out, so this figure does too, where iotoll read the threads' clocks at
 /// the boundaries of windows.
-pub(super) fn thread_cycles_per_io(
-    executions: &[Execution],
-    ios: Option<u64>,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Option<f64> {
-    let in_windows = cost(executions, Meter::Thread, Per::Io, rates, context).map(|cost| cost.net.value);
+pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &BackgroundRates) -> Option<f64> {
+    let in_windows = cost(executions, Meter::Thread, Per::Io, rates).map(|cost| cost.net.value);
     in_windows.filter(|own| *own > 0.0).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
         let ios = ios.filter(|ios| *ios > 0)?;
-        Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count() / ios as f64)
+        Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock).count() / ios as f64)
     })
 }
 
@@ -390,7 +360,7 @@ pub(super) fn thread_cycles_per_io(
 fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let threads = jobs().count() as f64 / executions.len().max(1) as f64;
-    let nanos = match io_time::own_in_interval(executions) {
+    let nanos = match windows::own_in_interval(executions) {
         Some(own) => own.nanos,
         None => jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?.as_f64(),
     };
@@ -398,16 +368,11 @@ fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
 }
 
 /// Net cycles of a command before and after its I/O.
-fn outside(
-    executions: &[Execution],
-    headline: Option<Meter>,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Option<f64> {
+fn outside(executions: &[Execution], headline: Option<Meter>, rates: &BackgroundRates) -> Option<f64> {
     let meter = headline?;
     let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
     let net = |execution: &Execution, interval: Option<IoInterval>| -> f64 {
-        let found = windows(execution, meter, interval, context);
+        let found = windows(execution, meter, interval, &rates.context);
         found.iter().map(|window| window.cycles - rate * window.capacity_seconds).sum()
     };
     let mut cycles = None;

@@ -5,16 +5,15 @@
 //! do.
 
 use super::background::BackgroundRates;
-use super::io_time::{growth, io_seconds};
-use super::windows::windows;
-use super::{Context, with_jobs};
+use super::windows::{done_between, growth, io_seconds, windows};
+use super::with_jobs;
 use crate::finding::PhaseFinding;
 use crate::placement::{
     BUSY, Mode, ModeFinding, PeerPlacement, Place, PlacementFinding, RanOn, Side, Whereabouts, in_words, mend,
     two_rates,
 };
 use crate::plan::JobPlan;
-use crate::record::{self, Execution, Meter, Record, Snapshot};
+use crate::record::{self, Execution, IoInterval, Meter, Record, Snapshot};
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,18 +55,12 @@ pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) 
 
 /// The windows of an execution with a recorded placement, within its time of I/O.
 pub(crate) fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
-    let snapshots = &execution.stretch.snapshots;
-    let window = |(before, after): (&Snapshot, &'_ Snapshot)| -> Option<(Nanos, Nanos, Option<u64>)> {
-        let within =
-            execution.io_interval.is_none_or(|io| before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos);
-        let ios = before.done.zip(after.done).map(|(before, after)| after.ios.saturating_sub(before.ios));
-        (within && before.mode != record::Mode::Gap).then_some((before.at_nanos, after.at_nanos, ios))
-    };
-    let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
-    let found = pairs.filter_map(|(before, after)| {
-        let whereabouts = after.whereabouts.as_deref()?;
-        let (begin, end, ios) = window((before, after))?;
-        Some(PlacedWindow { begin, end, ios, whereabouts, mode: whereabouts.mode(end.since(begin), servers) })
+    let found = execution.stretch.pairs().filter_map(|(before, after)| {
+        let (begin, end, whereabouts) = (before.at_nanos, after.at_nanos, after.whereabouts.as_deref()?);
+        let ios = done_between(before, after).map(|done| done.ios);
+        let counts = before.mode != record::Mode::Gap && IoInterval::covers(execution.io_interval, begin, end);
+        let mode = whereabouts.mode(end.since(begin), servers);
+        counts.then_some(PlacedWindow { begin, end, ios, whereabouts, mode })
     });
     found.collect()
 }
@@ -78,7 +71,6 @@ pub(super) fn study(
     jobs: Option<&[JobPlan]>,
     headline: Option<Meter>,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Option<PlacementFinding> {
     let servers = servers_of(executions);
     let of_load = of_load(jobs, &servers);
@@ -101,7 +93,7 @@ pub(super) fn study(
     peers.sort_by(|((one, _), a), ((other, _), b)| {
         is_server(*other).cmp(&is_server(*one)).then(used(b).total_cmp(&used(a)))
     });
-    let modes = modes(&all, headline, rates, context);
+    let modes = modes(&all, headline, rates);
     let migrations: Option<f64> = executions
         .iter()
         .map(|execution| {
@@ -145,14 +137,13 @@ fn modes(
     all: &[(&Execution, Vec<PlacedWindow>)],
     headline: Option<Meter>,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Vec<ModeFinding> {
     let found = [Mode::Same, Mode::Apart].into_iter().filter_map(|mode| {
         let of_mode = || all.iter().flat_map(|(_, windows)| windows).filter(|window| window.mode == Some(mode));
         let seconds: f64 = of_mode().map(PlacedWindow::seconds).sum();
         let ios: Option<u64> =
             of_mode().try_fold(0_u64, |sum, window| Some(sum.saturating_add(window.ios?))).filter(|ios| *ios > 0);
-        let costs = headline.map(|meter| cost(all, mode, meter, rates, context));
+        let costs = headline.map(|meter| cost(all, mode, meter, rates));
         let (cycles, paid) = costs.unwrap_or_default();
         (seconds > 0.0).then(|| ModeFinding {
             mode,
@@ -166,17 +157,11 @@ fn modes(
 }
 
 /// Net cycles in a meter's windows of one mode, and the I/Os in them.
-fn cost(
-    all: &[(&Execution, Vec<PlacedWindow>)],
-    mode: Mode,
-    meter: Meter,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> (f64, f64) {
+fn cost(all: &[(&Execution, Vec<PlacedWindow>)], mode: Mode, meter: Meter, rates: &BackgroundRates) -> (f64, f64) {
     let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
     let (mut cycles, mut ios) = (0.0, 0.0);
     for (execution, placed) in all {
-        for window in windows(*execution, meter, execution.io_interval, context) {
+        for window in windows(*execution, meter, execution.io_interval, &rates.context) {
             let mut within = placed.iter().filter(|placed| placed.begin >= window.begin && placed.end <= window.end);
             let begins = within.next().is_some_and(|placed| placed.mode == Some(mode));
             let Some(done) = window.done.filter(|_| begins && within.all(|placed| placed.mode == Some(mode))) else {

@@ -102,9 +102,9 @@ impl Probe<'_> {
 
     /// The levels during the time of I/O.
     fn levels(self, execution: &Execution) -> Vec<f64> {
-        let within = |at: &Nanos| execution.io_interval.is_none_or(|io| (io.begin_nanos..=io.end_nanos).contains(at));
         let readings = execution.stretch.snapshots.iter().filter_map(|snapshot| self.reading(snapshot));
-        readings.filter(|(at, _)| within(at)).map(|(_, value)| value).collect()
+        let within = readings.filter(|(at, _)| IoInterval::covers(execution.io_interval, *at, *at));
+        within.map(|(_, value)| value).collect()
     }
 
     fn series(self, execution: &Execution) -> Vec<(f64, f64)> {

@@ -4,15 +4,14 @@
 //! The rate is I/Os per second if they are counted live, otherwise what storage read per second, which shows whether a
 //! command found its files in memory. If there are several executions, each is one reading.
 
-use super::Context;
 use super::background::BackgroundRates;
-use super::io_time::io_seconds;
 use super::page_cache;
 use super::per_work::total;
 use super::phase::{cost_of, cost_within, thread_cycles_per_io};
+use super::windows::{done_between, io_seconds, quiet_pairs};
 use crate::elided_list::elided_list;
 use crate::finding::{PhaseFinding, RegimeFinding};
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Mode, Snapshot};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Snapshot};
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
 use crate::unit::Nanos;
@@ -29,12 +28,7 @@ pub(super) const SOURCES_APART: f64 = 0.05;
 pub const MEAN_WITHHELD: &str = "the rate stepped, so no single mean describes it; see the regimes";
 
 /// The regimes of the only execution of a phase, in order; empty if there is only one.
-pub(super) fn study(
-    execution: &Execution,
-    meter: Option<Meter>,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Vec<RegimeFinding> {
+pub(super) fn study(execution: &Execution, meter: Option<Meter>, rates: &BackgroundRates) -> Vec<RegimeFinding> {
     let found = steps(execution);
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
     let rate = |step: &Step| match step.done {
@@ -53,7 +47,7 @@ pub(super) fn study(
         let interval = IoInterval { begin_nanos: first.begin, end_nanos: last.end };
         let seconds: f64 = steps.iter().map(Step::seconds).sum();
         let done = |of: fn(&Done) -> f64| steps.iter().map(|step| step.done.as_ref().map(of)).sum::<Option<f64>>();
-        let cost = meter.and_then(|meter| cost_within(execution, interval, meter, rates, context));
+        let cost = meter.and_then(|meter| cost_within(execution, interval, meter, rates));
         let from_storage: Option<f64> = steps.iter().map(|step| step.storage_read).sum();
         let bytes = done(|done| done.bytes.as_f64()).filter(|bytes| *bytes > 0.0);
         let ios = done(|done| done.ios as f64).filter(|ios| *ios > 0.0);
@@ -67,7 +61,7 @@ pub(super) fn study(
             cycles_per_io: cost.map(|cost| cost.value),
             cycles_per_io_low: cost.and_then(|cost| cost.low),
             cycles_per_io_high: cost.and_then(|cost| cost.high),
-            thread_cycles_per_io: own_nanos.zip(ios).map(|(nanos, ios)| nanos / 1e9 * context.clock.0 / ios),
+            thread_cycles_per_io: own_nanos.zip(ios).map(|(nanos, ios)| nanos / 1e9 * rates.context.clock.0 / ios),
             storage_bytes_per_second: from_storage.map(|bytes| bytes / seconds),
             from_storage_fraction: from_storage.zip(bytes).map(|(from, bytes)| (from / bytes).min(1.0)),
         })
@@ -81,7 +75,6 @@ pub(super) fn of_executions(
     executions: &[Execution],
     meter: Option<Meter>,
     rates: &BackgroundRates,
-    context: &Context,
 ) -> Vec<RegimeFinding> {
     let begin_of = |execution: &Execution| Some(execution.stretch.snapshots.first()?.at_nanos);
     let end_of = |execution: &Execution| Some(execution.stretch.snapshots.last()?.at_nanos);
@@ -93,7 +86,7 @@ pub(super) fn of_executions(
         let seconds: f64 = part.iter().map(io_seconds).sum();
         let per_second = |value: f64| value / seconds;
         let ios = total(part.iter().flat_map(|execution| &execution.jobs), JobRecord::ios);
-        let cost = meter.and_then(|meter| cost_of(part, meter, rates, context));
+        let cost = meter.and_then(|meter| cost_of(part, meter, rates));
         let from_storage: Option<f64> = part.iter().map(page_cache::from_storage).sum();
         let read: Option<f64> = part.iter().map(page_cache::file_reads).sum();
         Some(RegimeFinding {
@@ -105,7 +98,7 @@ pub(super) fn of_executions(
             cycles_per_io: cost.map(|cost| cost.value),
             cycles_per_io_low: cost.and_then(|cost| cost.low),
             cycles_per_io_high: cost.and_then(|cost| cost.high),
-            thread_cycles_per_io: thread_cycles_per_io(part, ios, rates, context),
+            thread_cycles_per_io: thread_cycles_per_io(part, ios, rates),
             storage_bytes_per_second: from_storage.map(per_second),
             from_storage_fraction: from_storage.zip(read).map(|(from, read)| (from / read).min(1.0)),
         })
@@ -279,30 +272,19 @@ impl Step {
 /// The steps in the time that counts, except a last one that the end cut short. Meters do not matter here, except that
 /// if one disturbs the load in some windows, only quiet windows are used.
 pub(super) fn steps(execution: &Execution) -> Vec<Step> {
-    let snapshots = &execution.stretch.snapshots;
-    let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
-    let within = |at: Nanos| {
-        execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
-    };
     let step = |(before, after): (&Snapshot, &Snapshot)| {
-        let counts = if quiet { before.mode == Mode::Quiet } else { before.mode != Mode::Gap };
-        let done = before.done.zip(after.done).map(|(before, after)| Done {
-            ios: after.ios.saturating_sub(before.ios),
-            bytes: after.bytes.since(before.bytes),
-        });
+        let (begin, end) = (before.at_nanos, after.at_nanos);
         let storage_read = before.storage_read.zip(after.storage_read);
         let threads = before.thread_nanos().zip(after.thread_nanos());
-        (counts && within(before.at_nanos) && within(after.at_nanos) && after.at_nanos > before.at_nanos).then(|| {
-            Step {
-                begin: before.at_nanos,
-                end: after.at_nanos,
-                done,
-                storage_read: storage_read.map(|(before, after)| after.since(before).as_f64()),
-                thread_nanos: threads.map(|(before, after)| after.since(before).as_f64()),
-            }
+        (end > begin && IoInterval::covers(execution.io_interval, begin, end)).then(|| Step {
+            begin,
+            end,
+            done: done_between(before, after),
+            storage_read: storage_read.map(|(before, after)| after.since(before).as_f64()),
+            thread_nanos: threads.map(|(before, after)| after.since(before).as_f64()),
         })
     };
-    let mut found: Vec<Step> = snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(step).collect();
+    let mut found: Vec<Step> = quiet_pairs(&execution.stretch).filter_map(step).collect();
     if let [.., before, last] = found.as_slice()
         && last.seconds() < before.seconds() / 2.0
     {

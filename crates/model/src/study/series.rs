@@ -13,15 +13,10 @@ use crate::unit::Nanos;
 pub(crate) const MOST_POINTS: usize = 400;
 
 /// The series of the first execution. Without a headline meter, it only contains rates.
-pub(super) fn study(
-    executions: &[Execution],
-    headline: Option<Meter>,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Vec<SeriesPoint> {
+pub(super) fn study(executions: &[Execution], headline: Option<Meter>, rates: &BackgroundRates) -> Vec<SeriesPoint> {
     let Some(execution) = executions.first() else { return Vec::new() };
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
-    let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, context));
+    let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, &rates.context));
     let background = headline.and_then(|meter| rates.of(meter)).map_or(0.0, |rate| rate.cycles_per_capacity_second);
     let point = |window: &Window| {
         let seconds = window.seconds();
@@ -30,7 +25,7 @@ pub(super) fn study(
         SeriesPoint {
             seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
             window_seconds: seconds,
-            busy_cpus: headline.map(|_| window.cycles / context.clock.0 / seconds),
+            busy_cpus: headline.map(|_| window.cycles / rates.context.clock.0 / seconds),
             iops: ios.map(|ios| ios as f64 / seconds),
             ios,
             bytes: window.done.map(|done| done.bytes.0),

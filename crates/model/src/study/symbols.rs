@@ -7,7 +7,7 @@ use crate::profile::{
     AnnotatedFinding, FEWEST_SAMPLES, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding,
     SymbolFinding, module_of,
 };
-use crate::record::{Execution, Meter, Mode, Record};
+use crate::record::{Execution, IoInterval, Meter, Mode, Record};
 use crate::stats::{Estimate, wilson};
 use crate::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,14 +33,11 @@ struct Sampled {
 /// Every window that was sampled while the jobs did I/O.
 fn profiles(executions: &[Execution]) -> impl Iterator<Item = &Profile> {
     executions.iter().flat_map(|execution| {
-        let (snapshots, interval) = (&execution.stretch.snapshots, execution.io_interval);
-        let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
-        pairs.filter_map(move |(before, after)| {
+        execution.stretch.pairs().filter_map(move |(before, after)| {
             // It covers consecutive windows, of which this is the last.
             let profile = after.profile.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Sampler))?;
             let begin = if profile.begin_nanos > Nanos(0) { profile.begin_nanos } else { before.at_nanos };
-            let inside = interval.is_none_or(|it| begin >= it.begin_nanos && after.at_nanos <= it.end_nanos);
-            Some(profile).filter(|_| inside)
+            IoInterval::covers(execution.io_interval, begin, after.at_nanos).then_some(profile)
         })
     })
 }

@@ -328,7 +328,7 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
         record.envelope.limits = vec![Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap()];
         let finding = study_against(&record, None);
-        let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("impossible");
+        let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("net of its background");
         let doubted = finding.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
         // A gate does not pass on what cannot be.
         assert_eq!(finding.limits[0].state == LimitState::Undecided, doubted, "{:?}", finding.limits);

@@ -1,7 +1,6 @@
 //! What a meter measured between snapshots: busy cycles, capacity, and the work done.
 
 use super::Context;
-use super::io_time::own_growth;
 use crate::account::named::SOAKER;
 use crate::cost::{BusyTime, Cycles, WholeMachine, WorkloadThreads};
 use crate::meter::{Counts, Meter};
@@ -253,22 +252,82 @@ pub(super) fn windows_of_counter(
     interval: Option<IoInterval>,
     between: impl Fn(&Snapshot, &Snapshot) -> Option<Window>,
 ) -> Vec<Window> {
-    let snapshots = &stretch.snapshots;
-    // If a meter that disturbs the load runs in some windows, only the quiet windows show the load.
-    let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
-    let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
     let window = |(before, after): (&Snapshot, &Snapshot)| {
         let window = between(before, after)?;
-        let within = interval.is_none_or(|io| {
-            window.begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
-        });
-        (counts(before.mode) && within).then_some(window)
+        IoInterval::covers(interval, window.begin.min(before.at_nanos), after.at_nanos).then_some(window)
     };
-    snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
+    quiet_pairs(stretch).filter_map(window).collect()
+}
+
+/// The windows that show the load: if a meter that disturbs it runs in some, only the quiet ones do.
+pub(super) fn quiet_pairs(stretch: &Stretch) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
+    let quiet = stretch.snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
+    let counts = move |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
+    stretch.pairs().filter(move |(before, _)| counts(before.mode))
 }
 
 /// The work between two snapshots, if both have it.
 pub(super) fn done_between(before: &Snapshot, after: &Snapshot) -> Option<Done> {
     let (before, after) = (before.done?, after.done?);
     Some(Done { ios: after.ios.saturating_sub(before.ios), bytes: after.bytes.since(before.bytes) })
+}
+
+/// How long an execution did I/O, in seconds.
+pub(crate) fn io_seconds(execution: &Execution) -> f64 {
+    let (begin, end) = match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
+        (Some(interval), _) => (interval.begin_nanos, interval.end_nanos),
+        (None, [first, .., last]) => (first.at_nanos, last.at_nanos),
+        _ => return 0.0,
+    };
+    at_work(execution, end).since(begin).seconds()
+}
+
+/// This instant, or the end of the jobs if that was before it.
+fn at_work(execution: &Execution, at: Nanos) -> Nanos {
+    execution.jobs_ended_nanos.map_or(at, |ended| ended.min(at))
+}
+
+/// The growth of a cumulative counter during the time of I/O. `read` returns the time and the value of a reading. The
+/// ends of this time lie between snapshots, so the growth between the first and the last snapshot within it is scaled
+/// by time. `None` if fewer than two snapshots have the counter.
+pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(Nanos, u64)>) -> Option<f64> {
+    let within = |at: &&Snapshot| IoInterval::covers(execution.io_interval, at.at_nanos, at.at_nanos);
+    let mut readings = execution.stretch.snapshots.iter().filter(within).filter_map(read);
+    let ((begin, before), (end, after)) = (readings.next()?, readings.next_back()?);
+    let seconds = at_work(execution, end).since(begin).seconds();
+    (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds * io_seconds(execution))
+}
+
+/// The work of the workload's own threads in a common time: CPU time in nanoseconds, and I/Os.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) nanos: f64,
+    pub(super) ios: f64,
+}
+
+/// The sum over all executions, if the snapshots have the values. The jobs' own totals start at different times (each
+/// after its own start and ramp), so they cannot be compared with a meter's reading over the time in which all jobs
+/// ran.
+pub(super) fn own_in_interval(executions: &[Execution]) -> Option<Own> {
+    let mut own = Own::default();
+    for execution in executions {
+        execution.io_interval?;
+        own.nanos += own_growth(execution)?;
+        own.ios += growth(execution, |snapshot| snapshot.done.map(|done| (snapshot.at_nanos, done.ios)))?;
+    }
+    (own.ios > 0.0 && own.nanos > 0.0).then_some(own)
+}
+
+/// CPU time of the workload's own threads during I/O, in nanoseconds. `None` for a command, whose snapshots do not
+/// contain it.
+pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
+    if execution.command_cpu_nanos.is_some() {
+        return None;
+    }
+    growth(execution, |snapshot| snapshot.thread_nanos().map(|nanos| (snapshot.at_nanos, nanos.0)))
+}
+
+/// Context switches of the whole machine during I/O, including the background.
+pub(crate) fn switches(execution: &Execution) -> Option<f64> {
+    growth(execution, |snapshot| snapshot.system.map(|stat| (stat.at_nanos, stat.context_switches)))
 }

@@ -1,11 +1,11 @@
 //! The machine and the method in a few labelled lines of plain text.
 
-use super::contents;
-use super::words;
+use crate::contents;
 use crate::document::{Audience, Fact};
 use crate::number::{self, MISSING, NANOS, bare_percent};
 use crate::phrase::{tied, units_tied};
-use crate::{machine, placement, provenance, services};
+use crate::words;
+use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
@@ -62,7 +62,7 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.push(Fact::new("Background", background(finding)));
-    facts.extend(services::facts(&finding.services));
+    facts.extend(provenance::services(&finding.services));
     facts.extend(placement::of_cases(&finding.placement).map(|text| Fact::new("Placement", text)));
     facts.extend(canaries(&environment.canaries).map(|text| Fact::new("Canaries", text)));
     facts.extend(environment.step.map(|step| {
@@ -89,7 +89,7 @@ fn boots(finding: &CompareFinding) -> Option<String> {
 fn cycles(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let meter = environment.meter.as_deref();
-    let cycles = machine::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
+    let cycles = provenance::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
     match meter {
         Some(meter) => format!("{cycles}, by the {meter} meter, net of the background"),
         None => format!("{MISSING} no meter of the whole machine read all slices"),

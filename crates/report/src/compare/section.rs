@@ -1,10 +1,10 @@
 //! The sections below the tables of changes: limits, the noise floor, crossovers, cost by size.
 
-use super::{against_stored, contents, published, words};
 use crate::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
-use crate::limits;
 use crate::number::{self, COUNT, bare_percent};
 use crate::phrase::tied;
+use crate::{contents, words};
+use crate::{limits, published, stored};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CrossoverFinding, TimeNeeded};
 use model::elided_list::elided_list;
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 /// Every section that has contents.
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
-        against_stored::block(finding),
+        stored::of_comparison(finding),
         limits::block(&finding.limits, "cell"),
         noise_floor(finding).map(Block::in_full),
         crossovers(finding),
         lines(finding),
         scalability(finding),
-        published::block(finding).map(Block::in_full),
+        published::of_comparison(finding).map(Block::in_full),
     ];
     all.into_iter().flatten().map(|block| Section::new("", vec![block])).collect()
 }
@@ -104,7 +104,7 @@ fn crossing(finding: &CompareFinding, crossover: &CrossoverFinding) -> String {
 /// A value with its interval.
 fn estimate(estimate: &Estimate) -> String {
     let scale = number::Scale::of(COUNT, estimate.value);
-    let ends = estimate.low.zip(estimate.high).map(|(low, high)| format!(" {}", scale.interval(low, high)));
+    let ends = estimate.ends().map(|(low, high)| format!(" {}", scale.interval(low, high)));
     let gap = if scale.unit.is_empty() { "" } else { " " };
     tied(&format!("{}{gap}{}{}", scale.cell(estimate.value), scale.unit, ends.unwrap_or_default()))
 }

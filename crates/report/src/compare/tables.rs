@@ -1,11 +1,16 @@
 //! The tables of changes: baseline, candidate, change, interval and verdict, one row for each metric or cell.
 
-use super::{contents, words};
 use crate::change::Change;
-use crate::document::{Cell, Column, Draw, Scale, Span, Table, Tone};
+use crate::document::{Cell, Column, Draw, Note, Scale, Span, Table, Tone};
+use crate::number;
+use crate::phrase::tied;
+use crate::{contents, words};
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, MetricFinding};
+use model::comparison::finding::{CellFinding, Families, MetricFinding};
+use model::elided_list::elided_list;
 use model::experiment::Metric;
+use model::explained::FamilyFinding;
+use model::stats::Verdict;
 
 /// A row before the scale of its table is known.
 struct Line<'a> {
@@ -34,7 +39,7 @@ pub fn by_cell(finding: &CompareFinding, arm: &str, metric: Metric) -> Table {
     let axes = contents::axes(finding);
     let lines = contents::cells(finding, arm).into_iter().filter_map(|cell: &CellFinding| {
         let found = contents::metric(cell, metric).filter(|found| contents::has_value(found))?;
-        let names = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default())).collect();
+        let names = contents::names(&axes, &cell.cell);
         Some(Line { metric, names, found, change: Change::from(found) })
     });
     table(finding, arm, &axes, lines.collect(), Rows::Cells)
@@ -83,10 +88,97 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
 /// The common scale of most intervals: it includes 0 and the margin.
 fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
     let around = if margin.is_finite() && margin > 0.0 { margin } else { 0.0 };
-    let range = |change: Change| {
-        let ends = [change.value, change.low, change.high].into_iter().flatten();
-        ends.map(|end| (end, end)).reduce(|(low, high), (end, _)| (low.min(end), high.max(end)))
-    };
-    let span = Span::of_most(&changes.filter_map(range).collect::<Vec<_>>(), around)?;
+    let ranges = changes.filter_map(|change| Span::range([change.value, change.low, change.high]));
+    let span = Span::of_most(&ranges.collect::<Vec<_>>(), around)?;
     Some(Scale { span, margin: Some(margin) })
+}
+
+/// The remarks on an arm's tables of `metrics`.
+pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Note> {
+    let cells = contents::cells(finding, arm);
+    let shown = |metric: &Metric| !contents::is_sweep(finding) || metrics.contains(metric);
+    let shown: Vec<Metric> = Metric::ALL.into_iter().filter(shown).collect();
+    let mut notes = Vec::new();
+    for metric in &shown {
+        notes.extend(shape(finding, &cells, *metric));
+    }
+    notes.extend(time(finding, &cells, &shown));
+    notes.extend(families(finding).filter(|_| !cells.is_empty()));
+    let missing = contents::reasons(&cells).into_iter();
+    notes.extend(missing.map(|text| Note::remark(format!("not compared: {text}"))));
+    notes
+}
+
+/// The cells in which a metric satisfies a condition.
+fn found<'a>(
+    cells: &[&'a CellFinding],
+    metric: Metric,
+    holds: impl Fn(&MetricFinding) -> bool,
+) -> Vec<(&'a CellFinding, &'a MetricFinding)> {
+    let of_metric = cells.iter().filter_map(|cell| Some((*cell, contents::metric(cell, metric)?)));
+    of_metric.filter(|(_, metric)| holds(metric)).collect()
+}
+
+/// The ratio of sums and the typical round disagree.
+fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Option<Note> {
+    let changed = found(cells, metric, |metric| metric.shape_changed);
+    let places = places(finding, &changed, |metric| {
+        let typical = metric.typical.map(|typical| tied(&Change::from(typical).whole()));
+        let typical = typical.map(|typical| format!(", {typical} in a typical round"));
+        format!("{} overall{}", tied(&Change::from(metric).whole()), typical.unwrap_or_default())
+    })?;
+    let head = words::of(metric).head;
+    let text =
+        format!("{head}: the shape of the distribution changed, either in rare slow parts or in the rest: {places}");
+    Some(Note::new(Tone::Notice, text))
+}
+
+/// Which intervals hold together, and with what confidence each.
+fn families(finding: &CompareFinding) -> Option<Note> {
+    let Families { targets, others } = finding.families?;
+    let of = |family: FamilyFinding, one: &str, several: &str| match family.comparisons {
+        0 => None,
+        1 => Some(format!("the {one}")),
+        count => Some(format!("the {count} {several} ({} each)", tied(&number::confidence(family.confidence)))),
+    };
+    let known = [of(targets, "target", "targets"), of(others, "other metric", "other metrics")];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    let text = format!("simultaneous confidence of all intervals of a group, 95 %: {}", known.join("; "));
+    (!known.is_empty()).then(|| Note::remark(text))
+}
+
+/// The time to decide, for metrics that the answer does not cover.
+fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) -> Option<Note> {
+    // The answer of a comparison of the baseline with itself covers no single change.
+    let answered = !contents::is_sweep(finding) && finding.noise_floor.is_none();
+    let said = |metric: &Metric| answered && contents::targets(finding).contains(metric);
+    let open = |metric: &MetricFinding| metric.verdict == Verdict::Inconclusive && metric.seconds_to_decide.is_some();
+    let mut parts = Vec::new();
+    for metric in metrics.iter().filter(|metric| !said(metric)) {
+        let times = found(cells, *metric, open);
+        let longest = times
+            .iter()
+            .filter_map(|(_, metric)| metric.seconds_to_decide)
+            .filter(|seconds| seconds.is_finite())
+            .reduce(f64::max);
+        parts.extend(longest.map(|longest| format!("{} {}", words::of(*metric).head, number::lasting(longest))));
+    }
+    let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
+    let text = || format!("estimated measuring time to decide inconclusive results{cell}: {}", parts.join(", "));
+    (!parts.is_empty()).then(|| Note::remark(text()))
+}
+
+/// The first cells of a list with a text for each, and the number of further ones.
+fn places(
+    finding: &CompareFinding,
+    cells: &[(&CellFinding, &MetricFinding)],
+    say: impl Fn(&MetricFinding) -> String,
+) -> Option<String> {
+    let places = cells.iter().map(|(cell, metric)| {
+        let point = contents::point(finding, &cell.cell);
+        let point = if point.is_empty() { point } else { format!("{} ", tied(&point)) };
+        format!("{point}{}", say(metric))
+    });
+    let places: Vec<String> = places.collect();
+    (!places.is_empty()).then(|| elided_list(&places, "; "))
 }

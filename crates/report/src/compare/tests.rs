@@ -26,21 +26,21 @@ fn every_comparison_fits_its_page() {
 
 #[test]
 fn comparisons_as_they_are_read() {
-    insta::assert_snapshot!("options_at_80", terminal(&fixture::options(), Ink::Plain, 80));
-    insta::assert_snapshot!("options_at_120", terminal(&fixture::options(), Ink::Plain, 120));
-    insta::assert_snapshot!("sweep_at_80", terminal(&fixture::sweep(), Ink::Plain, 80));
-    insta::assert_snapshot!("sweep_at_120", terminal(&fixture::sweep(), Ink::Plain, 120));
-    insta::assert_snapshot!("inconclusive_at_80", terminal(&fixture::inconclusive(), Ink::Plain, 80));
-    insta::assert_snapshot!("identical_at_80", terminal(&fixture::identical(), Ink::Plain, 80));
-    insta::assert_snapshot!("unmeasured_at_80", terminal(&fixture::unmeasured(), Ink::Plain, 80));
-    insta::assert_snapshot!("three_arms_at_80", terminal(&fixture::three_arms(), Ink::Plain, 80));
-    insta::assert_snapshot!("probed_at_80", terminal(&fixture::probed(), Ink::Plain, 80));
-    insta::assert_snapshot!("explained_at_80", terminal(&fixture::explained(), Ink::Plain, 80));
-    insta::assert_snapshot!("explained_sweep_at_100", terminal(&fixture::explained_sweep(), Ink::Plain, 100));
-    insta::assert_snapshot!("booted_at_80", terminal(&fixture::booted(), Ink::Plain, 80));
-    insta::assert_snapshot!("stored_at_80", terminal(&fixture::stored(), Ink::Plain, 80));
-    insta::assert_snapshot!("stored_sweep_at_80", terminal(&fixture::stored_sweep(), Ink::Plain, 80));
-    insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), Ink::Plain, 80));
+    insta::assert_snapshot!("options_at_80", terminal(&fixture::named("options"), Ink::Plain, 80));
+    insta::assert_snapshot!("options_at_120", terminal(&fixture::named("options"), Ink::Plain, 120));
+    insta::assert_snapshot!("sweep_at_80", terminal(&fixture::named("sweep"), Ink::Plain, 80));
+    insta::assert_snapshot!("sweep_at_120", terminal(&fixture::named("sweep"), Ink::Plain, 120));
+    insta::assert_snapshot!("inconclusive_at_80", terminal(&fixture::named("inconclusive"), Ink::Plain, 80));
+    insta::assert_snapshot!("identical_at_80", terminal(&fixture::named("identical"), Ink::Plain, 80));
+    insta::assert_snapshot!("unmeasured_at_80", terminal(&fixture::named("unmeasured"), Ink::Plain, 80));
+    insta::assert_snapshot!("three_arms_at_80", terminal(&fixture::named("three_arms"), Ink::Plain, 80));
+    insta::assert_snapshot!("probed_at_80", terminal(&fixture::named("probed"), Ink::Plain, 80));
+    insta::assert_snapshot!("explained_at_80", terminal(&fixture::named("explained"), Ink::Plain, 80));
+    insta::assert_snapshot!("explained_sweep_at_100", terminal(&fixture::named("explained_sweep"), Ink::Plain, 100));
+    insta::assert_snapshot!("booted_at_80", terminal(&fixture::named("booted"), Ink::Plain, 80));
+    insta::assert_snapshot!("stored_at_80", terminal(&fixture::named("stored"), Ink::Plain, 80));
+    insta::assert_snapshot!("stored_sweep_at_80", terminal(&fixture::named("stored_sweep"), Ink::Plain, 80));
+    insta::assert_snapshot!("empty_at_80", terminal(&fixture::named("empty"), Ink::Plain, 80));
     insta::assert_snapshot!("hostile_at_80", terminal(&fixture::hostile(f64::NAN, "\u{1b}[31m読み"), Ink::Plain, 80));
 }
 
@@ -54,13 +54,13 @@ fn a_comparison_of_one_cell_is_one_screen() {
         assert_eq!(fits_closely(&text, 100), Ok(()), "{name}");
     }
     assert!(all().count() > 5);
-    insta::assert_snapshot!("explained_at_a_glance", glance(&fixture::explained()));
-    insta::assert_snapshot!("options_at_a_glance", glance(&fixture::options()));
+    insta::assert_snapshot!("explained_at_a_glance", glance(&fixture::named("explained")));
+    insta::assert_snapshot!("options_at_a_glance", glance(&fixture::named("options")));
 }
 
 #[test]
 fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
-    let mut finding = fixture::options();
+    let mut finding = fixture::named("options");
     finding.unseen_fraction = Some(0.09);
     for metric in finding.cells[0].metrics.values_mut() {
         metric.verdict = model::stats::Verdict::NoDifference;
@@ -71,7 +71,7 @@ fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
 
 #[test]
 fn an_event_in_place_of_another_is_neither_good_nor_bad() {
-    let finding = fixture::explained();
+    let finding = fixture::named("explained");
     let events = &finding.cells[0].events;
     assert!(events.iter().any(|event| event.detected && event.change_per_io.value > 0.0), "{events:?}");
     let coloured = terminal(&finding, Ink::Colour, 100);
@@ -82,13 +82,13 @@ fn an_event_in_place_of_another_is_neither_good_nor_bad() {
 
 #[test]
 fn the_answer_is_first() {
-    let text = text(&fixture::options());
+    let text = text(&fixture::named("options"));
     assert_eq!(text.lines().next().unwrap(), "candidate (bs=8k) costs 3.1 % [3.0, 3.7] more cycles per I/O: worse");
 }
 
 #[test]
 fn the_verdict_has_a_colour_and_a_word() {
-    let text = terminal(&fixture::options(), Ink::Colour, 80);
+    let text = terminal(&fixture::named("options"), Ink::Colour, 80);
     assert!(text.lines().next().unwrap().ends_with("\u{1b}[31mworse\u{1b}[0m"), "{text}");
     assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
 }
@@ -104,7 +104,7 @@ fn colour_does_not_change_the_layout() {
 
 #[test]
 fn no_column_is_left_out_at_80() {
-    for finding in [fixture::options(), fixture::sweep(), fixture::three_arms()] {
+    for finding in [fixture::named("options"), fixture::named("sweep"), fixture::named("three_arms")] {
         let text = terminal(&finding, Ink::Plain, 80);
         let head = text.lines().find(|line| line.ends_with("verdict")).unwrap();
         assert!(head.contains("change") && head.contains("interval") && head.split_whitespace().count() >= 5, "{text}");
@@ -113,14 +113,14 @@ fn no_column_is_left_out_at_80() {
 
 #[test]
 fn metrics_without_a_value_have_one_line_for_each_reason() {
-    let text = text(&fixture::unmeasured());
+    let text = text(&fixture::named("unmeasured"));
     assert_eq!(text.matches("not compared: ").count(), 2, "{text}");
     assert!(text.starts_with("Interrupted: the figures cover only the time before the interruption.\n"), "{text}");
 }
 
 #[test]
 fn each_candidate_has_its_table() {
-    let text = text(&fixture::three_arms());
+    let text = text(&fixture::named("three_arms"));
     assert!(text.contains("\ngather  ") && text.contains("\nzero-copy  "), "{text}");
 }
 

@@ -1,9 +1,12 @@
 //! The jobs one by one: the I/O of each, and the cost of its own threads.
 
-use super::{SHOWN, conditions};
-use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
-use crate::number::{self, BYTES, COUNT, CYCLES, Scale};
-use model::finding::{CopiesApart, JobFinding, RunFinding};
+use super::SHOWN;
+use crate::conditions;
+use crate::document::{Audience, Axis, Block, Body, Cell, Chart, Column, Note, Point, Series, Table, Tone};
+use crate::number::{self, BYTES, COUNT, CYCLES, NANOS, Scale};
+use crate::phrase::tied;
+use model::finding::{CopiesApart, JobFinding, LatencyFinding, RunFinding, StagesFinding};
+use model::plan::JobPlan;
 use model::record::Verified;
 
 /// One row for each job, and its first error.
@@ -48,25 +51,25 @@ pub fn block(finding: &RunFinding) -> Block {
             "rates over the time that {} reports for the job ({own}); those of the phase are over all of its time, waiting included",
             job.engine
         );
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     if shown().any(|job| conditions::is_mixed(finding, job)) {
         let text = "the rate stepped, so a rate or mean over all of it is not shown; see the regimes";
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     for job in shown() {
         let error = job.error.iter();
         notes.extend(error.map(|error| Note::new(Tone::Bad, format!("error  {}: {error}", job.name))));
-        notes.extend(remarks(job).map(|remarks| Note::new(Tone::Faint, remarks)));
+        notes.extend(remarks(job).map(Note::remark));
         notes.extend(job.copies_apart.map(|CopiesApart { slowest, slowest_iops, fastest, fastest_iops }| {
             let [slow, fast] = [slowest_iops, fastest_iops].map(|iops| number::with_unit(COUNT, iops));
             let text =
                 format!("copy {slowest} is the slowest with {slow} IOPS, copy {fastest} the fastest with {fast} IOPS");
-            Note::new(Tone::Faint, format!("{}: {text}", job.name))
+            Note::remark(format!("{}: {text}", job.name))
         }));
     }
     if jobs.len() > SHOWN {
-        notes.push(Note::new(Tone::Faint, format!("and {} more jobs: use --format json for all", jobs.len() - SHOWN)));
+        notes.push(Note::remark(format!("and {} more jobs: use --format json for all", jobs.len() - SHOWN)));
     }
     Block::new("Jobs", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
 }
@@ -114,4 +117,235 @@ fn remarks(job: &JobFinding) -> Option<String> {
     }
     parts.extend(job.injected_ns.map(|injected| format!("inject_ns={} {}", injected.asked, injected.in_words())));
     (!parts.is_empty()).then(|| format!("{}: {}", job.name, parts.join(", ")))
+}
+
+/// Percentiles with a column, in percent.
+const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// One row for each job and direction.
+pub fn latencies(finding: &RunFinding) -> Block {
+    let jobs = &finding.merged_jobs;
+    let mut table = Table::new(vec![
+        Column::rows("direction"),
+        Column::number("I/Os").spare(0),
+        Column::number("mean").spare(3),
+        Column::number("p50"),
+        Column::number("p90").spare(1),
+        Column::number("p99"),
+        Column::number("p99.9").spare(4),
+        Column::number("p99.99").spare(2),
+        Column::number("max"),
+    ]);
+    let mut notes = Vec::new();
+    for job in jobs.iter().take(SHOWN) {
+        let mixed = conditions::is_mixed(finding, job);
+        for (direction, ios, latency) in rows(job) {
+            let label = if jobs.len() > 1 { format!("{} {direction}", job.name) } else { direction.to_owned() };
+            table.row(cells(label, &number::count(ios), latency, mixed));
+        }
+        // The rows of stages have no count of their own.
+        for (stage, latency) in job.stages_ns.iter().flat_map(StagesFinding::named) {
+            table.sub_row(cells(stage.to_owned(), "", latency, mixed));
+        }
+        let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
+        notes.extend(asked_for(job).map(|text| Note::new(Tone::Plain, name + &text)));
+    }
+    if jobs.iter().take(SHOWN).any(|job| conditions::is_mixed(finding, job)) {
+        notes.push(Note::remark("the rate stepped: percentiles are of all I/Os of all regimes"));
+    }
+    notes.extend(exactness(jobs).map(Note::remark));
+    Block::new("Latency", Body::Table(table)).with(notes)
+}
+
+/// The directions of a job that did I/Os, each with their number.
+pub(super) fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
+    let directions = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
+    let done = directions.into_iter().filter(|(_, direction)| direction.ios > 0);
+    let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();
+    // A foreign program may report its I/Os without their direction.
+    if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
+}
+
+/// If the rate stepped (`mixed`), the mean describes no part of the job; a percentile is still one of its I/Os.
+fn cells(label: String, ios: &str, latency: &LatencyFinding, mixed: bool) -> Vec<Cell> {
+    let LatencyFinding { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
+    let mean = if mixed { &None } else { mean };
+    let mut cells = vec![label.into(), ios.into()];
+    cells.extend([mean, p50, p90, p99, p999, p9999, max].map(|value| Cell::from(number::known(NANOS, *value))));
+    cells
+}
+
+/// Requested percentiles without a column. fio's default list was not requested.
+fn asked_for(job: &JobFinding) -> Option<String> {
+    let asked = &job.latency_ns.percentiles;
+    if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().percentiles) {
+        return None;
+    }
+    let others = asked.iter().filter(|(percent, _)| !COLUMNS.contains(percent));
+    let others = others.map(|(percent, value)| tied(&format!("p{percent} {}", number::known(NANOS, *value))));
+    let others = others.collect::<Vec<_>>();
+    (!others.is_empty()).then(|| others.join(", "))
+}
+
+/// The maximum error of percentiles, over all jobs.
+fn exactness(jobs: &[JobFinding]) -> Option<String> {
+    let worst =
+        |of: fn(&LatencyFinding) -> Option<f64>| jobs.iter().filter_map(|job| of(&job.latency_ns)).reduce(f64::max);
+    let mut parts = Vec::new();
+    if let Some(fraction) = worst(|latency| latency.bucket_error_fraction) {
+        parts.push(format!("percentile error at most {}", tied(&number::percent(fraction))));
+    }
+    if let Some(mean) = worst(|latency| latency.stamp_error_mean) {
+        let largest = number::known(NANOS, worst(|latency| latency.stamp_error_max));
+        let mean = number::with_unit(NANOS, mean);
+        parts.push(format!(
+            "timestamps shared by a batch of I/Os are off by up to {} on average, at most {}",
+            tied(&mean),
+            tied(&largest)
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// More charts are no help.
+const MOST: usize = 8;
+/// Fewer points are no curve.
+const LEAST_POINTS: usize = 3;
+/// Percentiles with a name on the axis, as far as there are points.
+const NAMED: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
+/// The last percentile with a place.
+const LAST: f64 = 99.999_999;
+
+/// A chart for each job and direction.
+pub fn curves(finding: &RunFinding) -> Block {
+    let several = finding.merged_jobs.len() > 1;
+    let of = |job: &JobFinding| {
+        let name = if several { format!("{}, ", job.name) } else { String::new() };
+        let rows = rows(job).into_iter();
+        rows.filter_map(|(direction, _, latency)| chart(format!("{name}{direction}"), latency)).collect::<Vec<_>>()
+    };
+    let charts: Vec<Chart> = finding.merged_jobs.iter().flat_map(of).take(MOST).collect();
+    let note =
+        "Each further nine has the same width: one I/O in 100 took longer than p99, one in 1,000 longer than p99.9.";
+    let notes = if charts.is_empty() { Vec::new() } else { vec![Note::remark(note)] };
+    Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)
+}
+
+/// Where a percentile is on the axis: one I/O in this many took longer.
+fn place(percent: f64) -> f64 {
+    100.0 / (100.0 - percent)
+}
+
+fn chart(of: String, latency: &LatencyFinding) -> Option<Chart> {
+    let LatencyFinding { p50, p90, p99, p999, p9999, .. } = latency;
+    let usual = [(50.0, *p50), (90.0, *p90), (99.0, *p99), (99.9, *p999), (99.99, *p9999)];
+    let all = latency.percentiles.iter().copied().chain(usual);
+    let known = all.filter_map(|(percent, value)| Some((percent, value?)));
+    let mut known: Vec<(f64, f64)> =
+        known.filter(|(percent, value)| (0.0..=LAST).contains(percent) && (1e-3..1e18).contains(value)).collect();
+    known.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    known.dedup_by(|(one, _), (other, _)| one == other);
+    let last = place(known.last()?.0);
+    let points = known.iter().map(|(percent, value)| {
+        let hint = format!("p{percent}: {}", number::with_unit(NANOS, *value));
+        Point { hint, ..Point::new(place(*percent), *value) }
+    });
+    let points: Vec<Point> = points.collect();
+    // Up to the first name at or behind the last point.
+    let behind = NAMED.iter().position(|percent| place(*percent) >= last * (1.0 - 1e-9)).unwrap_or(NAMED.len() - 1);
+    let name = |percent: &f64| (place(*percent), format!("p{percent}"));
+    let named: Vec<(f64, String)> = NAMED.iter().take(behind + 1).map(name).collect();
+    (points.len() >= LEAST_POINTS && named.len() > 1).then(|| Chart {
+        title: "latency by percentile".to_owned(),
+        of,
+        x: Axis::Named(named),
+        y: Axis::Amount { units: NANOS, from_zero: true },
+        marks: Vec::new(),
+        series: vec![Series { subject: 1, joined: true, dot: 6, points }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ink;
+    use crate::cost::fixture;
+    use crate::document::{Document, Section};
+    use crate::text::terminal;
+
+    fn shown(jobs: &[JobFinding]) -> String {
+        let finding = RunFinding { merged_jobs: jobs.to_vec(), ..fixture::named("psync_4k") };
+        let sections = vec![Section::new("", vec![latencies(&finding)])];
+        terminal(&Document { sections, ..Document::default() }, Ink::Plain, 100)
+    }
+
+    #[test]
+    fn percentiles_without_a_column_are_named() {
+        let text = shown(&fixture::named("psync_4k").merged_jobs);
+        assert!(text.contains("p95 5.11 µs") && !text.contains("p50 3.12"), "{text}");
+    }
+
+    #[test]
+    fn the_error_of_shared_timestamps_is_reported() {
+        let mut jobs = fixture::named("two_phases").merged_jobs;
+        for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
+            job.latency_ns.stamp_error_mean = Some(mean);
+            job.latency_ns.stamp_error_max = Some(mean * 10.0);
+        }
+        let text = shown(&jobs);
+        assert!(text.contains("timestamps shared by a batch of I/Os are off by up to 120 ns on"), "{text}");
+    }
+
+    #[test]
+    fn stages_stand_below_the_directions() {
+        let mut jobs = fixture::named("psync_4k").merged_jobs;
+        let latency = |mean| LatencyFinding { mean: Some(mean), ..LatencyFinding::default() };
+        let stages = StagesFinding {
+            backlog_wait: latency(1e3),
+            sending: None,
+            round_trip: latency(2e3),
+            delivery: latency(4e3),
+        };
+        jobs.iter_mut().for_each(|job| job.stages_ns = Some(stages.clone()));
+        let text = shown(&jobs);
+        let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("read")).take(4).collect();
+        for (line, (name, mean)) in
+            lines.iter().skip(1).zip([("backlog wait", "1.00"), ("round trip", "2.00"), ("delivery", "4.00")])
+        {
+            assert!(line.trim_start().starts_with(name) && line.contains(mean), "{text}");
+        }
+    }
+
+    #[test]
+    fn i_os_of_unknown_direction_have_a_row() {
+        let mut jobs = fixture::named("psync_4k").merged_jobs;
+        jobs.iter_mut().for_each(|job| job.read.ios = 0);
+        assert!(shown(&jobs).contains("\n  all "));
+    }
+
+    #[test]
+    fn a_job_has_a_curve_up_to_its_last_percentile() {
+        let latency = &fixture::named("psync_4k").merged_jobs[0].read.latency_ns;
+        let chart = chart("read".to_owned(), latency).unwrap();
+        let points = &chart.series[0].points;
+        assert!(points.len() >= 5 && points.is_sorted_by(|one, other| one.x < other.x), "{points:?}");
+        let p99 = points.iter().find(|point| point.hint.starts_with("p99:")).unwrap();
+        assert_eq!((p99.hint.as_str(), p99.y), ("p99: 8.44 µs", latency.p99.unwrap()));
+        let Axis::Named(named) = &chart.x else { panic!("{:?}", chart.x) };
+        let names: Vec<&str> = named.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["p0", "p50", "p90", "p99", "p99.9", "p99.99"]);
+        assert!((p99.x - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_drawn() {
+        assert!(chart(String::new(), &LatencyFinding::default()).is_none());
+        let two = LatencyFinding { p50: Some(1e3), p99: Some(2e3), ..LatencyFinding::default() };
+        assert!(chart(String::new(), &two).is_none(), "two points are no curve");
+        let wild = LatencyFinding {
+            percentiles: vec![(f64::NAN, Some(1.0)), (100.0, Some(1.0)), (-3.0, Some(2.0)), (50.0, Some(f64::NAN))],
+            ..LatencyFinding::default()
+        };
+        assert!(chart(String::new(), &wild).is_none());
+    }
 }

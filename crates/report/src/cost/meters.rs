@@ -3,7 +3,9 @@
 
 use crate::document;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Fact, Interval, Note, Raw, Span, Table, Tone};
+use crate::explained;
 use crate::number::{self, CYCLES, Scale};
+use model::elided_list::grouped;
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
 use model::stats::Estimate;
@@ -33,15 +35,14 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
         let name = Cell::new(tone, label(&reading.name));
         match (cost(reading), scale) {
             (Some(estimate), Some(scale)) => {
-                let interval = estimate.low.zip(estimate.high).map(|(low, high)| scale.interval(low, high));
                 let mut cells = vec![
                     name,
                     Cell::new(tone, scale.cell(estimate.value)),
-                    interval.unwrap_or_else(|| number::MISSING.to_owned()).into(),
+                    explained::interval(scale, &estimate).into(),
                     number::seconds(reading.seconds).into(),
                 ];
                 let tone = if headline { Tone::Own } else { Tone::Plain };
-                let raw = Interval { value: estimate.value, ends: estimate.low.zip(estimate.high) };
+                let raw = Interval { value: estimate.value, ends: estimate.ends() };
                 let raw = if whole_machine(reading) { Raw::Interval(raw) } else { Raw::None };
                 cells.extend(drawn.map(|_| Cell::drawn(tone, raw)));
                 table.row(cells);
@@ -64,11 +65,11 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
         let known = of_phase.is_some() || costs.any(|estimate| estimate.low.is_some());
         let from = if known { "interval from" } else { "no interval:" };
         let what = if of_execution { "cycles of one execution; " } else { "" };
-        notes.push(Note::new(Tone::Faint, format!("{what}{from} {}", phase.interval_from)));
+        notes.push(Note::remark(format!("{what}{from} {}", phase.interval_from)));
     }
     // Where no meter gave the cost, the whole reason is what the reader needs.
     let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());
-    notes.extend(silent.line(is_unknown).map(|text| Note::new(Tone::Faint, text)));
+    notes.extend(silent.line(is_unknown).map(Note::remark));
     let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
     let in_full = Block::new("Meters without a figure", Body::Facts(silent.facts())).of(Audience::PAGE);
     vec![Block::new("Meters", body).with(notes).of(Audience::SCREEN.or(Audience::PAGE)), in_full]
@@ -76,33 +77,27 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
 
 /// The meters without a figure, by their reason.
 #[derive(Default)]
-struct Silent<'a>(Vec<(&'a str, Vec<&'a str>)>);
+struct Silent<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Silent<'a> {
     fn add(&mut self, name: &'a str, reason: Option<&'a str>) {
-        let reason = reason.unwrap_or("not read");
-        match self.0.iter_mut().find(|(other, _)| *other == reason) {
-            Some((_, names)) => names.push(name),
-            None => self.0.push((reason, vec![name])),
-        }
+        self.0.push((reason.unwrap_or("not read"), name));
     }
 
     /// All of them on one line, each reason in full or without its details: the page has them, and `iotoll doctor`. The details of
     /// a meter that was not chosen are an advice.
     fn line(&self, in_full: bool) -> Option<String> {
-        let mut shown = Self::default();
-        for (reason, names) in &self.0 {
-            let reason = if in_full && !reason.starts_with("not chosen") { reason } else { short(reason) };
-            names.iter().for_each(|name| shown.add(name, Some(reason)));
-        }
-        let part = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
-        let parts: Vec<String> = shown.0.iter().map(part).collect();
+        let shown = self.0.iter().map(|(reason, name)| {
+            (if in_full && !reason.starts_with("not chosen") { reason } else { short(reason) }, *name)
+        });
+        let part = |(reason, names): (_, Vec<_>)| format!("{} ({reason})", names.join(", "));
+        let parts: Vec<String> = grouped(shown).into_iter().map(part).collect();
         (!parts.is_empty()).then(|| format!("no figure from {}", parts.join(", ")))
     }
 
     /// The reasons in full.
     fn facts(&self) -> Vec<Fact> {
-        self.0.iter().map(|(reason, names)| Fact::new(names.join(", "), *reason)).collect()
+        grouped(self.0.iter().copied()).into_iter().map(|(reason, names)| Fact::new(names.join(", "), reason)).collect()
     }
 }
 

@@ -1,8 +1,10 @@
 //! One line for the cost of a phase, and one for its rates.
 
-use super::conditions;
-use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
-use crate::number::{self, COUNT, CYCLES, NANOS, Scale};
+use crate::conditions;
+use crate::document::{Audience, Block, Body, Column, Figure, Note, Section, Table, Tone};
+use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::phrase::phase_name;
+use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::record::Exit;
@@ -37,10 +39,10 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
         Note::new(cache_tone(cache.state), sentence(cache))
     }));
-    notes.extend(shared(finding, phase).map(|text| Note::new(Tone::Faint, text)));
+    notes.extend(shared(finding, phase).map(Note::remark));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
     if per_io.is_some_and(number::is_about_0) {
-        notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
+        notes.push(Note::remark("≈ 0: below the noise of the background"));
     }
     if let Some(reason) =
         phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
@@ -48,11 +50,11 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
             format!("; the load's own threads make {} per I/O", number::significant(own))
         });
-        notes.push(Note::new(Tone::Faint, format!("Context switches: {reason}{own}")));
+        notes.push(Note::remark(format!("Context switches: {reason}{own}")));
     }
     // A program whose report of its I/Os is missing has no count by it.
     let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
-    notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
+    notes.extend(counted_by.map(|counted_by| Note::remark(format!("I/O count: {counted_by}"))));
     notes
 }
 
@@ -175,20 +177,72 @@ fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure>
 
 /// The exit statuses of executions, equal ones together, in the order of their first occurrence.
 fn exits(exits: &[Exit]) -> Vec<Figure> {
-    let mut counted: Vec<(Exit, usize)> = Vec::new();
-    for exit in exits {
-        match counted.iter_mut().find(|(known, _)| known == exit) {
-            Some((_, times)) => *times += 1,
-            None => counted.push((*exit, 1)),
-        }
-    }
-    let chip = |(exit, times): (Exit, usize)| {
-        let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+    let chip = |(exit, all): (Exit, Vec<_>)| {
+        let times = if all.len() > 1 { format!(" ×{}", all.len()) } else { String::new() };
         match exit {
             Exit::Status(0) => Figure::new(Tone::Plain, format!("exit status 0{times}")),
             Exit::Status(status) => Figure::new(Tone::Bad, format!("exit status {status}{times}")),
             Exit::Signal(signal) => Figure::new(Tone::Bad, format!("killed by signal {signal}{times}")),
         }
     };
-    counted.into_iter().map(chip).collect()
+    grouped(exits.iter().map(|exit| (*exit, exit))).into_iter().map(chip).collect()
+}
+
+/// Phases with counted I/Os, and phases with only a total cost.
+pub fn totals(finding: &RunFinding) -> Vec<Block> {
+    let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
+    let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
+    let over = counted.iter().map(|phase| conditions::over(finding, phase)).find(|over| !over.is_empty());
+    let note = over.map(|over| Note::remark(format!("IOPS and bandwidth are{over}")));
+    vec![block(costs(&counted)).with(note.into_iter().collect()), block(wholes(&others))]
+}
+
+fn costs(phases: &[&PhaseFinding]) -> Table {
+    let largest = phases.iter().filter_map(|phase| phase.cycles_per_io).reduce(f64::max);
+    let scale = largest.map(|largest| Scale::of(CYCLES, largest));
+    let mut table = Table::new(vec![
+        Column::rows("phase"),
+        Column::number(format!("{}/IO", scale.map_or("cycles", |scale| scale.unit))),
+        Column::number("95 %").spare(2),
+        Column::number("cycles/B").spare(4),
+        Column::number("csw/IO").spare(3),
+        Column::number("IOPS"),
+        Column::number("bandwidth").spare(1),
+    ]);
+    for phase in phases {
+        let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
+        let cost = phase.cycles_per_io;
+        let one_rate = phase.has_one_rate();
+        let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
+        table.row(vec![
+            phase_name(phase).into(),
+            number::net(cost, value).into(),
+            error.unwrap_or_else(|| MISSING.to_owned()).into(),
+            number::net(phase.cycles_per_byte, number::significant).into(),
+            number::known(COUNT, phase.context_switches_per_io).into(),
+            number::known(COUNT, phase.iops.filter(|_| one_rate)).into(),
+            phase
+                .bytes_per_second
+                .filter(|_| one_rate)
+                .map_or_else(|| MISSING.to_owned(), number::bytes_per_second)
+                .into(),
+        ]);
+    }
+    table
+}
+
+/// Phases without counted I/Os: their total cost.
+fn wholes(phases: &[&PhaseFinding]) -> Table {
+    let heads = ["total", "CPUs busy", "wall time", "per I/O"].map(Column::number);
+    let mut table = Table::new([vec![Column::rows("phase")], heads.to_vec()].concat());
+    for phase in phases {
+        table.row(vec![
+            phase_name(phase).into(),
+            number::net(phase.cycles, |cycles| number::with_unit(CYCLES, cycles)).into(),
+            number::net(phase.busy_cpus, number::significant).into(),
+            number::seconds(phase.wall_seconds).into(),
+            MISSING.into(),
+        ]);
+    }
+    table
 }

@@ -1,6 +1,6 @@
 //! A phase over time as charts: the rate and the cost per I/O, with the mean and regimes.
 
-use crate::document::{Audience, Axis, Block, Body, Chart, Mark, Note, Point, Section, Series, Tone};
+use crate::document::{Audience, Axis, Block, Body, Chart, Mark, Note, Point, Section, Series};
 use crate::number::{self, COUNT};
 use model::finding::{PhaseFinding, SeriesPoint};
 
@@ -25,7 +25,7 @@ pub fn section(phase: &PhaseFinding) -> Section {
     if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {
         notes.push("A dashed vertical line marks where the rate stepped and another regime began.");
     }
-    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    let notes = notes.into_iter().map(Note::remark).collect();
     Section::on_page("Over time", vec![Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)])
 }
 

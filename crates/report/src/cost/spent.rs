@@ -123,7 +123,7 @@ fn below_zero(phase: &PhaseFinding) -> Option<Note> {
     let below = phase.accounts.iter().any(|account| account.share <= -LEAST_SHARE);
     let text = "The accounts sum to the cost. One below 0 is a task that did less than without the workload, or the error of the \
                 others, which then sum to more than the cost.";
-    below.then(|| Note::new(Tone::Faint, text))
+    below.then(|| Note::remark(text))
 }
 
 /// The fractions of samples in user and kernel mode.
@@ -131,7 +131,7 @@ fn modes(phase: &PhaseFinding) -> Option<Note> {
     let user = phase.sampled_user_fraction?;
     let text =
         format!("samples: {} in user mode, {} in kernel mode", number::percent(user), number::percent(1.0 - user));
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 fn gross(phase: &PhaseFinding) -> Option<Note> {
@@ -147,7 +147,7 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
         scale.cell(background),
         scale.unit
     );
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 /// What the cost leaves out, and what it would be otherwise.
@@ -162,7 +162,7 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
         before.unwrap_or_default()
     );
     if let Some(level) = phase.cycles_per_io_by_level {
-        let ends = level.low.zip(level.high).map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
+        let ends = level.ends().map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
         text += &format!(
             " With the whole background subtracted as a level: {}{} {}/IO.",
             scale.cell(level.value),
@@ -171,7 +171,7 @@ fn by_name(phase: &PhaseFinding) -> Option<Note> {
         );
     }
     // A caveat says it, too.
-    Some(Note::new(Tone::Faint, text))
+    Some(Note::remark(text))
 }
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ mod tests {
     use crate::cost::fixture;
 
     fn spent(change: impl Fn(&mut PhaseFinding)) -> String {
-        let mut finding = fixture::udp_like();
+        let mut finding = fixture::named("udp_like");
         finding.phases.iter_mut().for_each(change);
         let notes = finding.phases.iter().flat_map(|phase| blocks(phase, "", usize::MAX)).flat_map(|block| block.notes);
         notes.map(|note| note.text.replace('\u{a0}', " ")).collect::<Vec<_>>().join("\n")

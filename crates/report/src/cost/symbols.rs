@@ -1,14 +1,14 @@
 //! The functions in which the cycles went.
 
-use super::annotated;
 use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
 };
+use crate::explained;
 use crate::number::{self, CYCLES, Scale};
 use crate::phrase::shortened;
 use crate::shell;
 use model::finding::{PhaseFinding, RunFinding};
-use model::profile::{ProfileFinding, SymbolFinding};
+use model::profile::{AnnotatedFinding, LineFinding, ProfileFinding, SymbolFinding};
 use model::record::Meter;
 
 /// Rows on a screen and in a mail; a page has all that are larger than a thousandth.
@@ -55,7 +55,7 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
         rest,
     ];
-    blocks.extend(annotated::blocks(phase));
+    blocks.extend(annotated(phase));
     Some(Section::new("", blocks))
 }
 
@@ -71,13 +71,12 @@ fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> 
     ]);
     for symbol in symbols {
         let cycles = symbol.cycles_per_io;
-        let ends = cycles.low.zip(cycles.high).map(|(low, high)| scale.interval(low, high));
         table.row(vec![
             Cell::from(name(symbol)),
             Cell::from(&symbol.module),
             Cell::from(&symbol.account),
             Cell::from(scale.cell(cycles.value)),
-            ends.unwrap_or_else(|| number::MISSING.to_owned()).into(),
+            explained::interval(scale, &cycles).into(),
             number::percent(symbol.share).into(),
             Cell::drawn(if symbol.interrupts_on { Tone::Faint } else { Tone::Notice }, Raw::Number(symbol.share)),
         ]);
@@ -100,7 +99,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     let named = |symbol: &&SymbolFinding| symbol.interrupts_on;
     if phase.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
         let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     if !profile.kernel_named {
         let text = "The kernel hides its addresses from this user, so its functions have no names: run as root, or with CAP_SYSLOG, or set \
@@ -130,7 +129,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     if let Some(first) = phase.annotated.first() {
         let text =
             format!("The instructions of a function: iotoll report FOLDER --annotate {}", shell::quoted(&first.symbol));
-        notes.push(Note::new(Tone::Faint, text));
+        notes.push(Note::remark(text));
     }
     notes
 }
@@ -145,4 +144,66 @@ fn missing(finding: &RunFinding) -> Option<Block> {
     let reason = reason.filter(|_| asked)?;
     let note = Note::new(Tone::Notice, format!("No functions: {reason}"));
     Some(Block::new("Functions", Body::Notes).with(vec![note]))
+}
+
+/// Functions on a page.
+const LISTED: usize = 8;
+/// A line is shown if it has this part of its function, or stands this near to one that has.
+const LEAST_LINE: f64 = 0.01;
+const AROUND: usize = 3;
+
+/// The instructions of the largest functions, for a page.
+pub fn annotated(phase: &PhaseFinding) -> Vec<Block> {
+    let block = |function: &AnnotatedFinding| Block {
+        fold: Some(Fold { summary: format!("Instructions of {}", function.symbol), open: false }),
+        ..listing(function, phase).of(Audience::PAGE)
+    };
+    phase.annotated.iter().take(LISTED).map(block).collect()
+}
+
+pub(crate) fn listing(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
+    let scale = Scale::of(CYCLES, function.cycles_per_io / 10.0);
+    let mut table = Table::new(vec![
+        Column::number("offset"),
+        Column::text("instruction"),
+        Column::number(format!("{}/IO", scale.unit)),
+        Column::number("share"),
+        Column::drawing(Draw::Bar),
+    ]);
+    let share = |line: &LineFinding| {
+        if function.cycles_per_io > 0.0 { line.cycles_per_io / function.cycles_per_io } else { 0.0 }
+    };
+    let large: Vec<usize> =
+        (0..).zip(&function.lines).filter(|(_, it)| share(it) >= LEAST_LINE).map(|it| it.0).collect();
+    let near = |place: usize| large.iter().any(|large| large.abs_diff(place) <= AROUND);
+    let mut skipped = 0;
+    for (place, line) in function.lines.iter().enumerate() {
+        if !near(place) {
+            skipped += 1;
+            continue;
+        }
+        if std::mem::take(&mut skipped) > 0 {
+            table.note(Cell::from("…"), "");
+        }
+        let cycles = if line.cycles_per_io > 0.0 { scale.cell(line.cycles_per_io) } else { String::new() };
+        let part = if line.cycles_per_io > 0.0 { number::percent(share(line)) } else { String::new() };
+        table.row(vec![
+            Cell::from(format!("+{:#x}", line.offset)),
+            Cell::from(&line.instruction),
+            cycles.into(),
+            part.into(),
+            Cell::drawn(Tone::Notice, Raw::Number(share(line))),
+        ]);
+    }
+    let of_cost = phase.cycles_per_io.filter(|cost| *cost > 0.0).map(|cost| function.cycles_per_io / cost);
+    let text = format!(
+        "{} in {}: {}/IO{}, {} samples. A sample belongs to the instruction before the one that it found; at the target of a jump, that may be \
+         another one.",
+        function.symbol,
+        function.module,
+        number::with_unit(CYCLES, function.cycles_per_io),
+        of_cost.map_or_else(String::new, |part| format!(", {} of the cost", number::percent(part))),
+        number::count(function.samples)
+    );
+    Block::new(function.symbol.clone(), Body::Table(table)).with(vec![Note::remark(text)])
 }

@@ -27,12 +27,15 @@ fn every_sheet_fits_its_page() {
 
 #[test]
 fn sheets_as_they_are_read() {
-    insta::assert_snapshot!("psync_4k_at_100", terminal(&fixture::psync_4k(), Ink::Plain, 100));
-    insta::assert_snapshot!("udp_like_at_80", terminal(&fixture::udp_like(), Ink::Plain, 80));
-    insta::assert_snapshot!("cost_without_ios_at_100", terminal(&fixture::cost_without_ios(), Ink::Plain, 100));
-    insta::assert_snapshot!("profiled_at_100", terminal(&fixture::profiled(), Ink::Plain, 100));
-    insta::assert_snapshot!("two_phases_at_100", terminal(&fixture::two_phases(), Ink::Plain, 100));
-    insta::assert_snapshot!("meters_unavailable_at_100", terminal(&fixture::meters_unavailable(), Ink::Plain, 100));
+    insta::assert_snapshot!("psync_4k_at_100", terminal(&fixture::named("psync_4k"), Ink::Plain, 100));
+    insta::assert_snapshot!("udp_like_at_80", terminal(&fixture::named("udp_like"), Ink::Plain, 80));
+    insta::assert_snapshot!("cost_without_ios_at_100", terminal(&fixture::named("cost_without_ios"), Ink::Plain, 100));
+    insta::assert_snapshot!("profiled_at_100", terminal(&fixture::named("profiled"), Ink::Plain, 100));
+    insta::assert_snapshot!("two_phases_at_100", terminal(&fixture::named("two_phases"), Ink::Plain, 100));
+    insta::assert_snapshot!(
+        "meters_unavailable_at_100",
+        terminal(&fixture::named("meters_unavailable"), Ink::Plain, 100)
+    );
 }
 
 fn glance(finding: &RunFinding, columns: usize) -> String {
@@ -49,14 +52,14 @@ fn a_sheet_is_one_screen() {
             assert_eq!(fits_closely(&glance(&finding, columns), columns), Ok(()), "{name}");
         }
     }
-    insta::assert_snapshot!("udp_like_at_a_glance", glance(&fixture::udp_like(), 100));
-    insta::assert_snapshot!("two_phases_at_a_glance", glance(&fixture::two_phases(), 100));
-    insta::assert_snapshot!("profiled_at_a_glance", glance(&fixture::profiled(), 100));
+    insta::assert_snapshot!("udp_like_at_a_glance", glance(&fixture::named("udp_like"), 100));
+    insta::assert_snapshot!("two_phases_at_a_glance", glance(&fixture::named("two_phases"), 100));
+    insta::assert_snapshot!("profiled_at_a_glance", glance(&fixture::named("profiled"), 100));
 }
 
 #[test]
 fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
-    let mut finding = fixture::psync_4k();
+    let mut finding = fixture::named("psync_4k");
     let (long, short) = (
         "other processes (rustc, cc1) used 71.2 % of the machine beside the load; they are left out by name. ",
         "b: run longer",
@@ -86,7 +89,7 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
 
 #[test]
 fn the_headline_is_first() {
-    let text = sheet(&fixture::psync_4k());
+    let text = sheet(&fixture::named("psync_4k"));
     let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
     assert_eq!(
         headline.trim(),
@@ -96,7 +99,7 @@ fn the_headline_is_first() {
 
 #[test]
 fn a_cost_within_noise_of_0_is_about_0() {
-    let mut finding = fixture::psync_4k();
+    let mut finding = fixture::named("psync_4k");
     let phase = &mut finding.phases[0];
     (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
     let text = sheet(&finding);
@@ -105,7 +108,7 @@ fn a_cost_within_noise_of_0_is_about_0() {
 
 #[test]
 fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
-    let mut finding = fixture::psync_4k();
+    let mut finding = fixture::named("psync_4k");
     let phase = &mut finding.phases[0];
     (phase.context_switches_per_io, phase.own_context_switches_per_io) = (None, Some(1.02));
     (phase.context_switches_per_io_low, phase.context_switches_per_io_high) = (Some(-0.4), Some(3.0));
@@ -121,7 +124,7 @@ fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
 
 #[test]
 fn a_mail_shows_no_common_rate_of_two_regimes() {
-    let mut finding = fixture::stepped();
+    let mut finding = fixture::named("stepped");
     finding.phases[0].iops = Some(111e3);
     let text = Format::Mail.render(&finding, Ink::Plain, 72);
     assert!(text.contains("Two regimes") && !text.contains("111 k"), "{text}");
@@ -129,7 +132,7 @@ fn a_mail_shows_no_common_rate_of_two_regimes() {
 
 #[test]
 fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
-    let mut finding = fixture::stepped();
+    let mut finding = fixture::named("stepped");
     finding.merged_jobs[0].iops = 111e3;
     finding.merged_jobs[0].read.latency_ns.mean = Some(5550.0);
     let text = sheet(&finding);
@@ -139,7 +142,7 @@ fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
 
 #[test]
 fn failures_are_shown_at_the_top_and_in_the_row() {
-    let text = sheet(&fixture::failed());
+    let text = sheet(&fixture::named("failed"));
     assert!(text.lines().nth(1).unwrap().starts_with("Failed: job randread-4k: read at offset 4096"), "{text}");
     assert!(text.contains("error  randread-4k: read at offset 4096: Input/output error"), "{text}");
 }
@@ -153,14 +156,14 @@ fn a_cost_that_jobs_share_is_not_divided() {
 
 #[test]
 fn without_i_os_there_are_cycles_and_an_exit_status() {
-    let text = sheet(&fixture::cost_without_ios());
+    let text = sheet(&fixture::named("cost_without_ios"));
     assert!(text.contains("42.1 Gcycles   [41.6, 42.6]   — cycles/IO"), "{text}");
     assert!(text.contains("exit status 0") && text.contains("3.10 Gcycles before and after the I/O"), "{text}");
 }
 
 #[test]
 fn a_missing_number_is_a_dash_and_its_reason_is_below() {
-    let text = sheet(&fixture::meters_unavailable());
+    let text = sheet(&fixture::named("meters_unavailable"));
     assert!(
         text.contains("— cycles/IO") && text.contains("— cycles/byte") && text.contains("— context switches/IO"),
         "{text}"
@@ -172,14 +175,14 @@ fn a_missing_number_is_a_dash_and_its_reason_is_below() {
 
 #[test]
 fn without_an_interval_none_is_shown() {
-    let text = sheet(&fixture::no_interval());
+    let text = sheet(&fixture::named("no_interval"));
     assert!(text.contains("6.91 kcycles/IO   1.69 cycles/byte"), "{text}");
     assert!(text.contains("! ") && text.contains("too few for an interval"), "{text}");
 }
 
 #[test]
 fn one_kind_of_cycle_is_named() {
-    let mut finding = fixture::psync_4k();
+    let mut finding = fixture::named("psync_4k");
     assert!(sheet(&finding).contains("guest reference cycles: TSC 2.596 GHz × CPU time"));
     finding.phases.iter_mut().for_each(|phase| phase.headline_meter = Some("pmu".to_owned()));
     assert!(sheet(&finding).contains("counted by the PMU"));
@@ -197,14 +200,14 @@ proptest! {
 
 #[test]
 fn a_page_has_the_latencies_as_a_curve() {
-    let page = Format::Html.render(&fixture::psync_4k(), Ink::Plain, 80);
+    let page = Format::Html.render(&fixture::named("psync_4k"), Ink::Plain, 80);
     assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
 }
 
 /// A cost by name has an interval where no meter has windows enough for one.
 #[test]
 fn the_interval_of_a_cost_by_name_is_not_denied() {
-    let mut finding = fixture::no_interval();
+    let mut finding = fixture::named("no_interval");
     let phase = &mut finding.phases[0];
     (phase.known_by_name, phase.cycles_low, phase.interval_from) = (true, None, "the spread of accounts".to_owned());
     // Lines are broken anywhere.
@@ -222,7 +225,7 @@ fn ios_that_are_unknown_beside_bytes_are_a_dash() {
         let row = text.lines().skip_while(|line| !line.starts_with("Jobs")).nth(1).unwrap_or_default().to_owned();
         row.matches('—').count()
     };
-    let mut finding = fixture::psync_4k();
+    let mut finding = fixture::named("psync_4k");
     let known = row(&finding);
     (finding.merged_jobs[0].ios, finding.merged_jobs[0].iops) = (0, 0.0);
     assert_eq!(row(&finding), known + 2);
@@ -230,7 +233,7 @@ fn ios_that_are_unknown_beside_bytes_are_a_dash() {
 
 #[test]
 fn two_rates_of_a_command_that_waited_are_named() {
-    let mut finding = fixture::udp_like();
+    let mut finding = fixture::named("udp_like");
     finding.counted_by = Some("iperf3".to_owned());
     let job = &mut finding.merged_jobs[0];
     (job.engine, job.wall_seconds) = ("iperf3".to_owned(), finding.phases[0].wall_seconds / 5.0);

@@ -2,7 +2,7 @@
 //! the noise as charts: how strong each period is, how often each amount occurred, and where in a period the stalls are.
 
 use crate::document::{Axis, Chart, Hue, Mark, Note, Point, Series, Timeline, TimelineScale, Trace, Track};
-use crate::ftq::{remark, words};
+use crate::ftq::words;
 use crate::number::{self, COUNT, NANOS};
 use crate::probes::units;
 use model::ftq::FtqFinding;
@@ -142,14 +142,14 @@ pub(super) fn charts(finding: &FtqFinding) -> Vec<Chart> {
 pub(super) fn notes(finding: &FtqFinding) -> Vec<Note> {
     let mut notes = Vec::new();
     if spectrum(finding).is_some() {
-        notes.push(remark(
+        notes.push(Note::remark(
             "Periods: strength against the periods beside it. Above the dashed line a series without a period comes by \
              chance only as often as a false alarm is accepted. Dots are the periods that were found; those of short \
              stalls may be below the line, because folding the series sees them better than this spectrum.",
         ));
     }
     if finding.pictures.heat_map.is_some() {
-        notes.push(remark(
+        notes.push(Note::remark(
             "Heat map: every quantum by its amount and by its place in the period; the darker, the more quanta.",
         ));
     }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_picture_of_a_recording_with_a_period_is_a_chart() {
-        let charts = charts(&fixture::dirty_limit());
+        let charts = charts(&fixture::named("dirty_limit"));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
@@ -268,12 +268,12 @@ mod tests {
         assert!((dot.x / 5e9 - 1.0).abs() < 0.05 && dot.hint.starts_with("Every 5.00"), "{dot:?}");
         assert!(spectrum.series[0].points.len() <= COLUMNS as usize + 1, "columns");
         let strongest = spectrum.series[0].points.iter().map(|point| point.y).fold(0.0, f64::max);
-        assert!(strongest > fixture::dirty_limit().pictures.alarm_power);
+        assert!(strongest > fixture::named("dirty_limit").pictures.alarm_power);
     }
 
     #[test]
     fn a_bin_is_a_bar_of_its_count() {
-        let mut finding = fixture::empty();
+        let mut finding = fixture::named("empty");
         finding.pictures.histogram_bounds = vec![0.0, 10.0, 20.0, 30.0];
         finding.pictures.histogram = vec![3, 0, 7];
         let chart = histogram(&finding).unwrap();
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_drawn() {
-        assert!(charts(&fixture::empty()).is_empty());
-        let mut finding = fixture::dirty_limit();
+        assert!(charts(&fixture::named("empty")).is_empty());
+        let mut finding = fixture::named("dirty_limit");
         finding.pictures.frequencies = vec![f64::NAN, 0.0];
         finding.pictures.histogram_bounds = vec![f64::INFINITY; 3];
         finding.pictures.heat_map = Some(HeatMap { period_seconds: 1.0, columns: 0, ..HeatMap::default() });
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn tracks_have_the_colours_of_the_figures() {
-        let line = timeline(&fixture::dirty_limit());
+        let line = timeline(&fixture::named("dirty_limit"));
         let hues: Vec<(&str, Hue)> = line.tracks.iter().map(|track| (track.name.as_str(), track.hue)).collect();
         let expected = [
             ("worker", Hue::Red),
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn bytes_share_a_scale_unless_one_would_be_flat() {
-        let line = timeline(&fixture::dirty_limit());
+        let line = timeline(&fixture::named("dirty_limit"));
         let scales: Vec<&str> = line.scales.iter().map(|scale| scale.name.as_str()).collect();
         assert_eq!(scales, ["bytes per quantum", "pages", "sleeps per quantum"]);
         let mut scales = Scales::default();
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn stalls_of_the_period_are_marked() {
-        let marks = timeline(&fixture::dirty_limit()).marks;
+        let marks = timeline(&fixture::named("dirty_limit")).marks;
         assert_eq!(marks.len(), 5);
         assert!((marks[1].0 - marks[0].0 - 5.0).abs() < 0.01, "{marks:?}");
     }

@@ -1,7 +1,7 @@
 //! The tables of a recording: periods and what moves with them, stalls, noise, probes, and what changed.
 
-use super::{remark, words};
-use crate::document::{Audience, Block, Body, Cell, Column, Fact, Table, Tone};
+use super::words;
+use crate::document::{Audience, Block, Body, Cell, Column, Fact, Note, Table, Tone};
 use crate::number::{self, MISSING, NANOS};
 use crate::phrase::{self, tied};
 use crate::probes;
@@ -29,7 +29,7 @@ pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
             times,
         ]);
     }
-    let note = remark(
+    let note = Note::remark(
         "Depth: the part of the amount that is lost while the stall lasts. × chance: how many times more often the probe moves \
          with the stalls than with as long times elsewhere.",
     );
@@ -76,7 +76,7 @@ fn few_and_all(
     let block = |most: usize, audience| {
         let mut table = Table::new(columns.to_vec());
         rows.iter().take(most).for_each(|row| table.row(row.clone()));
-        let notes = note(table.rows.len()).map(remark).into_iter().collect();
+        let notes = note(table.rows.len()).map(Note::remark).into_iter().collect();
         Block::new(title, Body::Table(table)).with(notes).of(audience)
     };
     vec![block(FEW, Audience::SCREEN.or(Audience::POST)), block(usize::MAX, Audience::PAGE)]
@@ -140,7 +140,7 @@ pub(super) fn noise(finding: &FtqFinding) -> Vec<Block> {
         Cell::from(seconds(noise.longest_stall_seconds)),
         Cell::from(words::value(&finding.unit, noise.undisturbed_per_quantum)),
     ]);
-    let about = remark(
+    let about = Note::remark(
         "Noise: time that the worker lost against its own undisturbed quantum, the 95th percentile of all. Columns as osnoise has \
          them.",
     );
@@ -180,7 +180,7 @@ pub(super) fn probes(finding: &FtqFinding) -> Vec<Block> {
         let mean = Cell::from(level(probe, probe.mean));
         table.row(vec![name, mean, value(probe.least), value(probe.greatest), meaning]);
     }
-    let note = remark("Times of the worker are means of its threads.");
+    let note = Note::remark("Times of the worker are means of its threads.");
     let notes = if finding.threads.is_empty() { Vec::new() } else { vec![note] };
     vec![Block::new("Probes", Body::Table(table)).with(notes)]
 }
@@ -222,5 +222,5 @@ pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
         [] => "no known difference between the machines then and now".to_owned(),
         differs => format!("then → now: {}", differs.join("; ")),
     };
-    vec![Block::new("Against the stored recording", Body::Facts(facts)).with(vec![remark(differs)])]
+    vec![Block::new("Against the stored recording", Body::Facts(facts)).with(vec![Note::remark(differs)])]
 }

@@ -84,7 +84,7 @@ fn drawn(finding: &GuestFinding, x: f64, point: &PointFinding) -> Option<Point> 
         )
     });
     let hint = format!("{}: {}{change}", words::point(finding, point), words::plus_minus(&value));
-    Some(Point { ends: value.low.zip(value.high), hint, ..Point::new(x, value.value) })
+    Some(Point { ends: value.ends(), hint, ..Point::new(x, value.value) })
 }
 
 /// A flame graph as a file.

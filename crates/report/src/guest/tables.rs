@@ -1,10 +1,10 @@
 //! The tables of guests: the points, and all numbers.
 
 use super::words;
-use crate::compare::words as compare;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Scale, Span, Table, Tone};
 use crate::number::MISSING;
 use crate::text::page::width;
+use crate::words as compare;
 use model::guest::GuestFinding;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::stats::Estimate;

@@ -3,7 +3,8 @@
 use super::Fate;
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
@@ -22,7 +23,7 @@ impl<'a> Wild<'a> {
 
     fn fields(self, may_lack: bool) -> impl Iterator<Item = (&'a str, Self)> {
         let fields = self.value.as_object().into_iter().flatten();
-        let fields = fields.filter(move |_| !(may_lack && self.fate.strikes()));
+        let fields = fields.filter(move |_| !(may_lack && self.fate.bends()));
         fields.map(move |(name, value)| (name.as_str(), self.of(value)))
     }
 }
@@ -37,6 +38,26 @@ impl<'de, 'a, I: Iterator<Item = Wild<'a>>> SeqAccess<'de> for List<I> {
     }
 }
 
+/// The name of a field, or a number such as that of a CPU.
+struct Key<'a>(&'a str);
+
+impl<'de> Deserializer<'de> for Key<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_str(self.0)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.0.parse().map_err(Error::custom).and_then(|number| visitor.visit_u32(number))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
+        tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
 struct Fields<'a, I>(I, Option<Wild<'a>>);
 
 impl<'de, 'a, I: Iterator<Item = (&'a str, Wild<'a>)>> MapAccess<'de> for Fields<'a, I> {
@@ -45,8 +66,7 @@ impl<'de, 'a, I: Iterator<Item = (&'a str, Wild<'a>)>> MapAccess<'de> for Fields
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let next = self.0.next();
         self.1 = next.map(|(_, value)| value);
-        let name = |name: &'a str| -> StrDeserializer<'a, Error> { name.into_deserializer() };
-        next.map(|(key, _)| seed.deserialize(name(key))).transpose()
+        next.map(|(name, _)| seed.deserialize(Key(name))).transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
@@ -95,6 +115,7 @@ impl<'de> Deserializer<'de> for Wild<'_> {
             Value::Null => visitor.visit_unit(),
             Value::Bool(_) => self.deserialize_bool(visitor),
             Value::Number(number) if number.is_u64() => self.deserialize_u64(visitor),
+            Value::Number(number) if number.is_i64() => number.deserialize_any(visitor).map_err(Error::custom),
             Value::Number(_) => self.deserialize_f64(visitor),
             Value::String(_) => self.deserialize_string(visitor),
             Value::Array(_) => self.deserialize_seq(visitor),
@@ -103,7 +124,7 @@ impl<'de> Deserializer<'de> for Wild<'_> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_bool(self.fate.strikes() != self.value.as_bool().unwrap_or(false))
+        visitor.visit_bool(self.fate.bends() != self.value.as_bool().unwrap_or(false))
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -119,19 +140,18 @@ impl<'de> Deserializer<'de> for Wild<'_> {
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let text = self.value.as_str().unwrap_or_default();
-        visitor.visit_str(if self.fate.strikes() { &self.fate.text } else { text })
+        visitor.visit_string(self.fate.text(self.value.as_str().unwrap_or_default()))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.value.is_null() || self.fate.strikes() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.value.is_null() || self.fate.bends() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let values = self.value.as_array().map_or([].as_slice(), Vec::as_slice);
         let length = values.len() as u64;
         let wild = || self.fate.one_of(&[0, 1, 2, length + 1, (length * 8).min(1000)]);
-        let length = if self.fate.strikes() { wild() } else { length };
+        let length = if self.fate.bends() { wild() } else { length };
         visitor.visit_seq(List(values.iter().cycle().take(length as usize).map(|value| self.of(value))))
     }
 
@@ -167,7 +187,7 @@ impl<'de> Deserializer<'de> for Wild<'_> {
             Some((name, inside)) => visitor.visit_enum(Variant(name, self.of(inside))),
             None => {
                 let name = self.value.as_str().unwrap_or_default();
-                visitor.visit_enum(Variant(if self.fate.strikes() { self.fate.one_of(names) } else { name }, self))
+                visitor.visit_enum(Variant(if self.fate.bends() { self.fate.one_of(names) } else { name }, self))
             }
         }
     }

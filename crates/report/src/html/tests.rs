@@ -81,7 +81,7 @@ fn nothing_is_fetched() {
 
 #[test]
 fn the_answer_is_the_first_heading() {
-    let page = html(&fixture::options());
+    let page = html(&fixture::named("options"));
     let heading = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
     assert!(heading.starts_with("candidate (bs=8k) costs 3.1\u{a0}%"), "{heading}");
     assert!(heading.ends_with("<span class=\"pill worse\">worse</span>"), "{heading}");
@@ -89,9 +89,9 @@ fn the_answer_is_the_first_heading() {
 
 #[test]
 fn charts_and_intervals_are_drawn() {
-    let page = html(&fixture::options());
+    let page = html(&fixture::named("options"));
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 3, "cycles, I/Os, latency shift");
-    let page = html(&fixture::sweep());
+    let page = html(&fixture::named("sweep"));
     assert_eq!(
         page.split("Along the sweep").nth(1).unwrap().split("</section>").next().unwrap().matches("<svg").count(),
         8
@@ -101,22 +101,22 @@ fn charts_and_intervals_are_drawn() {
 
 #[test]
 fn a_run_is_drawn_over_time_with_its_regimes() {
-    let page = super::html(&crate::cost::document(&crate::cost::fixture::stepped()));
+    let page = super::html(&crate::cost::document(&crate::cost::fixture::named("stepped")));
     let part = page.split("<h2>Over time</h2>").nth(1).unwrap().split("</section>").next().unwrap();
     assert_eq!(part.matches("<svg class=\"chart\"").count(), 2, "I/Os per second, cycles per I/O");
     assert_eq!(part.matches("class=\"s zero\"").count(), 2, "where the rate stepped, in each");
     assert!(part.contains("another regime began") && page.contains("Two regimes, no single mean"), "{part}");
-    assert!(!super::html(&crate::cost::document(&crate::cost::fixture::empty())).contains("Over time"));
+    assert!(!super::html(&crate::cost::document(&crate::cost::fixture::named("empty"))).contains("Over time"));
 }
 
 #[test]
 fn a_stored_record_has_its_part() {
-    let page = html(&fixture::stored());
+    let page = html(&fixture::named("stored"));
     let part = page.split("<h2>Against the stored baseline of 2025-05-03</h2>").nth(1).unwrap();
     let part = part.split("</section>").next().unwrap();
     assert!(part.contains("<dt>cycles/IO</dt>") && part.contains("environment</dd>"), "{part}");
     assert!(part.contains("kernel 6.9.1 → 6.18.44"), "{part}");
-    assert!(!html(&fixture::options()).contains("Against the stored"));
+    assert!(!html(&fixture::named("options")).contains("Against the stored"));
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn pages_stay_small() {
 
 #[test]
 fn without_numbers_there_are_no_empty_parts() {
-    let page = html(&fixture::empty());
+    let page = html(&fixture::named("empty"));
     assert!(!page.contains("Changes</h2>") && !page.contains("<svg") && !page.contains("Along the sweep"), "{page}");
-    let page = html(&fixture::unmeasured());
+    let page = html(&fixture::named("unmeasured"));
     assert!(page.contains("not compared: ") && page.contains("not enough samples"), "{page}");
 }
 

@@ -1,12 +1,12 @@
 //! Two simulated sessions with a known difference and known causes.
 
-use super::super::study::tests::{Load, experiment, record, wobble};
+use super::super::study::tests::{Load, axis, experiment, record, wobble};
 use super::*;
-use crate::experiment::Axis;
 use crate::experiment::draft::Draft;
 use crate::hostile::Vandal;
 use crate::reading::Reading;
 use crate::record::Outcome;
+use crate::stored::UnpairedChange;
 use crate::unit::Nanos;
 use crate::warning::Code;
 
@@ -28,10 +28,6 @@ fn session(draft: Draft, environment: f64) -> CompareRecord {
 
 fn stored(record: CompareRecord) -> Stored<CompareRecord> {
     Stored::new("old", record)
-}
-
-fn axis(name: &str, values: &[&str]) -> Axis {
-    Axis { name: name.to_owned(), values: values.iter().map(|&value| value.to_owned()).collect() }
 }
 
 fn holds(change: &UnpairedChange, truth: f64) -> bool {

@@ -1,11 +1,13 @@
 //! Caveats of a comparison, one function each. The thresholds are those of a run (`study/caveats.rs`).
 
-use super::warm_up::{self, WarmUp};
+use super::change::{Comparison, Dominated, Found};
+use super::which_rounds::{WarmUp, carry_over};
 use super::{View, sliced_command, step};
-use crate::comparison::finding::EnvironmentStep;
+use crate::comparison::finding::{CellFinding, EnvironmentStep};
 use crate::comparison::record::{RoundRecord, SliceReading};
 use crate::direction::directed;
-use crate::experiment::{Case, Cell};
+use crate::elided_list::distinct;
+use crate::experiment::{Case, Cell, Metric};
 use crate::group_limit;
 use crate::measured::{CaseLoad, Rounds};
 use crate::probe::shortfalls;
@@ -31,7 +33,7 @@ pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warn
         sliced_command::like_log_lines(record),
         sliced_command::counting_costs(record, sums),
         unsettled(warm_up),
-        carry_over(record),
+        carried_over(record),
         moved(record, sums),
     ];
     warnings.extend(found.into_iter().flatten());
@@ -128,13 +130,7 @@ fn squeezed_background(record: View, sums: &Rounds) -> Option<Warning> {
         let experiment = &record.header.experiment;
         let name =
             |(case, _): &(usize, CaseLoad)| Some(experiment.arms.get(experiment.cases.get(*case)?.arm)?.name.as_str());
-        let mut names: Vec<&str> = Vec::new();
-        for name in squeezed.iter().filter_map(name) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names.join(" and ")
+        distinct(squeezed.iter().filter_map(name)).join(" and ")
     };
     let seen = if squeezed.iter().any(|(_, load)| full(load)) {
         format!("all CPUs were busy while {of} ran")
@@ -168,8 +164,8 @@ fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
     (!warm_up.settles).then(|| Warning::new(Code::NoSteadyState, message))
 }
 
-fn carry_over(record: View) -> Option<Warning> {
-    let change = warm_up::carry_over(record)?;
+fn carried_over(record: View) -> Option<Warning> {
+    let change = carry_over(record)?;
     let message = format!(
         "an arm's slices are {} after one of its own than after another arm's: a slice affects the next one \
          (carry-over), and up to a third of that is in the change; compare whole executions of a command instead",
@@ -186,6 +182,71 @@ fn moved(record: View, sums: &Rounds) -> Option<Warning> {
          but not the comparison within each round"
     );
     Some(Warning::new(Code::EnvironmentStep, message))
+}
+
+/// Caveats about the spread of the rounds in the target metrics: what makes an interval less sure than its confidence says.
+pub(super) fn spread(
+    cells: &[CellFinding],
+    compared: &[Comparison],
+    targets: &[Metric],
+    skipped: usize,
+) -> Vec<Warning> {
+    [correlated(cells, targets), dominated(cells, compared, targets, skipped)].into_iter().flatten().collect()
+}
+
+/// Consecutive rounds that resemble each other.
+fn correlated(cells: &[CellFinding], targets: &[Metric]) -> Option<Warning> {
+    let of_cell = |cell: &CellFinding| {
+        let of_metric = |metric: &Metric| Some((*metric, cell.metrics.get(metric.name())?.correlation?));
+        targets.iter().filter_map(of_metric).collect::<Vec<_>>()
+    };
+    let all = cells.iter().flat_map(of_cell);
+    let (metric, most) = all.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let message = format!(
+        "the change of consecutive rounds is correlated ({most:.2} in {}): something that lasts longer than a round affects one \
+         arm. The intervals are wider for that, but a trend is not in them; run longer",
+        metric.name()
+    );
+    Some(Warning::new(Code::RoundsCorrelated, message))
+}
+
+/// One round that carries much of an arm's mean. `skipped` rounds before the first do not count.
+fn dominated(cells: &[CellFinding], compared: &[Comparison], targets: &[Metric], skipped: usize) -> Option<Warning> {
+    let found = cells.iter().zip(compared).flat_map(|(cell, comparison)| {
+        let of_metric = move |metric: &Metric| {
+            let found: &Found = comparison.get(metric)?.as_ref().ok()?;
+            Some((cell, *metric, found.dominated.as_ref()?))
+        };
+        targets.iter().filter_map(of_metric)
+    });
+    let (cell, metric, most): (&CellFinding, Metric, &Dominated) =
+        found.max_by(|(_, _, one), (_, _, other)| one.unit.part.total_cmp(&other.unit.part))?;
+    let place = Cell { values: cell.cell.clone() }.to_string();
+    let message = format!(
+        "round {} has {:.0} % of the {} of {}{}: the mean depends on it, and there are too few such rounds to estimate how often they occur; run longer",
+        skipped + most.unit.place + 1,
+        most.unit.part * 100.0,
+        sum_of(metric, most.unit.of_denominator),
+        if most.is_baseline { "the baseline" } else { cell.arm.as_str() },
+        if place.is_empty() { String::new() } else { format!(" at {place}") },
+    );
+    Some(Warning::new(Code::OneUnitCarriesTheMean, message))
+}
+
+/// What the numerator or the denominator of a metric counts.
+fn sum_of(metric: Metric, is_denominator: bool) -> &'static str {
+    let (numerator, denominator) = match metric {
+        Metric::CyclesPerIo => ("cycles", "I/Os"),
+        Metric::CyclesPerByte => ("cycles", "bytes"),
+        Metric::Cycles => ("cycles", "executions"),
+        Metric::Seconds => ("time", "executions"),
+        Metric::Iops => ("I/Os", "time"),
+        Metric::BytesPerSecond => ("bytes", "time"),
+        Metric::ContextSwitchesPerIo => ("context switches", "I/Os"),
+        Metric::ThreadCyclesPerIo => ("cycles of its threads", "I/Os"),
+        Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => ("latency", "I/Os"),
+    };
+    if is_denominator { denominator } else { numerator }
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
 use super::{View, latencies, sliced_command};
-use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::finding::{Families, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
+use crate::explained::FamilyFinding;
 use crate::measured::Rounds;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;
@@ -194,7 +195,7 @@ impl Judge<'_> {
             percent: shift.percent,
             baseline_ns: self.nanos(shift.baseline_ticks),
             candidate_ns: self.nanos(shift.candidate_ticks),
-            change: interval(&shift.change(CONFIDENCE)),
+            change: Interval::of(&shift.change(CONFIDENCE)),
         };
         shifts.map(point).collect()
     }
@@ -225,19 +226,14 @@ impl Judge<'_> {
             detected: found.evidence.excludes_zero(confidence),
             verdict,
             p_value: found.evidence.p_value().map(|p| (p * family.comparisons.max(1) as f64).min(1.0)),
-            typical: found.typical.as_ref().and_then(interval),
+            typical: found.typical.as_ref().and_then(Interval::of),
             shape_changed: differs.is_some(),
             seconds_to_decide: half.and_then(|half| stopping::seconds_to_decide(self.seconds, half, rules.precision)),
             units: found.evidence.units(),
             correlation: found.evidence.correlation(),
-            reason: None,
-            stored: None,
+            ..MetricFinding::default()
         }
     }
-}
-
-fn interval(estimate: &Estimate) -> Option<Interval> {
-    Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
 }
 
 /// The two families of these comparisons.
@@ -279,6 +275,20 @@ fn family(comparisons: &[Comparison], belongs: impl Fn(&Comparison, Metric) -> b
     FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
 }
 
+/// Metrics of whole executions that do not depend on the I/O.
+const OF_EXECUTIONS: [Metric; 2] = [Metric::Cycles, Metric::Seconds];
+
+/// The `asked` metrics, if any of them has a value; the others are shown with their reason. Otherwise the metrics of
+/// whole executions that have a value, otherwise all that have one.
+pub(super) fn targets(asked: &[Metric], has_value: impl Fn(Metric) -> bool) -> Vec<Metric> {
+    if asked.iter().any(|metric| has_value(*metric)) {
+        return asked.to_vec();
+    }
+    let known = |metrics: &[Metric]| metrics.iter().copied().filter(|metric| has_value(*metric)).collect::<Vec<_>>();
+    let instead = [known(&OF_EXECUTIONS), known(&Metric::ALL)].into_iter().find(|metrics| !metrics.is_empty());
+    instead.unwrap_or_else(|| asked.to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,5 +320,15 @@ mod tests {
         assert!(is_target(&comparison(), Metric::BytesPerSecond, &[Metric::Iops]), "it has the same interval");
         assert!(!is_target(&comparison(), Metric::CyclesPerIo, &[Metric::Iops]));
         assert_eq!(families(&[], &[Metric::Iops]).targets.comparisons, 0);
+    }
+
+    #[test]
+    fn requested_targets_stay_while_any_has_a_value() {
+        let asked = [Metric::CyclesPerIo, Metric::Iops];
+        let of = |known: &[Metric]| targets(&asked, |metric| known.contains(&metric));
+        assert_eq!(of(&[Metric::Iops, Metric::Seconds]), asked);
+        assert_eq!(of(&[Metric::Seconds, Metric::LatencyMean]), [Metric::Seconds]);
+        assert_eq!(of(&[Metric::LatencyMean, Metric::LatencyP99]), [Metric::LatencyMean, Metric::LatencyP99]);
+        assert_eq!(of(&[]), asked);
     }
 }

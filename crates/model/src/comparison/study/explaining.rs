@@ -1,108 +1,26 @@
 //! Which accounts a change belongs to.
 
 use super::View;
-use crate::comparison::finding::FamilyFinding;
-use crate::comparison::record::{RoundRecord, Schedule, SliceReading};
+use crate::comparison::finding::{CellFinding, EventCorrelation};
+use crate::comparison::record::{RoundRecord, Schedule};
 use crate::events::Events;
 use crate::experiment::Metric;
-use crate::explained::{
-    self, AccountChange, AccountParts, CountedEvents, EventChange, EventParts, ExplainedFinding, Explaining,
-    FEWEST_ROUNDS, FunctionParts, Functions, StackChange, SymbolChange,
-};
+use crate::explained::{self, Divided, EventChange, ExplainingRounds, FEWEST_ROUNDS};
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
-use crate::record::{Mode, Snapshot};
+use crate::record::Mode;
+use crate::stats::basics::{FEWEST_PLACES, correlation};
 use crate::stats::confidence_of_each;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The costs of all comparisons, divided into accounts.
-pub(super) struct Explained {
-    /// All changes of accounts; `None` without explaining rounds.
-    pub family: Option<FamilyFinding>,
-    /// All changes of functions; `None` without sampled rounds.
-    pub function_family: Option<FamilyFinding>,
-    pub sampled_rounds: usize,
-    /// All changes of events; `None` without rounds that counted.
-    pub event_family: Option<FamilyFinding>,
-    pub counted_rounds: usize,
-    /// Why no events were counted, if some were to be.
-    pub events_reason: Option<String>,
-    /// One for each comparison.
-    pub costs: Vec<Cost>,
-}
-
-/// The cost in both arms of a comparison.
-#[derive(Default)]
-pub(super) struct Cost {
-    pub explained: Option<ExplainedFinding>,
-    pub accounts: Vec<AccountChange>,
-    pub symbols: Vec<SymbolChange>,
-    pub stacks: Vec<StackChange>,
-    pub events: Vec<EventChange>,
-}
-
-/// Divides the costs of these comparisons.
-pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> Explained {
-    let mut explained = Explained {
-        family: None,
-        function_family: None,
-        sampled_rounds: 0,
-        event_family: None,
-        counted_rounds: 0,
-        events_reason: None,
-        costs: pairs.iter().map(|_| Cost::default()).collect(),
-    };
-    by_account(record, sums, pairs, &mut explained);
-    by_function(record, sums, pairs, &mut explained);
-    by_event(record, sums, pairs, &mut explained);
-    explained
-}
-
-fn by_account(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
-    let (header, cases) = (record.header, sums.cases());
-    // By a meter that never saw the machine idle, no cost is known; accounts are.
-    let meter = sums.meter.filter(|_| sums.never_idle().is_none());
-    let counter = header.work_counter.as_ref();
-    let Some(explaining) = Explaining::of(cases, &header.host, counter, meter, record.explaining) else { return };
-    let parts = |(baseline, candidate): &(usize, usize)| explaining.parts(*baseline, *candidate);
-    let parts: Vec<AccountParts> = pairs.iter().map(parts).collect();
-    let family = family(parts.iter().map(AccountParts::count).sum());
-    for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
-        let undisturbed = sums.paired(Metric::CyclesPerIo, baseline, candidate);
-        cost.explained = parts.whole(undisturbed.as_deref(), explaining.known_by_name());
-        cost.accounts = parts.changes(family.confidence);
-    }
-    explained.family = Some(family);
-}
-
-fn by_function(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
-    let (header, cases) = (record.header, sums.cases());
-    let functions = Functions::of(cases, &header.host, header.work_counter.as_ref(), record.explaining);
-    let Some(functions) = functions else { return };
-    let parts: Vec<FunctionParts> =
-        pairs.iter().map(|(baseline, candidate)| functions.parts(*baseline, *candidate)).collect();
-    let family = family(parts.iter().map(FunctionParts::count).sum());
-    for ((cost, parts), &(baseline, candidate)) in explained.costs.iter_mut().zip(&parts).zip(pairs) {
-        cost.symbols = parts.changes(family.confidence);
-        cost.stacks = functions.stacks(baseline, candidate);
-    }
-    (explained.function_family, explained.sampled_rounds) = (Some(family), functions.rounds());
-}
-
-fn by_event(record: View, sums: &Rounds, pairs: &[(usize, usize)], explained: &mut Explained) {
+/// Divides the costs of these comparisons. Without events although some were to be counted: why.
+pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> (Divided, Option<String>) {
     let header = record.header;
-    let Some(events) = &header.events else { return };
-    let (cases, counter) = (header.experiment.cases.len(), header.work_counter.as_ref());
-    let counted = CountedEvents::of(cases, &header.host, counter, events, record.explaining);
-    let parts: Vec<EventParts> =
-        pairs.iter().map(|(baseline, candidate)| counted.parts(sums, *baseline, *candidate)).collect();
-    let family = family(parts.iter().map(EventParts::count).sum());
-    for (cost, parts) in explained.costs.iter_mut().zip(&parts) {
-        cost.events = parts.changes(family.confidence);
-    }
-    let counted_rounds = counted.rounds();
-    explained.events_reason = counted_rounds.is_none().then(|| uncounted(events, record.explaining));
-    explained.event_family = counted_rounds.map(|_| family);
-    explained.counted_rounds = counted_rounds.unwrap_or(0);
+    let (cases, counter) = (sums.cases(), header.work_counter.as_ref());
+    let rounds = ExplainingRounds { cases, host: &header.host, counter, rounds: record.explaining };
+    let divided = rounds.divide(sums, header.events.as_ref(), pairs);
+    let events = header.events.as_ref().filter(|_| divided.event_family.is_none());
+    (divided, events.map(|events| uncounted(events, record.explaining)))
 }
 
 /// Why no events have been counted.
@@ -117,18 +35,9 @@ fn uncounted(events: &Events, rounds: &[RoundRecord]) -> String {
     }
 }
 
-/// Intervals that hold together.
-fn family(comparisons: usize) -> FamilyFinding {
-    FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
-}
-
 /// Whether a slice of a round has such a mode.
 fn does(round: &RoundRecord, fits: fn(Mode) -> bool) -> bool {
-    let fits = |snapshot: &Snapshot| fits(snapshot.mode);
-    round.slices.iter().any(|slice| match &slice.reading {
-        SliceReading::Slice { before, .. } | SliceReading::Command { before, .. } => fits(before),
-        SliceReading::Execution(execution) => execution.stretch.snapshots.iter().any(fits),
-    })
+    round.slices.iter().any(|slice| slice.reading.pairs().any(|(before, _)| fits(before.mode)))
 }
 
 /// What the rounds did, in words.
@@ -152,4 +61,48 @@ pub(super) fn reason(record: View) -> Option<String> {
     let of_boots = header.schedule == Schedule::Boots && header.meters.iter().any(can);
     let of_boots = of_boots.then(|| "each boot measures one arm, so no round has the accounts of both".to_owned());
     explained::reason(&header.meters).or(of_boots)
+}
+
+/// Changes of the cost and of an event in the same cells.
+type Places = Vec<(f64, f64)>;
+
+/// For each arm the events whose correlation with the cost is not chance, the closest first. An event or a cost that changes nowhere is not
+/// correlated with anything.
+pub(super) fn correlations(cells: &[CellFinding]) -> Vec<EventCorrelation> {
+    let arms: BTreeSet<&str> = cells.iter().map(|cell| cell.arm.as_str()).collect();
+    let mut tested: Vec<(&str, &str, Places)> = Vec::new();
+    for arm in arms {
+        let of_arm: Vec<&CellFinding> = cells.iter().filter(|cell| cell.arm == arm).collect();
+        let cost = |cell: &&CellFinding| cell.metrics.get(Metric::CyclesPerIo.name()).is_some_and(|cost| cost.detected);
+        if !of_arm.iter().any(cost) {
+            continue;
+        }
+        let mut events: BTreeMap<&str, Places> = BTreeMap::new();
+        for (cell, event) in of_arm.iter().flat_map(|cell| cell.events.iter().map(move |event| (cell, event))) {
+            events.entry(&event.name).or_default().extend(cost_change(cell).zip(Some(event.change_per_io.value)));
+        }
+        let is_detected = |name: &str| {
+            let is_it = |event: &EventChange| event.detected && event.name == name;
+            of_arm.iter().any(|cell| cell.events.iter().any(is_it))
+        };
+        let several = events.into_iter().filter(|(name, places)| places.len() >= FEWEST_PLACES && is_detected(name));
+        tested.extend(several.map(|(name, places)| (arm, name, places)));
+    }
+    let confidence = confidence_of_each(tested.len());
+    let found = tested.into_iter().filter_map(|(arm, name, places)| {
+        let correlation = correlation(&places, confidence).filter(|found| found.contains(0.0) == Some(false))?;
+        Some(EventCorrelation { arm: arm.to_owned(), name: name.to_owned(), cells: places.len(), correlation })
+    });
+    let mut found: Vec<EventCorrelation> = found.collect();
+    found.sort_by(|one, other| {
+        let size = |found: &EventCorrelation| found.correlation.value.abs();
+        one.arm.cmp(&other.arm).then(size(other).total_cmp(&size(one)))
+    });
+    found
+}
+
+/// Change of cycles per I/O.
+fn cost_change(cell: &CellFinding) -> Option<f64> {
+    let cost = cell.metrics.get(Metric::CyclesPerIo.name())?;
+    Some(cost.candidate? - cost.baseline?)
 }

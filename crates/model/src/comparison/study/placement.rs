@@ -9,7 +9,6 @@ use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::experiment::{Case, Cell};
 use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
 use crate::plan::JobPlan;
-use crate::record::Snapshot;
 use crate::slice::rounds::{MeasuredSlices, SliceCost};
 use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
 use crate::warning::{Code, Warning};
@@ -68,15 +67,7 @@ fn slices<'a>(record: View<'a>, case: usize) -> impl Iterator<Item = (usize, &'a
 
 fn servers(record: View) -> BTreeSet<u32> {
     let slices = record.rounds.iter().flat_map(|round| &round.slices);
-    let snapshots = slices.flat_map(|slice| -> Box<dyn Iterator<Item = &Snapshot>> {
-        match &slice.reading {
-            SliceReading::Slice { after, .. } | SliceReading::Command { after, .. } => {
-                Box::new(std::iter::once(after.as_ref()))
-            }
-            SliceReading::Execution(execution) => Box::new(execution.stretch.snapshots.iter()),
-        }
-    });
-    placement::servers(snapshots)
+    placement::servers(slices.flat_map(|slice| slice.reading.pairs().map(|(_, after)| after)))
 }
 
 /// The jobs of a case; `None` for a command.

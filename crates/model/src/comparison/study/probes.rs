@@ -8,11 +8,12 @@ use crate::comparison::finding::{BothArms, Interval, ProbeComparison};
 use crate::comparison::record::{RoundRecord, SliceReading};
 use crate::measured::Rounds;
 use crate::probe::{Descriptor, Kind};
+use crate::record::Snapshot;
 use crate::slice::is_uncounted;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
-use crate::study::io_time::io_seconds;
 use crate::study::probes::Probe;
+use crate::study::windows::io_seconds;
 
 /// Every probe in two cases of a cell.
 pub(super) fn comparisons(record: View, sums: &Rounds, baseline: usize, candidate: usize) -> Vec<ProbeComparison> {
@@ -89,12 +90,10 @@ impl Compared<'_> {
         // A counter grows by whole numbers; the steps of a gauge are unknown.
         let step = if self.probe.descriptor.kind == Kind::Counter { 1.0 } else { 0.0 };
         let ratio = log_ratio(&rounds, Resolution { numerator: step, denominator: 0.0, readings: 2.0 * slices });
-        let change = ratio.map(|ratio| ratio.change(CONFIDENCE));
         Some(BothArms {
             baseline: ratio_of_sums(&baselines, Neighbours::Independent)?.estimate(),
             candidate: ratio_of_sums(&candidates, Neighbours::Independent)?.estimate(),
-            change: change
-                .and_then(|change| Some(Interval { change: change.value, low: change.low?, high: change.high? })),
+            change: ratio.and_then(|ratio| Interval::of(&ratio.change(CONFIDENCE))),
         })
     }
 
@@ -127,12 +126,8 @@ impl Compared<'_> {
     fn went_backwards(&self, cases: [usize; 2]) -> Option<String> {
         let slices = self.record.rounds.iter().flat_map(|round| &round.slices);
         let of_these = slices.filter(|slice| slice.case.is_none_or(|case| cases.contains(&case)));
-        of_these.into_iter().find_map(|slice| match &slice.reading {
-            SliceReading::Execution(execution) => self.probe.went_backwards(&execution.stretch.snapshots),
-            SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
-                self.probe.went_backwards([before.as_ref(), after.as_ref()])
-            }
-        })
+        let of_these = of_these.map(|slice| slice.reading.pairs().flat_map(<[&Snapshot; 2]>::from));
+        of_these.into_iter().find_map(|snapshots| self.probe.went_backwards(snapshots))
     }
 }
 

@@ -132,6 +132,47 @@ pub(in crate::comparison) fn record(
     CompareRecord { header, rounds, explaining: Vec::new(), boots: Vec::new(), end: Some(end) }
 }
 
+/// An axis of a sweep.
+pub(in crate::comparison) fn axis(name: &str, values: &[&str]) -> Axis {
+    Axis { name: name.to_owned(), values: values.iter().map(|&value| value.to_owned()).collect() }
+}
+
+/// Nanoseconds per I/O of both arms.
+fn costing(baseline: u64, candidate: u64) -> impl Fn(usize, usize) -> Load {
+    move |round, case| Load { nanos_per_io: [baseline, candidate][case] + wobble(round, case), ios: 40_000 }
+}
+
+/// A slice, taken apart.
+struct Parts<'a> {
+    round: usize,
+    case: Option<usize>,
+    ends: [&'a mut Snapshot; 2],
+    work: &'a mut SliceWork,
+}
+
+/// All slices of these rounds.
+fn parts(rounds: &mut [RoundRecord]) -> impl Iterator<Item = Parts<'_>> {
+    let slices =
+        (0..).zip(rounds).flat_map(|(number, round)| round.slices.iter_mut().map(move |slice| (number, slice)));
+    slices.map(|(round, SliceRecord { case, reading })| match reading {
+        SliceReading::Slice { before, after, work, .. } => Parts { round, case: *case, ends: [before, after], work },
+        other => panic!("no slice: {other:?}"),
+    })
+}
+
+/// Makes executions of the slices of cases.
+fn execute(rounds: &mut [RoundRecord], execution: impl Fn([&Snapshot; 2], &SliceWork) -> Execution) {
+    for slice in rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
+        let SliceReading::Slice { before, after, work, .. } = &slice.reading else { panic!("no slice") };
+        slice.reading = SliceReading::Execution(execution([before, after], work));
+    }
+}
+
+/// A stretch of one window.
+fn window(ends: [&Snapshot; 2]) -> Stretch {
+    Stretch { snapshots: ends.map(Clone::clone).to_vec(), tasks: None, starved: None }
+}
+
 /// Small variations between rounds, some of them common to both arms.
 pub(in crate::comparison) fn wobble(round: usize, case: usize) -> u64 {
     [0, 7, 3, 11, 5, 2, 9][round % 7] + [0, 1, 3][(round * 5 + case) % 3]
@@ -139,8 +180,7 @@ pub(in crate::comparison) fn wobble(round: usize, case: usize) -> u64 {
 
 #[test]
 fn cost_is_net_of_the_background_and_its_change_is_found() {
-    let load =
-        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
+    let load = costing(1000, 1100);
     let found = study(&record(experiment(Draft::default()), 12, load));
     let metric = &found.cells[0].metrics["cycles_per_io"];
     // 1006.1 ns on average, at 2 GHz; the background of 10 ms per slice is subtracted.
@@ -160,12 +200,8 @@ fn cost_is_net_of_the_background_and_its_change_is_found() {
 #[test]
 fn unread_values_are_unknown_with_a_reason() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        if let SliceReading::Slice { before, after, .. } = &mut slice.reading {
-            for snapshot in [before, after] {
-                (snapshot.counts, snapshot.system) = (ByMeter::default(), None);
-            }
-        }
+    for snapshot in parts(&mut record.rounds).flat_map(|slice| slice.ends) {
+        (snapshot.counts, snapshot.system) = (ByMeter::default(), None);
     }
     let found = study(&record);
     let metrics = &found.cells[0].metrics;
@@ -178,14 +214,9 @@ fn unread_values_are_unknown_with_a_reason() {
 #[test]
 fn a_meter_must_read_all_rounds() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
-    for (number, round) in record.rounds.iter_mut().enumerate() {
-        for slice in &mut round.slices {
-            let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-            for snapshot in [before, after] {
-                let missing = if number == 0 { Meter::Idle } else { Meter::TimerList };
-                snapshot.counts.set(missing, None);
-            }
-        }
+    for slice in parts(&mut record.rounds) {
+        let missing = if slice.round == 0 { Meter::Idle } else { Meter::TimerList };
+        slice.ends.into_iter().for_each(|snapshot| snapshot.counts.set(missing, None));
     }
     let found = study(&record);
     assert_eq!(found.environment.meter, None);
@@ -198,10 +229,7 @@ fn a_meter_must_read_all_rounds() {
     assert_eq!(progress.slices.rounds.meter.map(|meter| meter.name()), Some("timer_list"));
     let fixed = measured(&record.header, Choice::Fixed(None), &record.rounds);
     assert_eq!(fixed.rounds.meter, None);
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-        [before, after].into_iter().for_each(|snapshot| snapshot.counts = ByMeter::default());
-    }
+    parts(&mut record.rounds).flat_map(|slice| slice.ends).for_each(|snapshot| snapshot.counts = ByMeter::default());
     let reason = study(&record).cells[0].metrics["cycles_per_io"].reason.clone();
     assert!(reason.as_ref().unwrap().contains("is available"), "{reason:?}");
 }
@@ -210,17 +238,11 @@ fn a_meter_must_read_all_rounds() {
 /// sweep.
 #[test]
 fn fallback_targets_are_used_everywhere() {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "16k", "64k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "16k", "64k"]);
     let experiment = experiment(Draft { axes: vec![axis], ..Draft::default() });
     let mut record = record(experiment, 12, |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 1000 });
     record.header.schedule = Schedule::Executions;
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
-        let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
-        slice.reading = SliceReading::Execution(Execution {
-            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
-            ..Execution::default()
-        });
-    }
+    execute(&mut record.rounds, |ends, _| Execution { stretch: window(ends), ..Execution::default() });
     let found = study(&record);
     assert_eq!(found.rules.targets, [Metric::CyclesPerIo, Metric::Iops]);
     assert_eq!(found.targets, [Metric::Cycles, Metric::Seconds]);
@@ -256,7 +278,7 @@ fn a_step_and_a_time_are_named_in_the_json() {
 
 #[test]
 fn a_sweep_finds_where_the_candidate_starts_to_win() {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "16k", "64k", "256k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "16k", "64k", "256k"]);
     let experiment = experiment(Draft { axes: vec![axis], ..Draft::default() });
     // A fixed cost and a cost per byte: they cross at 32 KiB.
     let load = |round, case: usize| {
@@ -312,21 +334,19 @@ fn a_sweep_over_submitters_finds_the_serial_part() {
 fn limits_and_the_noise_floor_follow_from_the_interval() {
     let limits = ["cycles_per_io > +5%", "cycles_per_io > +20%", "cycles_per_io < -1%", "latency_p99 > 0.1%"];
     let limits = limits.map(|limit| Metric::limit(limit).unwrap()).to_vec();
-    let load =
-        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
+    let load = costing(1000, 1100);
     let found = study(&record(experiment(Draft { limits, ..Draft::default() }), 12, load));
     let states: Vec<LimitState> = found.limits.iter().map(|limit| limit.state).collect();
     assert_eq!(states, [LimitState::Exceeded, LimitState::Kept, LimitState::Kept, LimitState::Undecided]);
     let itself = experiment(Draft { against_itself: true, ..Draft::default() });
-    let found =
-        study(&record(itself, 12, |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 }));
+    let found = study(&record(itself, 12, costing(1000, 1000)));
     let noise = &found.noise_floor.unwrap().metrics["cycles_per_io"];
     assert!(!noise.false_difference && noise.half_width < 0.01);
 }
 
 #[test]
 fn the_noise_floor_is_that_of_the_noisiest_cell() {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "64k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "64k"]);
     let itself = experiment(Draft { against_itself: true, axes: vec![axis], ..Draft::default() });
     // The second cell is much noisier than the first.
     let load = |round, case: usize| {
@@ -371,8 +391,7 @@ fn changes_undetected_among_many_have_a_time_to_decide() {
 
 #[test]
 fn progress_follows_the_widest_target() {
-    let load =
-        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 2000 } + wobble(round, case), ios: 40_000 };
+    let load = costing(1000, 2000);
     let record = record(experiment(Draft::default()), 60, load);
     let mut progress = Progress::new(&record.header);
     assert!(progress.standing().is_none());
@@ -396,8 +415,7 @@ fn steal_is_divided_by_busy_time() {
     let clean = study(&record(experiment(Draft::default()), 12, load));
     let mut robbed = record(experiment(Draft::default()), 12, load);
     let mut stolen = 0;
-    for slice in robbed.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
+    for Parts { ends: [before, after], .. } in parts(&mut robbed.rounds) {
         let idle = |snapshot: &Snapshot| snapshot.counts.get(Meter::Idle).unwrap().total;
         let busy = 2 * SLICE - (idle(after) - idle(before));
         for (snapshot, more) in [(before, 0), (after, busy / 20)] {
@@ -473,8 +491,8 @@ fn the_slices_of_an_arm_give_its_rate_and_cost() {
 }
 
 /// Other work leaves a part of the idle time of a slice.
-fn leave(slice: &mut SliceRecord, part: f64) {
-    let SliceReading::Slice { before, after, .. } = &mut slice.reading else { return };
+fn leave(slice: Parts, part: f64) {
+    let [before, after] = slice.ends;
     for meter in [Meter::TimerList, Meter::Idle] {
         let (first, last) = (before.counts.get(meter).unwrap().total, after.counts.get_mut(meter).unwrap());
         last.total = first + ((last.total - first) as f64 * part) as u64;
@@ -485,13 +503,11 @@ fn leave(slice: &mut SliceRecord, part: f64) {
 #[test]
 fn rounds_in_which_the_machine_was_never_idle_tell_no_cost() {
     let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
-    let load =
-        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
+    let load = costing(1000, 1100);
     let whole = record(experiment(Draft { limits, ..Draft::default() }), 12, load);
     let filled = |every: fn(usize) -> bool| {
         let mut record = whole.clone();
-        let busy = record.rounds.iter_mut().enumerate().filter(|(number, _)| every(*number));
-        busy.flat_map(|(_, round)| &mut round.slices).for_each(|slice| leave(slice, 0.0));
+        parts(&mut record.rounds).filter(|slice| every(slice.round)).for_each(|slice| leave(slice, 0.0));
         study(&record)
     };
     let most = filled(|number| !number.is_multiple_of(6));
@@ -516,7 +532,7 @@ fn a_cost_within_the_error_of_its_background_has_no_change() {
     let mut record = record(experiment(Draft::default()), 12, load);
     assert!(study(&record).cells[0].metrics["cycles_per_io"].change.is_some());
     // 2 to 40 % of the idle time; the load takes 2 ms of 100.
-    let slices = record.rounds.iter_mut().flat_map(|round| &mut round.slices).enumerate();
+    let slices = parts(&mut record.rounds).enumerate();
     slices.for_each(|(number, slice)| leave(slice, (98 - number * 17 % 39) as f64 / 100.0));
     let cost = &study(&record).cells[0].metrics["cycles_per_io"];
     assert_eq!((cost.change, cost.detected), (None, false));
@@ -529,7 +545,7 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
     let draft = Draft { limits, ..Draft::default() };
     let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
-    record.rounds.iter_mut().flat_map(|round| &mut round.slices).for_each(|slice| leave(slice, 0.0));
+    parts(&mut record.rounds).for_each(|slice| leave(slice, 0.0));
     let found = study(&record);
     let cost = &found.cells[0].metrics["cycles_per_io"];
     assert_eq!((cost.change, cost.low, cost.detected), (None, None, false));
@@ -559,10 +575,7 @@ fn missing_values_are_not_precise() {
     };
     assert!(standing(&whole).precise);
     let mut silent = whole;
-    for slice in silent.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case == Some(3)) {
-        let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-        work.ios = 0;
-    }
+    parts(&mut silent.rounds).filter(|slice| slice.case == Some(3)).for_each(|slice| slice.work.ios = 0);
     assert!(!standing(&silent).precise);
 }
 
@@ -572,13 +585,10 @@ fn a_boot_is_studied_with_its_own_cpus() {
     let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 }, ios: 40_000 };
     let small = study(&record(experiment(Draft::default()), 12, load));
     let mut large = record(experiment(Draft::default()), 12, load);
-    for slice in large.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-        for snapshot in [before, after] {
-            // Two more CPUs, which are idle.
-            let list = snapshot.counts.get_mut(Meter::TimerList).unwrap();
-            (list.cpus, list.total) = (4, list.total + 2 * snapshot.at_nanos.0);
-        }
+    for snapshot in parts(&mut large.rounds).flat_map(|slice| slice.ends) {
+        // Two more CPUs, which are idle.
+        let list = snapshot.counts.get_mut(Meter::TimerList).unwrap();
+        (list.cpus, list.total) = (4, list.total + 2 * snapshot.at_nanos.0);
     }
     let large = study(&large);
     let cost = |found: &crate::comparison::CompareFinding| found.cells[0].metrics["cycles_per_io"].baseline.unwrap();

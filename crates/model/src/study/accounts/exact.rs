@@ -4,7 +4,6 @@
 //! undisturbed windows. So an account is its part of all busy time in its windows, times the cost. What the machine does without the
 //! workload is taken off each account by itself.
 
-use super::NOT_EXACT;
 use crate::account::named::{
     AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
 };
@@ -27,20 +26,16 @@ struct Kept<'a> {
     net: ByAccount,
 }
 
-/// The accounts between two snapshots, within an interval of I/O if there is one.
-fn kept_in<'a>(before: &Snapshot, after: &'a Snapshot, interval: Option<IoInterval>) -> Option<&'a Accounts> {
-    let inside = interval.is_none_or(|it| before.at_nanos >= it.begin_nanos && after.at_nanos <= it.end_nanos);
-    after.accounts.as_deref().filter(|_| inside && before.mode == Mode::Alone(Meter::Accounts))
-}
-
-/// All windows of a stretch that kept accounts.
+/// All windows of a stretch that kept accounts, within an interval of I/O if there is one.
 fn windows_of(
     stretch: &Stretch,
     interval: Option<IoInterval>,
 ) -> impl Iterator<Item = (&Snapshot, &Snapshot, &Accounts)> {
-    let snapshots = &stretch.snapshots;
-    let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
-    pairs.filter_map(move |(before, after)| Some((before, after, kept_in(before, after, interval)?)))
+    stretch.pairs().filter_map(move |(before, after)| {
+        let inside = IoInterval::covers(interval, before.at_nanos, after.at_nanos);
+        let accounts = after.accounts.as_deref()?;
+        (inside && before.mode == Mode::Alone(Meter::Accounts)).then_some((before, after, accounts))
+    })
 }
 
 /// The rates of all accounts in some stretches; `None` if none were kept.
@@ -95,7 +90,8 @@ impl Kept<'_> {
 }
 
 /// Windows with the cycles of the load alone, known by its name.
-pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRates, context: &Context) -> Vec<Window> {
+pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRates) -> Vec<Window> {
+    let context = &rates.context;
     let window = |kept: &Kept| {
         let of_the_load = kept.net.iter().filter(|(key, _)| is_of_the_load(key));
         let nanos: f64 = of_the_load.map(|(_, spent)| spent.time).sum();
@@ -155,12 +151,7 @@ pub(in crate::study) struct Total {
 ///
 /// Idle clocks count a part of idle entry and exit as idle. So that the rows are parts of a cost by such a clock, that row is the part that
 /// the clock counts as busy, in the same windows: what remains of its busy time without the other accounts.
-pub(super) fn study(
-    executions: &[Execution],
-    total: Total,
-    rates: &BackgroundRates,
-    context: &Context,
-) -> Option<Vec<AccountFinding>> {
+pub(super) fn study(executions: &[Execution], total: Total, rates: &BackgroundRates) -> Option<Vec<AccountFinding>> {
     if rates.accounts().is_none() && rates.watched() {
         return None;
     }
@@ -173,7 +164,7 @@ pub(super) fn study(
     for kept in windows.iter().flatten() {
         let counted = kept.net.iter().filter(|(key, _)| !total.by_name || is_of_the_load(key));
         let mut times: BTreeMap<&AccountKey, f64> = counted.map(|(key, spent)| (key, spent.time)).collect();
-        if let Some(busy) = meter.and_then(|meter| net_busy(kept, meter, rates, context)) {
+        if let Some(busy) = meter.and_then(|meter| net_busy(kept, meter, rates)) {
             times.remove(&idle_entry);
             times.insert(&idle_entry, busy - times.values().sum::<f64>());
         }
@@ -204,7 +195,7 @@ pub(super) fn study(
         let seen = |execution: &Execution| {
             let place = executions.iter().position(|other| std::ptr::eq(other, execution))?;
             let windows: Vec<Window> =
-                windows.get(place)?.iter().map(|it| it.window(context, spent(it).count)).collect();
+                windows.get(place)?.iter().map(|it| it.window(&rates.context, spent(it).count)).collect();
             (!windows.is_empty()).then_some(windows)
         };
         // A task does not begin.
@@ -224,13 +215,13 @@ pub(super) fn study(
     }
     accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
     let name = SMALL.to_owned();
-    accounts.push(AccountFinding { name, cycles_per_io: small * total.net, share: small, ..NOT_EXACT });
+    accounts.push(AccountFinding { name, cycles_per_io: small * total.net, share: small, ..AccountFinding::default() });
     Some(accounts)
 }
 
 /// Busy nanoseconds of a window by a meter, net of its background.
-fn net_busy(kept: &Kept, meter: Meter, rates: &BackgroundRates, context: &Context) -> Option<f64> {
-    let window = window(kept.before, kept.after, meter, context)?;
+fn net_busy(kept: &Kept, meter: Meter, rates: &BackgroundRates) -> Option<f64> {
+    let window = window(kept.before, kept.after, meter, &rates.context)?;
     let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
-    Some((window.cycles - rate * window.capacity_seconds) / context.clock.0 * 1e9)
+    Some((window.cycles - rate * window.capacity_seconds) / rates.context.clock.0 * 1e9)
 }

@@ -1,6 +1,6 @@
 //! Caveats of comparisons.
 
-use super::super::{View, warm_up};
+use super::super::{View, which_rounds};
 use super::*;
 
 #[test]
@@ -22,7 +22,7 @@ fn carry_over_is_a_caveat() {
         slow(&mut back, SLICE * 11 / 10);
         round.slices = vec![first.clone(), after_own, after_other, back, first];
     }
-    let change = warm_up::carry_over(View::of(&record)).unwrap();
+    let change = which_rounds::carry_over(View::of(&record)).unwrap();
     assert!((0.02..0.2).contains(&change), "{change}");
 }
 
@@ -46,9 +46,8 @@ fn a_net_cost_below_the_own_threads_is_a_caveat() {
         found.warnings.into_iter().find(|warning| warning.code == Code::BackgroundSqueezed)
     };
     assert_eq!(squeezed(&record), None);
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case == Some(1)) {
-        let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-        work.thread_nanos = Nanos(work.thread_nanos.0 * 2);
+    for slice in parts(&mut record.rounds).filter(|slice| slice.case == Some(1)) {
+        slice.work.thread_nanos = Nanos(slice.work.thread_nanos.0 * 2);
     }
     let message = squeezed(&record).unwrap().message;
     assert!(message.starts_with("the net cost of candidate is below that of the workers' own threads"), "{message}");

@@ -125,7 +125,7 @@ fn a_planted_change_is_found_in_its_event_and_nowhere_else() {
 
 #[test]
 fn identical_arms_show_no_event() {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "8k", "16k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "8k", "16k"]);
     let mut shown = 0;
     for seed in 0..100 {
         let draft = Draft { against_itself: true, axes: vec![axis.clone()], ..Draft::default() };
@@ -150,9 +150,8 @@ fn an_event_of_one_arm_only_is_all_change() {
 #[test]
 fn context_switches_are_those_of_the_undisturbed_rounds() {
     let mut record = counted(Draft::default(), 1, 12, |_| vec![(CONTEXT_SWITCHES, 7.0)]);
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { unreachable!() };
-        let more = slice.case.map_or(0, |case| IOS * (case as u64 + 1));
+    for Parts { case, ends: [before, after], .. } in parts(&mut record.rounds) {
+        let more = case.map_or(0, |case| IOS * (case as u64 + 1));
         after.system.as_mut().unwrap().context_switches = before.system.unwrap().context_switches + more;
     }
     let found = study(&record);
@@ -212,8 +211,7 @@ fn what_the_machine_cannot_count_has_a_reason() {
 /// In each cell the candidate has as many more switches as it costs more.
 #[test]
 fn over_a_sweep_the_events_that_go_along_with_the_cost_are_told() {
-    let axis =
-        Axis { name: "bs".to_owned(), values: ["4k", "8k", "16k", "32k", "64k", "128k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "8k", "16k", "32k", "64k", "128k"]);
     let draft = Draft { axes: vec![axis], ..Draft::default() };
     let more = |case: usize| if case % 2 == 1 { (case / 2) as f64 } else { 0.0 };
     let per_io = |case: usize| vec![(WAKE, 1.0 + more(case)), (TIMER, 0.8), (READ, 1.0)];

@@ -108,7 +108,7 @@ fn a_planted_difference_is_found_in_its_account_and_nowhere_else() {
 
 #[test]
 fn identical_arms_show_no_account() {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "8k", "16k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "8k", "16k"]);
     let mut shown = 0;
     for seed in 0..100 {
         let draft = Draft { against_itself: true, axes: vec![axis.clone()], ..Draft::default() };
@@ -153,15 +153,10 @@ fn the_answer_does_not_use_explaining_rounds() {
 fn a_slice_without_accounts_counts_neither_with_time_nor_with_ios() {
     let whole = explained(Draft::default(), 3, 12, planted);
     let mut holes = whole.clone();
-    for round in &mut holes.explaining {
-        // A second block, in whose slices the programs missed something.
-        let mut more = round.slices.clone();
-        for slice in &mut more {
-            let SliceReading::Slice { after, .. } = &mut slice.reading else { unreachable!() };
-            after.accounts = None;
-        }
-        round.slices.extend(more);
-    }
+    // A second block, in whose slices the programs missed something.
+    let mut second = whole.explaining.clone();
+    parts(&mut second).for_each(|Parts { ends: [_, after], .. }| after.accounts = None);
+    holes.explaining.iter_mut().zip(second).for_each(|(round, second)| round.slices.extend(second.slices));
     let accounts = |record: &CompareRecord| study(record).cells[0].accounts.clone();
     assert_eq!(accounts(&holes), accounts(&whole));
     // A round without accounts of a case does not count; with too few rounds there are none.
@@ -175,8 +170,7 @@ fn a_slice_without_accounts_counts_neither_with_time_nor_with_ios() {
 #[test]
 fn a_process_that_the_load_wakes_in_one_slice_is_its_server_in_all() {
     let mut record = explained(Draft::default(), 5, 12, planted);
-    for (number, slice) in record.explaining.iter_mut().flat_map(|round| &mut round.slices).enumerate() {
-        let SliceReading::Slice { after, .. } = &mut slice.reading else { unreachable!() };
+    for (number, Parts { ends: [_, after], .. }) in parts(&mut record.explaining).enumerate() {
         let daemon = after.accounts.as_mut().unwrap().accounts.iter_mut().find(|account| account.name == "daemon");
         if number == 4 {
             daemon.unwrap().owner = Some(TaskOwner::Peer);
@@ -201,8 +195,7 @@ fn accounts_that_another_change_made_are_told() {
 fn beside_other_programs_accounts_are_those_of_the_load() {
     let mut record = explained(Draft::default(), 4, 12, planted);
     let mut busy = 0;
-    for slice in record.explaining.iter_mut().flat_map(|round| &mut round.slices) {
-        let SliceReading::Slice { after, .. } = &mut slice.reading else { unreachable!() };
+    for Parts { ends: [_, after], .. } in parts(&mut record.explaining) {
         let accounts = &mut after.accounts.as_mut().unwrap().accounts;
         // A compiler that uses between 20 and 60 % of the machine.
         busy = (busy + 17) % 40;
@@ -228,23 +221,21 @@ fn executions_keep_accounts_from_window_to_window() {
     let slices = explained(Draft::default(), 2, 12, planted);
     let mut executions = slices.clone();
     executions.header.schedule = Schedule::Executions;
-    for slice in executions.explaining.iter_mut().flat_map(|round| &mut round.slices).filter(|it| it.case.is_some()) {
-        let SliceReading::Slice { before, after, work, .. } = &slice.reading else { unreachable!() };
+    execute(&mut executions.explaining, |[before, after], work| {
         let read = Direction { ios: work.ios * 2, bytes: work.bytes, short: 0, latency: Latency::None };
         // A window that ends after the I/O.
         let mut outside = after.clone();
         outside.at_nanos += Nanos(3 * SLICE);
         let begin = before.at_nanos.0 - SLICE / 2;
         let io_interval = IoInterval { begin_nanos: Nanos(begin), end_nanos: Nanos(begin + 2 * SLICE) };
-        let mut after = *after.clone();
-        after.mode = before.mode;
-        slice.reading = SliceReading::Execution(Execution {
+        let after = Snapshot { mode: before.mode, ..after.clone() };
+        Execution {
             jobs: vec![JobRecord { read, ..JobRecord::default() }],
-            stretch: Stretch { snapshots: vec![*before.clone(), after, *outside], tasks: None, starved: None },
+            stretch: Stretch { snapshots: vec![before.clone(), after, outside], tasks: None, starved: None },
             io_interval: Some(io_interval),
             ..Execution::default()
-        });
-    }
+        }
+    });
     let accounts = |record: &CompareRecord| {
         let all = study(record).cells[0].accounts.clone();
         all.into_iter().map(|account| (account.name, account.change_cycles_per_io.value)).collect::<Vec<_>>()

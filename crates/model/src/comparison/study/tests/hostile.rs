@@ -5,7 +5,7 @@ use super::*;
 use crate::comparison::record::CaseLatency;
 use crate::histogram::Histogram;
 use crate::hostile::Vandal;
-use crate::record::{Direction, Execution, IoInterval, JobRecord, Latency, Stretch};
+use crate::record::{Direction, Execution, IoInterval, JobRecord, Latency};
 
 /// Number of changed records of each kind.
 const CHANGED: u64 = 500;
@@ -30,7 +30,7 @@ fn slices() -> CompareRecord {
 }
 
 fn sweep() -> CompareRecord {
-    let axis = Axis { name: "bs".to_owned(), values: ["4k", "16k", "64k"].map(str::to_owned).to_vec() };
+    let axis = axis("bs", &["4k", "16k", "64k"]);
     record(experiment(Draft { axes: vec![axis], against_itself: true, ..Draft::default() }), 11, any_load)
 }
 
@@ -38,20 +38,19 @@ fn sweep() -> CompareRecord {
 fn executions() -> CompareRecord {
     let mut record = record(experiment(Draft::default()), 11, any_load);
     record.header.schedule = Schedule::Executions;
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
-        let SliceReading::Slice { before, after, work, .. } = &slice.reading else { continue };
+    execute(&mut record.rounds, |ends, work| {
         let percentiles = [50.0, 99.0, 99.9].map(|percent| (percent, Nanos(900))).to_vec();
         let latency = Latency::Reported { mean_nanos: 500.0, max_nanos: Nanos(1000), percentiles };
         let read = Direction { ios: work.ios, bytes: work.bytes, short: 0, latency };
-        let io_interval = IoInterval { begin_nanos: before.at_nanos, end_nanos: after.at_nanos };
-        slice.reading = SliceReading::Execution(Execution {
+        let io_interval = IoInterval { begin_nanos: ends[0].at_nanos, end_nanos: ends[1].at_nanos };
+        Execution {
             jobs: vec![JobRecord { read, ..JobRecord::default() }, JobRecord::default()],
-            stretch: Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None },
+            stretch: window(ends),
             io_interval: Some(io_interval),
             command_cpu_nanos: Some(work.thread_nanos),
             ..Execution::default()
-        });
-    }
+        }
+    });
     record
 }
 

@@ -28,13 +28,11 @@ fn placed(
         moved: false,
         nanos: Nanos(SLICE / 2),
     };
-    for (number, round) in record.rounds.iter_mut().enumerate() {
-        for slice in &mut round.slices {
-            let (Some(case), SliceReading::Slice { after, .. }) = (slice.case, &mut slice.reading) else { continue };
-            let peer = server(number, case).map(|cpu| ran(Side::Peer, cpu, Some(77)));
-            let found = [Some(ran(Side::Workload, 0, None)), peer].into_iter().flatten().collect();
-            after.whereabouts = Some(Box::new(Whereabouts { ran: found, migrations: None, servers: vec![77] }));
-        }
+    for Parts { round, case, ends: [_, after], .. } in parts(&mut record.rounds) {
+        let Some(case) = case else { continue };
+        let peer = server(round, case).map(|cpu| ran(Side::Peer, cpu, Some(77)));
+        let found = [Some(ran(Side::Workload, 0, None)), peer].into_iter().flatten().collect();
+        after.whereabouts = Some(Box::new(Whereabouts { ran: found, migrations: None, servers: vec![77] }));
     }
     record
 }
@@ -100,11 +98,7 @@ fn too_few_slices_or_one_thread_give_no_caveat() {
 #[test]
 fn the_mode_of_an_execution_follows_from_its_windows() {
     let mut record = placed(12, |_, _| EVEN, |round, case| Some(if case == 0 { 1 } else { u32::from(round % 4 == 0) }));
-    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
-        let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
-        let stretch = Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None, starved: None };
-        slice.reading = SliceReading::Execution(Execution { stretch, ..Execution::default() });
-    }
+    execute(&mut record.rounds, |ends, _| Execution { stretch: window(ends), ..Execution::default() });
     record.header.schedule = Schedule::Executions;
     let found = study(&record);
     let parts: Vec<_> = found.placement.iter().map(|case| case.same_fraction).collect();

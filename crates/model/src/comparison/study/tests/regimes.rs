@@ -94,15 +94,12 @@ fn measuring_continues_after_the_step() {
 #[test]
 fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
     let measured = |rounds: usize, missing: fn(u64) -> u64| {
-        let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 };
+        let load = costing(1000, 1000);
         let mut record = record(experiment(Draft::default()), rounds, load);
-        for (number, round) in record.rounds.iter_mut().enumerate() {
-            for slice in &mut round.slices {
-                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-                let missing = missing(number as u64);
-                work.read_bytes = Some(work.bytes);
-                work.storage_read = Some(Bytes(work.bytes.0 / 10 * missing));
-            }
+        for Parts { round: number, work, .. } in parts(&mut record.rounds) {
+            let missing = missing(number as u64);
+            work.read_bytes = Some(work.bytes);
+            work.storage_read = Some(Bytes(work.bytes.0 / 10 * missing));
         }
         study(&record)
     };
@@ -125,13 +122,10 @@ fn random_variation_is_not_a_regime() {
     let measured = |ios: u64| {
         let load = move |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios };
         let mut record = record(experiment(Draft::default()), 40, load);
-        for (number, round) in record.rounds.iter_mut().enumerate() {
-            for slice in &mut round.slices {
-                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-                work.read_bytes = Some(work.bytes);
-                // Half of them, and up to 15 % more or fewer.
-                work.storage_read = Some(Bytes(work.bytes.0 * [50, 65, 42, 58, 35][number % 5] / 100));
-            }
+        for Parts { round: number, work, .. } in parts(&mut record.rounds) {
+            work.read_bytes = Some(work.bytes);
+            // Half of them, and up to 15 % more or fewer.
+            work.storage_read = Some(Bytes(work.bytes.0 * [50, 65, 42, 58, 35][number % 5] / 100));
         }
         study(&record)
     };
@@ -145,15 +139,12 @@ fn random_variation_is_not_a_regime() {
 #[test]
 fn executions_that_read_the_disk_are_not_added_to_those_that_did_not() {
     let measured = |cold: std::ops::Range<usize>| {
-        let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 };
+        let load = costing(1000, 1000);
         let mut record = record(experiment(Draft::default()), 20, load);
         record.header.schedule = Schedule::Executions;
-        for (number, round) in record.rounds.iter_mut().enumerate() {
-            for slice in &mut round.slices {
-                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-                let read = if cold.contains(&number) { 256 << 20 } else { number as u64 * 4096 };
-                work.storage_read = Some(Bytes(read));
-            }
+        for Parts { round: number, work, .. } in parts(&mut record.rounds) {
+            let read = if cold.contains(&number) { 256 << 20 } else { number as u64 * 4096 };
+            work.storage_read = Some(Bytes(read));
         }
         study(&record)
     };

@@ -1,12 +1,96 @@
-//! A sweep as curves: the change along the numeric axis, the cost of each arm, and where they cross.
+//! The charts of a comparison: every slice over time, the shift of latency at each percentile, and a sweep as curves.
 
-use super::{contents, words};
 use crate::change::Change;
-use crate::document::{Axis, Chart, Mark, Point, Series};
+use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table};
+use crate::number::MISSING;
+use crate::{contents, words};
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, MetricFinding};
+use model::comparison::finding::{CellFinding, MetricFinding, ShiftPoint, SlicePoint};
+use model::elided_list::distinct;
 use model::experiment::Metric;
 use std::collections::BTreeMap;
+
+/// The slices of one comparison: cycles and I/Os.
+pub fn slices(finding: &CompareFinding, cell: &CellFinding) -> Vec<Chart> {
+    let cycles = of_metric(finding, cell, Metric::CyclesPerIo, |slice| slice.cycles_per_io);
+    let rate = of_metric(finding, cell, Metric::Iops, |slice| slice.iops);
+    cycles.into_iter().chain(rate).collect()
+}
+
+fn of_metric(
+    finding: &CompareFinding,
+    cell: &CellFinding,
+    metric: Metric,
+    value: fn(&SlicePoint) -> Option<f64>,
+) -> Option<Chart> {
+    let series = |baseline: bool| {
+        let slices = cell.slices.iter().filter(|slice| slice.baseline == baseline && slice.seconds.is_finite());
+        let points = slices.filter_map(|slice| Some(Point::new(slice.seconds, value(slice)?)));
+        let points = points.filter(|point| point.y.is_finite()).collect();
+        let subject = if baseline { 0 } else { contents::arm_index(finding, &cell.arm) };
+        Series { subject, joined: false, dot: 4, points }
+    };
+    let series = [true, false].map(series).to_vec();
+    series.iter().any(|series| !series.points.is_empty()).then(|| Chart {
+        title: words::of(metric).noun.to_owned(),
+        of: String::new(),
+        x: Axis::Time,
+        y: Axis::Amount { units: words::of(metric).units, from_zero: false },
+        marks: Vec::new(),
+        series,
+    })
+}
+
+/// The chart and the table of one comparison.
+pub fn shift(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
+    let charts = Body::Charts(chart(finding, cell).into_iter().collect());
+    let missing = cell.shift.iter().any(|point| point.change.is_none());
+    let note = Note::remark(format!("{MISSING} no change: too few I/Os for an interval"));
+    let table = Block::new("", Body::Table(table(finding, cell)));
+    let blocks = vec![Block::new("", charts), table.with(missing.then_some(note).into_iter().collect())];
+    if cell.shift.is_empty() { Vec::new() } else { blocks }
+}
+
+fn name(point: &ShiftPoint) -> String {
+    format!("p{}", point.percent)
+}
+
+/// Its name on the axis, where all are percentiles and letters are scarce.
+fn short_name(point: &ShiftPoint) -> String {
+    point.percent.to_string()
+}
+
+fn chart(finding: &CompareFinding, cell: &CellFinding) -> Option<Chart> {
+    let margin = finding.rules.margin;
+    let point = |(place, point): (usize, &ShiftPoint)| {
+        let change = Change::from(point.change?);
+        let ends = change.ends()?;
+        let hint = format!("{}: {}", name(point), change.whole());
+        Some(Point { x: place as f64, y: change.value?, ends: Some(ends), hint })
+    };
+    let points: Vec<Point> = cell.shift.iter().enumerate().filter_map(point).collect();
+    (!points.is_empty()).then(|| Chart {
+        title: "change of latency at each percentile (50: the median) with its interval".to_owned(),
+        of: String::new(),
+        x: Axis::Steps(cell.shift.iter().map(short_name).collect()),
+        y: Axis::Change,
+        marks: vec![Mark::Band(-margin, margin), Mark::Level(0.0)],
+        series: vec![Series { subject: contents::arm_index(finding, &cell.arm), joined: true, dot: 9, points }],
+    })
+}
+
+fn table(finding: &CompareFinding, cell: &CellFinding) -> Table {
+    let heads = [contents::baseline(finding), &cell.arm, "change", "95 %"].map(Column::number);
+    let mut table = Table::new([vec![Column::text("percentile")], heads.to_vec()].concat());
+    for point in &cell.shift {
+        let (baseline, candidate) =
+            words::of(Metric::LatencyMean).pair(Some(point.baseline_ns), Some(point.candidate_ns));
+        let change = point.change.map(Change::from).unwrap_or_default();
+        let fields = [name(point), baseline, candidate, change.percent(), change.interval()];
+        table.row(fields.map(Cell::from).to_vec());
+    }
+    table
+}
 
 /// Radius of the dot of a cell.
 const DOT: u32 = 8;
@@ -15,17 +99,11 @@ const DOT: u32 = 8;
 type Group = BTreeMap<String, String>;
 
 /// Two charts for each target metric and each combination of the other axes' values: the changes and the values.
-pub fn charts(finding: &CompareFinding) -> Vec<Chart> {
+pub fn curves(finding: &CompareFinding) -> Vec<Chart> {
     let Some((axis, numbers)) = contents::curve_axis(finding) else { return Vec::new() };
     let named: Vec<(f64, String)> = numbers.into_iter().zip(axis.values.iter().cloned()).collect();
     let sweep = Sweep { finding, axis: &axis.name, named };
-    let mut groups: Vec<Group> = Vec::new();
-    for cell in &finding.cells {
-        let group = sweep.group(cell);
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
+    let groups = distinct(finding.cells.iter().map(|cell| sweep.group(cell)));
     let metrics = contents::targets(finding);
     let both = |metric, group| [sweep.changes(metric, group), sweep.values(metric, group)];
     metrics.iter().flat_map(|metric| groups.iter().flat_map(move |group| both(*metric, group))).flatten().collect()

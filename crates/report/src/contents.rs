@@ -1,11 +1,21 @@
 //! The contents of a finding in the order of every format: arms, axes, cells, metrics.
 
-use super::{conditions, words};
+use crate::document::Cell;
 use crate::number::{BYTES, with_unit};
+use crate::{conditions, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
+use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use std::collections::BTreeMap;
+
+/// Maximum number of comparisons whose charts are expanded by default.
+pub(crate) const FEW: usize = 3;
+
+/// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
+pub(crate) fn rows(finding: &CompareFinding) -> usize {
+    if finding.limits.is_empty() { 4 } else { 2 }
+}
 
 pub fn baseline(finding: &CompareFinding) -> &str {
     finding.arms.first().map_or("baseline", |arm| arm.name.as_str())
@@ -13,14 +23,8 @@ pub fn baseline(finding: &CompareFinding) -> &str {
 
 /// The other arms, in the order in which they were given.
 pub fn candidates(finding: &CompareFinding) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
     let declared = finding.arms.iter().skip(1).map(|arm| arm.name.as_str());
-    for name in declared.chain(finding.cells.iter().map(|cell| cell.arm.as_str())) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(declared.chain(finding.cells.iter().map(|cell| cell.arm.as_str())))
 }
 
 /// What distinguishes an arm.
@@ -39,21 +43,26 @@ pub fn is_sweep(finding: &CompareFinding) -> bool {
 
 /// The names of the axes, in the order in which they were given.
 pub fn axes(finding: &CompareFinding) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
     let declared = finding.axes.iter().map(|axis| axis.name.as_str());
-    let found = finding.cells.iter().flat_map(|cell| cell.cell.keys().map(String::as_str));
-    for name in declared.chain(found) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(declared.chain(finding.cells.iter().flat_map(|cell| cell.cell.keys().map(String::as_str))))
 }
 
 /// A point of the sweep: "rw=randread bs=4k".
 pub fn point(finding: &CompareFinding, cell: &BTreeMap<String, String>) -> String {
     let values = axes(finding).into_iter().filter_map(|axis| Some(format!("{axis}={}", cell.get(axis)?)));
     values.collect::<Vec<_>>().join(" ")
+}
+
+/// The arm if there are several, and the point of the sweep: "candidate, bs=4k".
+pub fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
+    let arm = if candidates(finding).len() > 1 { cell.arm.clone() } else { String::new() };
+    let parts = [arm, point(finding, &cell.cell)].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The values of the axes in a cell, as the names of a row.
+pub fn names(axes: &[&str], cell: &BTreeMap<String, String>) -> Vec<Cell> {
+    axes.iter().map(|axis| Cell::from(cell.get(*axis).cloned().unwrap_or_default())).collect()
 }
 
 /// Metrics of a cell that have a value, in the order of [`Metric::ALL`].
@@ -78,21 +87,13 @@ pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
 
 /// Why metrics have no value, grouped by reason: "p99 latency, p99.9 latency: too few I/Os".
 pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<Metric>)> = Vec::new();
-    for metric in Metric::ALL {
+    let lacking = Metric::ALL.into_iter().filter_map(|metric| {
         let of_metric = || cells.iter().filter_map(|cell| self::metric(cell, metric));
-        if of_metric().any(has_value) {
-            continue;
-        }
-        let Some(reason) = of_metric().find_map(|metric| metric.reason.as_deref()) else { continue };
-        match found.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, metrics)) => metrics.push(metric),
-            None => found.push((reason, vec![metric])),
-        }
-    }
-    let heads =
-        |metrics: &[Metric]| metrics.iter().map(|metric| words::of(*metric).head).collect::<Vec<_>>().join(", ");
-    found.iter().map(|(reason, metrics)| format!("{}: {}", heads(metrics), conditions::reason(reason))).collect()
+        let reason = of_metric().find_map(|metric| metric.reason.as_deref()).filter(|_| !of_metric().any(has_value));
+        Some((reason?, words::of(metric).head))
+    });
+    let told = |(reason, heads): (_, Vec<_>)| format!("{}: {}", heads.join(", "), conditions::reason(reason));
+    grouped(lacking).into_iter().map(told).collect()
 }
 
 /// Options whose values are bytes, even without a suffix.

@@ -1,27 +1,28 @@
 //! Published numbers next to the measured ones.
 
-use super::{conditions, contents, words};
 use crate::change::Change;
-use crate::document::{Block, Body, Cell, Column, Note, Table, Tone};
+use crate::conditions;
+use crate::document::{Block, Body, Cell, Column, Fact, Note, Table, Tone};
 use crate::number::MISSING;
+use crate::phrase::seed_form;
+use crate::{contents, words};
+use model::blast::BlastFinding;
+use model::blast::finding::PointFinding;
+use model::blast::plan::PublishedPackets;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
-use model::elided_list::elided_list;
+use model::elided_list::{distinct, elided_list, grouped};
 use model::experiment::Published;
+use model::stats::Estimate;
 
 /// One row for each published number. A number without a measured one has a remark that says why.
-pub fn block(finding: &CompareFinding) -> Option<Block> {
+pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let published = &finding.published;
     let first = published.first()?;
     let in_sweep = published.iter().any(|row| !row.cell.is_empty());
     let of_arms = published.iter().any(|row| row.arm.is_some()) && contents::candidates(finding).len() > 1;
     let one_metric = published.iter().all(|row| row.metric == first.metric);
-    let mut sources: Vec<&str> = Vec::new();
-    for row in published {
-        if !sources.contains(&row.source.as_str()) {
-            sources.push(&row.source);
-        }
-    }
+    let sources = distinct(published.iter().map(|row| row.source.as_str()));
     let mut columns = vec![Column::rows(if in_sweep { "cell" } else { "metric" })];
     columns.extend(of_arms.then(|| Column::text("arm")));
     columns.extend((in_sweep && !one_metric).then(|| Column::text("metric")));
@@ -29,7 +30,7 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
     columns.extend(["change", "ours"].map(Column::number));
     columns.extend((sources.len() > 1).then(|| Column::number("source")));
     let mut table = Table::new(columns);
-    let mut lacking: Vec<(String, Vec<String>)> = Vec::new();
+    let mut lacking = Vec::new();
     for row in published {
         let words = words::of(row.metric);
         let point = contents::point(finding, &row.cell);
@@ -39,10 +40,7 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
             Err(why) => {
                 let place = [point.as_str(), arm.as_str(), if one_metric { "" } else { words.head }];
                 let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-                match lacking.iter_mut().find(|(known, _)| *known == why) {
-                    Some((_, places)) => places.push(place),
-                    None => lacking.push((why, vec![place])),
-                }
+                lacking.push((why, place));
                 MISSING.to_owned()
             }
         };
@@ -56,9 +54,9 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
         cells.extend((sources.len() > 1).then(|| Cell::from(format!("[{number}]"))));
         table.row(cells);
     }
-    let lacking = lacking.iter().map(|(why, places)| {
+    let lacking = grouped(lacking).into_iter().map(|(why, places)| {
         // A reason for all rows needs no places.
-        let places = if places.len() == published.len() { Vec::new() } else { places.clone() };
+        let places = if places.len() == published.len() { Vec::new() } else { places };
         let places = if places.is_empty() { String::new() } else { format!("{}: ", elided_list(&places, ", ")) };
         Note::new(Tone::Notice, format!("no measured value: {places}{why}"))
     });
@@ -66,7 +64,7 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
         1 => format!("source: {source}"),
         _ => format!("[{}] {source}", index + 1),
     });
-    let notes = lacking.chain(sources.map(|text| Note::new(Tone::Faint, text))).collect();
+    let notes = lacking.chain(sources.map(Note::remark)).collect();
     let head = if in_sweep && one_metric { format!(" {}", words::of(first.metric).head) } else { String::new() };
     Some(Block::new(format!("Published{head}"), Body::Table(table)).with(notes))
 }
@@ -93,16 +91,66 @@ fn ours<'a>(finding: &'a CompareFinding, published: &Published) -> Result<&'a Me
     })
 }
 
+/// One row for each published figure and point that it stands for. The ratios are to the first row: two machines have no common
+/// rate, but may have a common ratio.
+pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
+    let Some(first) = finding.published.first() else { return Vec::new() };
+    let mut table = Table::new(vec![
+        Column::rows("method"),
+        Column::number("submitters"),
+        Column::number("published kpps"),
+        Column::number("÷ first"),
+        Column::number("measured kpps"),
+        Column::number("÷ first"),
+    ]);
+    let mut sources = Vec::new();
+    let ours = |published: &PublishedPackets| -> Vec<&PointFinding> {
+        finding.points.iter().filter(|point| published.is_of(point.point())).collect()
+    };
+    let first_published = first.sent_per_second();
+    let first_ours = ours(first).first().copied();
+    // The study divides by the first point of all.
+    let begins = first_ours.zip(finding.points.first()).is_some_and(|(ours, first)| ours.point() == first.point());
+    let measured = |point: &PointFinding| match point.sent_ratio.filter(|_| begins) {
+        Some(Estimate { value, low: Some(low), high: Some(high) }) => format!("{value:.2} [{low:.2}, {high:.2}]"),
+        _ => ratio(Some(point.sent_per_second), first_ours.map(|first| first.sent_per_second)),
+    };
+    for published in &finding.published {
+        // Nothing that a terminal shows as a blank at the end.
+        let source = published.source.trim_end_matches(|letter: char| letter.is_whitespace() || letter.is_control());
+        for point in ours(published) {
+            table.row(vec![
+                Cell::from(point.point().way()),
+                Cell::from(point.submitters.to_string()),
+                Cell::from(published.kpps.as_str()),
+                Cell::from(ratio(published.sent_per_second(), first_published)),
+                Cell::from(seed_form(point)),
+                Cell::from(measured(point)),
+            ]);
+        }
+        sources.push(Fact::new(format!("{} × {}", published.method.name(), published.submitters), source));
+    }
+    let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
+                the first row, with their 95 % intervals over rounds if it is the first point.";
+    vec![Block::new("", Body::Table(table)).with(vec![Note::remark(note)]), Block::new("Sources", Body::Facts(sources))]
+}
+
+/// "0.92", or a dash.
+fn ratio(value: Option<f64>, first: Option<f64>) -> String {
+    let ratio = value.zip(first.filter(|first| *first > 0.0)).map(|(value, first)| value / first);
+    ratio.map_or_else(|| MISSING.to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::fixture;
+    use crate::compare::fixture as comparisons;
 
     fn notes(change: impl FnOnce(&mut CompareFinding)) -> (String, String) {
-        let mut finding = fixture::three_arms();
-        finding.published = fixture::options().published;
+        let mut finding = comparisons::named("three_arms");
+        finding.published = comparisons::named("options").published;
         change(&mut finding);
-        let block = block(&finding).unwrap();
+        let block = of_comparison(&finding).unwrap();
         let Body::Table(table) = &block.body else { panic!("no table") };
         let ours = table.columns.iter().position(|column| column.head == "ours").unwrap();
         let crate::document::Row::Cells(_, cells) = &table.rows[0] else { panic!("no cells") };
