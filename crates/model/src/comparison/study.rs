@@ -20,7 +20,7 @@ use super::finding::{
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
 use crate::events::Events;
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
-use crate::explained::Divided;
+use crate::explained::{Divided, DividedCost};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
@@ -32,6 +32,7 @@ use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, stopping};
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use regimes::Regimes;
+use sliced_command::Unlike;
 use std::collections::BTreeMap;
 
 use which_rounds::{RoundsOfTheAnswer, WarmUp, measured};
@@ -213,8 +214,10 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     };
     let judge = Judge { sums, record, seconds };
     let pairs = comparisons(experiment);
+    let unlike: Vec<Option<Unlike>> =
+        pairs.iter().map(|&(baseline, candidate)| Unlike::of(record, [baseline, candidate])).collect();
     let compared: Vec<Comparison> =
-        pairs.iter().map(|(baseline, candidate)| judge.compare(*baseline, *candidate)).collect();
+        pairs.iter().zip(&unlike).map(|(pair, unlike)| judge.compare(*pair, unlike.as_ref())).collect();
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = change::targets(&experiment.rules.targets, has_value);
     let families = change::families(&compared, &targets);
@@ -222,7 +225,11 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
     let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
     let (divided, events_reason) = explaining::explain(record, sums, &pairs);
-    let Divided { account_family, function_family, sampled_rounds, event_family, counted_rounds, costs } = divided;
+    let Divided { account_family, function_family, sampled_rounds, event_family, counted_rounds, mut costs } = divided;
+    // An I/O of one arm is another in the other: a change per I/O in an account or an event is none of the work.
+    let of_other_work = unlike.iter().zip(&mut costs).filter(|(unlike, _)| unlike.is_some());
+    of_other_work.for_each(|(_, cost)| *cost = DividedCost::default());
+    let undivided = unlike.into_iter().collect::<Option<Vec<Unlike>>>().and_then(|all| all.into_iter().next());
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
@@ -285,7 +292,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         event_correlations: explaining::correlations(&cells),
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
-        unexplained: explaining::reason(record),
+        unexplained: undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record)),
         unseen_fraction: independent.map(stopping::unseen_fraction),
         unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
         cells,

@@ -123,6 +123,11 @@ impl Metric {
         !matches!(self, Self::Cycles | Self::Seconds | Self::LatencyMean) && self.percent().is_none()
     }
 
+    /// Whether it is per byte, or bytes per second.
+    pub fn is_of_bytes(self) -> bool {
+        matches!(self, Self::CyclesPerByte | Self::BytesPerSecond)
+    }
+
     /// Its percentile, in percent, if it is a latency percentile.
     pub fn percent(self) -> Option<f64> {
         self.row().and_then(|row| row.percent)

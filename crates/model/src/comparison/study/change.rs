@@ -6,7 +6,8 @@
 //! asked, and all other metrics in all cells, which explain the answer. A metric that is a constant multiple of another in
 //! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
-use super::{View, latencies, sliced_command};
+use super::sliced_command::Unlike;
+use super::{View, latencies};
 use crate::comparison::finding::{Families, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
@@ -66,12 +67,11 @@ pub(super) type Comparison = BTreeMap<Metric, Result<Found, String>>;
 
 impl Judge<'_> {
     /// Compares two cases in every metric.
-    pub fn compare(&self, baseline: usize, candidate: usize) -> Comparison {
-        let unlike = sliced_command::unlike(self.record, [baseline, candidate]);
+    pub fn compare(&self, (baseline, candidate): (usize, usize), unlike: Option<&Unlike>) -> Comparison {
         let found = |metric: Metric| {
-            let found = match (metric.percent(), &unlike) {
+            let found = match (metric.percent(), unlike) {
                 (Some(percent), _) => self.percentile(percent, baseline, candidate),
-                (None, Some(why)) if metric.is_of_work() => Err(why.clone()),
+                (None, Some(unlike)) if unlike.concerns(metric) => Err(unlike.why.clone()),
                 (None, _) => self.ratio(metric, baseline, candidate),
             };
             (metric, found)

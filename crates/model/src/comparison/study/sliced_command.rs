@@ -2,6 +2,7 @@
 
 use super::View;
 use crate::comparison::record::{CommandTotal, End, SliceReading, SliceRecord};
+use crate::experiment::Metric;
 use crate::experiment::work_counter::{self, Counted};
 use crate::measured::Rounds;
 use crate::slice::{bytes_of_a_message, counts, is_uncounted};
@@ -95,28 +96,44 @@ fn typical_message(record: View, place: usize) -> Option<f64> {
     sizes.get(sizes.len() / 2).copied()
 }
 
-/// Why what two commands did cannot be compared: the rehearsal chose to count bytes, and their messages differ, so that equal work may be
-/// other bytes, and equal bytes other work.
-pub(super) fn unlike(record: View, cases: [usize; 2]) -> Option<String> {
-    const ALIKE: f64 = 0.05;
-    /// Larger segments are cut by TCP, not by the program.
-    const STREAM: f64 = 16_384.0;
-    let counter = record.header.work_counter.as_ref()?;
-    if counter.counts != Counted::Bytes || counter.reason == work_counter::NAMED {
-        return None;
+/// Two arms whose bytes are counted and whose messages differ: equal work may be other bytes, and equal bytes other work.
+pub(super) struct Unlike {
+    pub why: String,
+    /// Whether the user says that bytes are the work.
+    bytes_are_work: bool,
+}
+
+impl Unlike {
+    /// `None` if the messages of two cases are alike, or unknown.
+    pub fn of(record: View, cases: [usize; 2]) -> Option<Self> {
+        const ALIKE: f64 = 0.05;
+        /// Larger segments are cut by TCP, not by the program.
+        const STREAM: f64 = 16_384.0;
+        let counter = record.header.work_counter.as_ref().filter(|it| it.counts == Counted::Bytes)?;
+        let [Some(one), Some(other)] = cases.map(|case| typical_message(record, case)) else { return None };
+        let are_calls = work_counter::is_of_system_calls(&counter.name);
+        if (other / one).ln().abs() <= ALIKE || !are_calls && one.min(other) > STREAM {
+            return None;
+        }
+        let bytes_are_work = counter.reason == work_counter::NAMED;
+        let (message, calls) = (if are_calls { "call" } else { "TCP segment" }, work_counter::SYSTEM_CALLS);
+        let differ = format!("a typical {message} moves {one:.0} bytes in one arm and {other:.0} in the other, so");
+        let why = match bytes_are_work {
+            true => format!(
+                "{differ} only costs and rates of bytes, which --count names, compare equal work; --count {calls} for system calls"
+            ),
+            false => format!(
+                "{differ} equal bytes may not be equal work; name what counts the work: --count {} for bytes, --count {calls} for system calls",
+                counter.name
+            ),
+        };
+        Some(Self { why, bytes_are_work })
     }
-    let [Some(one), Some(other)] = cases.map(|case| typical_message(record, case)) else { return None };
-    let are_calls = work_counter::is_of_system_calls(&counter.name);
-    if (other / one).ln().abs() <= ALIKE || !are_calls && one.min(other) > STREAM {
-        return None;
+
+    /// Whether the arms do other work by this metric.
+    pub fn concerns(&self, metric: Metric) -> bool {
+        metric.is_of_work() && !(self.bytes_are_work && metric.is_of_bytes())
     }
-    Some(format!(
-        "a typical {} moves {one:.0} bytes in one arm and {other:.0} in the other, so equal bytes may not be equal work; name what counts the \
-         work: --count {} for bytes, --count {} for system calls",
-        if are_calls { "call" } else { "TCP segment" },
-        counter.name,
-        work_counter::SYSTEM_CALLS
-    ))
 }
 
 /// The largest part of a case's measured cost that counting takes, with the case; `None` if counting is free or the cost is unknown.
@@ -307,35 +324,51 @@ mod tests {
             let (name, reason) = (name.to_owned(), reason.to_owned());
             let nanos = Nanos(0);
             record.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
-            record.header.work_counter = Some(WorkCounter { name, reason, ..counter(Counted::Bytes) });
+            record.header.work_counter = Some(WorkCounter { name: name.clone(), reason, ..counter(Counted::Bytes) });
             for round in &mut record.rounds {
                 for slice in &mut round.slices {
                     let SliceReading::Slice { before, after, .. } = slice.reading.clone() else { continue };
                     let Some(case) = slice.case else { continue };
-                    let first = CommandReading { at_nanos: before.at_nanos, segments: Some(0), ..reading(0, None) };
-                    let count = Some(100 * sizes[case]);
-                    let last = CommandReading { at_nanos: after.at_nanos, count, segments: Some(100), ..first };
+                    let are_calls = work_counter::is_of_system_calls(&name);
+                    let at = |at_nanos, messages| {
+                        let (calls, segments) = (are_calls.then_some(messages), (!are_calls).then_some(messages));
+                        CommandReading { at_nanos, segments, ..reading(messages * sizes[case], calls) }
+                    };
+                    let (first, last) = (at(before.at_nanos, 0), at(after.at_nanos, 100));
                     slice.reading = SliceReading::Command { before, first, last, after };
                 }
                 round.commands.push(CommandTotal { cases: vec![0, 1], own, own_read: None, count: 1 << 20 });
             }
-            let mut metrics = study(&record).cells.remove(0).metrics;
+            let finding = study(&record);
+            let mut metrics = finding.cells.into_iter().next().unwrap().metrics;
             assert!(metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
-            metrics.remove("bytes_per_second").unwrap()
+            (metrics.remove("bytes_per_second").unwrap(), metrics.remove("iops").unwrap(), finding.unexplained)
         };
-        let other = studied("tcp", "", [43, 117], None);
-        assert_eq!((other.change, other.verdict), (None, crate::stats::Verdict::Inconclusive));
-        let reason = other.reason.unwrap();
+        let (bytes, ios, unexplained) = studied("tcp", "", [43, 117], None);
+        for metric in [&bytes, &ios] {
+            assert_eq!((metric.change, metric.verdict), (None, crate::stats::Verdict::Inconclusive));
+        }
+        let reason = bytes.reason.unwrap();
+        assert_eq!(
+            unexplained,
+            Some(reason.clone()),
+            "an I/O of one arm is another in the other, in every account too"
+        );
         assert!(
             reason.contains("43 bytes in one arm and 117 in the other") && reason.contains("--count syscalls"),
             "{reason}"
         );
-        assert!(studied("tcp", "", [43, 44], None).change.is_some());
-        assert!(
-            studied("tcp", work_counter::NAMED, [43, 117], None).change.is_some(),
-            "the user says that bytes are the work"
-        );
-        assert!(studied("tcp", "", [43, 117], Some(Done { ios: 100, bytes: Bytes(9000) })).change.is_some());
-        assert!(studied("tcp", "", [20_000, 60_000], None).change.is_some(), "a stream, which TCP cuts");
+        for (counter, sizes, own, why) in [
+            ("tcp", [43, 44], None, "alike"),
+            ("tcp", [43, 117], Some(Done { ios: 100, bytes: Bytes(9000) }), "the programs report their work"),
+            ("tcp", [20_000, 60_000], None, "a stream, which TCP cuts"),
+        ] {
+            assert!(studied(counter, "", sizes, own).0.change.is_some(), "{why}");
+        }
+        let (bytes, ios, _) = studied("task:both", "", [43, 44], None);
+        assert!(bytes.change.is_some() && ios.change.is_some(), "calls that are alike");
+        let (bytes, ios, _) = studied("task:both", work_counter::NAMED, [43, 117], None);
+        assert!(bytes.change.is_some(), "the user says that bytes are the work");
+        assert!(ios.reason.unwrap().contains("only costs and rates of bytes"), "and messages are not");
     }
 }
