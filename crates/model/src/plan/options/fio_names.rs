@@ -56,10 +56,6 @@ pub(super) static REFUSED: &[Refused] = &[
          zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip",
     ),
     work(
-        "all requests of a job have one priority; use prio and prioclass",
-        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage",
-    ),
-    work(
         "iotoll searches for no queue depth; iotoll compare --sweep iodepth=1,2,4,8 shows what each costs",
         "latency_percentile latency_run latency_target latency_window",
     ),
@@ -112,7 +108,7 @@ pub(super) static REFUSED: &[Refused] = &[
     ),
     work(
         "start iotoll so: its threads inherit it (numactl, nice, ionice)",
-        "numa_cpu_nodes numa_mem_policy nice prio prioclass",
+        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage numa_cpu_nodes numa_mem_policy nice prio prioclass",
     ),
     work("a thread may use all of cpus_allowed; write a job for each CPU", "cpus_allowed_policy"),
     work("the blocks of a run follow each other", "rw_sequencer"),
@@ -121,10 +117,6 @@ pub(super) static REFUSED: &[Refused] = &[
     work("the kernel chooses the CPU of its thread", "sqthread_poll_cpu"),
     work("an option of engine cpuio; engine spin or work burns CPU time", "cpuchunks cpuload cpumode exit_on_io_done"),
     work("stonewall waits for all jobs before it", "wait_for"),
-    work(
-        "use runtime; iotoll compare ends when its intervals are narrow enough (--precision)",
-        "ss ss_dur ss_ramp steadystate steadystate_duration steadystate_ramp_time",
-    ),
     work("a trace is replayed as it is; change it before", "replay_align replay_scale replay_skip"),
     harmless(
         "leave it out: it would change no I/O here",
