@@ -210,10 +210,10 @@ fn a_regular_file_is_restored_byte_for_byte() {
 fn a_sysctl_is_restored_even_if_it_was_empty() {
     let path = "/proc/sys/net/ipv4/ip_local_reserved_ports";
     let Ok(before) = fs::read_to_string(path) else {
-        return skip("a_sysctl_is_restored_even_if_it_was_empty", "no such sysctl");
+        return skip("no such sysctl");
     };
     if fs::write(path, &before).is_err() {
-        return skip("a_sysctl_is_restored_even_if_it_was_empty", "it cannot be written");
+        return skip("it cannot be written");
     }
     let folder = Folder::new();
     let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
@@ -224,13 +224,12 @@ fn a_sysctl_is_restored_even_if_it_was_empty() {
 /// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one sets the other to 0.
 #[test]
 fn related_settings_are_restored_and_ineffective_ones_reported() {
-    const TEST: &str = "related_settings_are_restored_and_ineffective_ones_reported";
     let path = |name: &str| format!("/proc/sys/vm/{name}");
     let holds = |name: &str| fs::read_to_string(path(name)).map(|text| text.trim().to_owned());
     let both = || holds("dirty_bytes").and_then(|bytes| Ok((bytes, holds("dirty_ratio")?)));
-    let Ok((bytes, ratio)) = both() else { return skip(TEST, "no such sysctl") };
+    let Ok((bytes, ratio)) = both() else { return skip("no such sysctl") };
     if fs::write(path("swappiness"), holds("swappiness").unwrap()).is_err() {
-        return skip(TEST, "it cannot be written");
+        return skip("it cannot be written");
     }
     let folder = Folder::new();
     let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m --candidate-set";
@@ -300,7 +299,7 @@ fn a_full_disk_ends_it_and_keeps_the_measured_rounds() {
     let mounted = Mount::new(folder.path("tiny"), &["-t", "tmpfs", "-o", "size=512k", "iotoll-test"]);
     let _mounted = match mounted {
         Ok(mounted) => mounted,
-        Err(reason) => return skip("a_full_disk_ends_it_and_keeps_the_measured_rounds", &reason),
+        Err(reason) => return skip(&reason),
     };
     let words = SPIN.replace("--out kept", "--out tiny/kept --format json --candidate spin_cycles=30000");
     let ended = folder.iotoll(&words).run();
@@ -319,7 +318,7 @@ fn a_device_can_be_written_with_permission() {
     folder.write("image", vec![0; 8 << 20]);
     let device = match LoopDevice::attach(&folder.path("image"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip("a_device_can_be_written_with_permission", &reason),
+        Err(reason) => return skip(&reason),
     };
     let words = format!(
         "compare --quiet --no-save --budget 1s --rw=randwrite --direct=1 --filename={} --candidate bs=8k",

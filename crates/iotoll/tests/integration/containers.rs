@@ -17,7 +17,7 @@ impl Group {
             Self::folder(controller).map(|folder| folder.join(format!("iotoll-test-{test}-{}", std::process::id())));
         let group = group.filter(|group| is_root() && fs::create_dir(group).is_ok());
         if group.is_none() {
-            skip(test, &format!("making a control group takes root and controller {controller} of cgroup version 1"));
+            skip(&format!("making a control group takes root and controller {controller} of cgroup version 1"));
         }
         group.map(Self)
     }
@@ -169,7 +169,7 @@ fn a_limit_of_io_is_told_with_the_part_of_it_that_was_used() {
     let device = fs::metadata(folder.path("data")).unwrap().dev();
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     if !group.limit("blkio.throttle.read_iops_device", &format!("{device} 100")) {
-        return skip(test, "the test's files are not on one block device that can be limited");
+        return skip("the test's files are not on one block device that can be limited");
     }
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=randread --ioengine=psync --direct=1 \
                  --runtime=3s --time_based";

@@ -40,7 +40,7 @@ fn rows(folder: &Folder, name: &str) -> Vec<Vec<u64>> {
 #[test]
 fn each_io_has_the_row_of_fio() {
     if !has("fio") {
-        return skip("each_io_has_the_row_of_fio", "fio is not installed");
+        return skip("fio is not installed");
     }
     let of = |run: &dyn Fn(&Folder)| {
         let folder = Folder::new();
@@ -92,7 +92,7 @@ fn windows_hold_all_ios() {
     assert_eq!(counted, ios[0] + ios[1]);
     let script = "/usr/share/doc/fio/fio-histo-log-pctiles.py.gz";
     if !has("python3") || !std::path::Path::new(script).exists() {
-        return skip("windows_hold_all_ios", "fio's reader of histograms is not here");
+        return skip("fio's reader of histograms is not here");
     }
     let command = format!("zcat {script} | python3 - --time-quantum 1 {}", folder.path("w_clat_hist.1.log").display());
     let read = tool("sh", &["-c", &command]).unwrap();

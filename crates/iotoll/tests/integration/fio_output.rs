@@ -45,7 +45,7 @@ fn of_fio(folder: &Folder, format: &str) -> String {
 #[test]
 fn every_key_of_fio_has_its_place_and_type() {
     if !has("fio") {
-        return skip("every_key_of_fio_has_its_place_and_type", "fio is not installed");
+        return skip("fio is not installed");
     }
     let folder = Folder::with_file("x", 256 << 10);
     let theirs: Value = serde_json::from_str(&of_fio(&folder, "json+")).unwrap();
@@ -104,7 +104,7 @@ fn a_report_has_the_same_numbers_in_every_format() {
         csv(&["plus", "clat.csv", "--validate"]);
         assert!(String::from_utf8(folder.read("clat_job0.csv")).unwrap().lines().count() > 2);
     } else {
-        skip("a_report_has_the_same_numbers_in_every_format", "fio_jsonplus_clat2csv is not installed");
+        skip("fio_jsonplus_clat2csv is not installed");
     }
 }
 

@@ -51,7 +51,7 @@ fn costs_are_divided_by_the_stated_work() {
     let phase = &finding["phases"][0];
     assert_eq!((whole(&phase["ios"]), whole(&phase["bytes"])), (1024, 4 << 20));
     assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("stated")), "{}", finding["counted_by"]);
-    if skip_without_idle_time("costs_are_divided_by_the_stated_work", &finding) {
+    if skip_without_idle_time(&finding) {
         return;
     }
     let per_io = number(&phase["cycles_per_io"]) / 4096.0;
@@ -73,7 +73,7 @@ fn repeated_executions_give_the_interval() {
     assert_eq!(folder.read("times").len(), 8);
     let phase = &finding["phases"][0];
     assert_eq!((whole(&phase["ios"]), phase["exits"].as_array().unwrap().len()), (400, 4));
-    if skip_without_idle_time("repeated_executions_give_the_interval", &finding) {
+    if skip_without_idle_time(&finding) {
         return;
     }
     assert!(

@@ -179,7 +179,7 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
 #[test]
 fn fio_is_counted_by_a_probe_that_the_user_names() {
     if !has("fio") {
-        return skip("fio_is_counted_by_a_probe_that_the_user_names", "fio is not installed");
+        return skip("fio is not installed");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let finding = recorded(

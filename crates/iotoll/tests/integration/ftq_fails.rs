@@ -85,7 +85,7 @@ fn a_full_disk_ends_the_recording() {
             assert_eq!(again.code, Some(0), "{again:?}");
             assert!(whole(&again.json()["readings"]) > 100, "{again:?}");
         }
-        Err(reason) => skip("a_full_disk_ends_the_recording", &reason),
+        Err(reason) => skip(&reason),
     }
 }
 

@@ -110,10 +110,10 @@ pub fn kill(process: Pid) {
 }
 
 /// The sysctl to switch, if that is allowed: its value, and a setting that changes it.
-fn sysctl(test: &str) -> Option<(String, String)> {
+fn sysctl() -> Option<(String, String)> {
     let before = fs::read_to_string(SYSCTL).ok().filter(|before| fs::write(SYSCTL, before).is_ok());
     let Some(before) = before else {
-        skip(test, "tcp_autocorking cannot be written; only the file was tested");
+        skip("tcp_autocorking cannot be written; only the file was tested");
         return None;
     };
     let other = if before.trim() == "0" { "1" } else { "0" };
@@ -122,7 +122,7 @@ fn sysctl(test: &str) -> Option<(String, String)> {
 
 #[test]
 fn a_toggle_is_restored_however_iotoll_ends() {
-    let sysctl = sysctl("a_toggle_is_restored_however_iotoll_ends");
+    let sysctl = sysctl();
     let switched = || fs::read_to_string(SYSCTL).unwrap();
     for signal in [Signal::KILL, Signal::TERM, Signal::HUP, Signal::ABORT] {
         let scene = Scene::new();
@@ -162,9 +162,8 @@ fn a_kill_of_the_whole_group_spares_the_guardian() {
 
 #[test]
 fn a_toggle_is_restored_when_its_terminal_is_closed() {
-    const TEST: &str = "a_toggle_is_restored_when_its_terminal_is_closed";
     if !has("script") {
-        return skip(TEST, "script is not installed");
+        return skip("script is not installed");
     }
     let scene = Scene::new();
     let line = format!("exec env {HEEDED} {} {COMPARE} {}", super::iotoll::PROGRAM, scene.setting());
@@ -476,7 +475,7 @@ mod long {
             vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
         match rustix::process::geteuid().is_root() {
             true => cases.push(("belongs to user 65534, not 0", theirs)),
-            false => skip("a_ledger_of_another_schema", "only root can make a ledger of another user"),
+            false => skip("only root can make a ledger of another user"),
         }
         for (why, change) in cases {
             let (scene, said, ledger) = after(change);

@@ -18,10 +18,10 @@ const THERE: &str = "10.213.78.2";
 const ALONE: [&str; 6] = ["unshare", "-n", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
 
 /// Whether this test may make networks.
-fn may(test: &str) -> bool {
+fn may() -> bool {
     let made = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
     if !made {
-        skip(test, "may not make a network namespace (unshare -n)");
+        skip("may not make a network namespace (unshare -n)");
     }
     made
 }
@@ -46,7 +46,7 @@ fn accounted(finding: &Value) {
 
 #[test]
 fn every_method_accounts_for_each_packet() {
-    if !may("packets: methods") {
+    if !may() {
         return;
     }
     let folder = Folder::new();
@@ -76,7 +76,7 @@ fn every_method_accounts_for_each_packet() {
 /// A file says what flags would, and its published figures stand beside the measured ones.
 #[test]
 fn an_experiment_file_places_the_task_of_a_ring() {
-    if !may("packets: experiment") {
+    if !may() {
         return;
     }
     let text = "kind = \"blast\"\nmethod = \"lock,ring-task\"\nsubmitters = \"2\"\ntask_cpu = \"any,0\"\n\
@@ -128,7 +128,7 @@ impl Pair {
             format!("-n {s} link set lo up"),
         ] {
             if let Err(why) = ip(&words) {
-                skip(&format!("packets: {test}"), &why);
+                skip(&why);
                 return None;
             }
         }
@@ -255,7 +255,7 @@ fn a_full_queue_of_this_host_refuses_packets() {
     if let Err(why) =
         tc(&format!("-n {} qdisc add dev near root tbf rate 10mbit burst 3000 limit 3000", pair.submitters))
     {
-        return skip("packets: full", &why);
+        return skip(&why);
     }
     let ended = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait();
     ended.done();
@@ -284,7 +284,7 @@ fn every_method_counts_each_refused_packet_once() {
     };
     let (table, chain) = ("add table ip counted", "add chain ip counted out { type filter hook output priority 0 ; }");
     if let Err(why) = filter(table).and_then(|_| filter(chain)) {
-        return skip("packets: refused", &why);
+        return skip(&why);
     }
     for method in ["sendto", "sendmmsg", "gso", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
         filter("flush chain ip counted out").unwrap();
@@ -368,7 +368,7 @@ fn a_silent_peer_ends_the_job() {
 
 #[test]
 fn a_network_without_ipv6_has_no_receiver() {
-    if may("packets: IPv6") {
+    if may() {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
         let ended = Folder::new().iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
@@ -381,7 +381,7 @@ mod long {
 
     #[test]
     fn payloads_of_any_length_arrive() {
-        if !may("packets: payloads") {
+        if !may() {
             return;
         }
         let folder = Folder::new();
@@ -405,7 +405,7 @@ mod long {
             if let Err(why) =
                 tc(&format!("-n {near} qdisc replace dev near root tbf rate 10mbit burst 3000 limit 3000"))
             {
-                return skip("packets: overfull", &why);
+                return skip(&why);
             }
             let words = format!("--no-save --duration 400ms --rounds 2 --payload 500 --method {method}");
             let ended = pair.blast(&folder, &words).wait();
@@ -423,7 +423,7 @@ mod long {
 
     #[test]
     fn limits_hold_at_every_point() {
-        if !may("packets: limits") {
+        if !may() {
             return;
         }
         let folder = Folder::new();

@@ -40,7 +40,7 @@ fn direct_io_that_is_not_aligned_is_refused() {
     };
     let usable = run("--rw=read --bs=4k --out direct");
     if usable.stderr.contains("has no O_DIRECT") {
-        return skip("direct_io_that_is_not_aligned_is_refused", "the build folder's file system has no O_DIRECT");
+        return skip("the build folder's file system has no O_DIRECT");
     }
     usable.done();
     let before = folder.listing();

@@ -284,7 +284,7 @@ fn a_kill_in_the_only_phase_keeps_its_windows() {
     let counted = "cost --count net:lo -- python3 send.py";
     at_once([job, counted, "cost --ios 10 -- sleep 8"], |measurement| {
         if measurement == counted && !has("python3") {
-            return skip("a_kill_in_the_only_phase_keeps_its_windows", "no python3 here");
+            return skip("no python3 here");
         }
         let folder = Folder::new();
         folder.write(

@@ -305,7 +305,7 @@ mod long {
 
     #[test]
     fn services_are_pinned_by_themselves_or_by_the_place() {
-        let Some(cpus) = super::super::placed::cpus("services are placed") else { return };
+        let Some(cpus) = super::super::placed::cpus() else { return };
         let (first, last) = (cpus[0], *cpus.last().unwrap());
         let scene = Scene::new();
         let cpus_of = |service: &str, words: &str| {

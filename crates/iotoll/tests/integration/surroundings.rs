@@ -180,7 +180,7 @@ mod long {
     /// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
     #[test]
     fn every_verb_works_or_names_the_limit() {
-        let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
+        let Some(ordinary) = Ordinary::new() else { return };
         ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
         let processes = ["1", "2", "3", "5", "8", "12", "20"].map(|limit| ("nproc", limit));
         let others = [("nofile", "16"), ("nofile", "32"), ("memlock", "0")];

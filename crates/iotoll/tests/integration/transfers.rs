@@ -28,7 +28,7 @@ fn all_patterns(engine: &str, direct: u8) {
     folder.write("job.fio", text);
     let ended = folder.iotoll("run job.fio --background 200ms --no-save --quiet --format json").run();
     if direct == 1 && ended.stderr.contains("has no O_DIRECT") {
-        return skip("transfers", "the build folder's file system has no O_DIRECT");
+        return skip("the build folder's file system has no O_DIRECT");
     }
     ended.done();
     let finding = ended.json();
