@@ -116,8 +116,7 @@ fn a_kill_in_an_explaining_round_keeps_the_answer() {
         assert!(compared(&finding).is_none(), "{finding}");
         return;
     }
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     let (rounds, explaining) = (lines("round"), lines("explaining"));
     let ended = folder.iotoll("report kept --format json").run();
     let finding = ended.json();

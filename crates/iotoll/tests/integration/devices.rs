@@ -26,8 +26,7 @@ fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
 fn a_device_is_read_and_with_permission_written() {
     let Some((folder, device)) = attached() else { return };
     let before = folder.read("image");
-    let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100");
-    read.done();
+    let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100").done();
     assert_eq!(whole(&read.json()["jobs"][0]["ios"]), 100);
     for rw in ["write", "randrw", "trim"] {
         let refused = run(&folder, &device.path, &format!("--rw={rw} --bs=4k --number_ios=100"));
@@ -36,15 +35,13 @@ fn a_device_is_read_and_with_permission_written() {
     assert_eq!(folder.read("image"), before, "a refused write wrote");
     for engine in ["psync", "libaio", "io_uring"] {
         let options = format!("--rw=write --bs=4k --direct=1 --number_ios=16 --ioengine={engine} --allow-device-write");
-        let written = run(&folder, &device.path, &options);
-        written.done();
+        let written = run(&folder, &device.path, &options).done();
         assert_eq!(whole(&written.json()["jobs"][0]["write"]["bytes"]), 65_536, "{engine}");
     }
     let after = folder.read("image");
     assert!(after[..65_536].chunks(4096).all(|block| block.iter().any(|byte| *byte != 0x5a)), "nothing was written");
     assert_eq!(after[65_536..], before[65_536..], "more was written than was asked for");
-    let trimmed = run(&folder, &device.path, "--rw=trim --bs=64k --number_ios=4 --allow-device-write");
-    trimmed.done();
+    let trimmed = run(&folder, &device.path, "--rw=trim --bs=64k --number_ios=4 --allow-device-write").done();
     assert_eq!(whole(&trimmed.json()["jobs"][0]["trim"]["bytes"]), 4 * 65_536);
     let beyond = run(&folder, &device.path, "--rw=read --size=1g");
     beyond.refused(2, &["'d'", "8388608 bytes", "use a smaller size="]);
@@ -54,8 +51,7 @@ fn a_device_is_read_and_with_permission_written() {
 fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
     let Some((folder, device)) = attached() else { return };
     let options = "--rw=write --bs=64k --size=200%";
-    let written = run(&folder, &device.path, &format!("{options} --allow-device-write"));
-    written.done();
+    let written = run(&folder, &device.path, &format!("{options} --allow-device-write")).done();
     assert_eq!(whole(&written.json()["jobs"][0]["write"]["ios"]), 128);
     run(&folder, "new", options).refused(2, &["size=200%", "size=100%", "loops="]);
     if !has("fio") {
@@ -77,9 +73,7 @@ fn a_scheduler_is_set_for_the_job_and_put_back() {
     if !before.contains("[none]") || !before.contains("mq-deadline") {
         return skip(&format!("the schedulers of a loop device are '{}'", before.trim()));
     }
-    let asked = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline");
-    asked.done();
-    let finding = asked.json();
+    let finding = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline").done().json();
     assert_eq!(finding["host"]["storage"][0]["scheduler"], "mq-deadline", "{}", finding["host"]["storage"]);
     assert_eq!(now(), before);
     run(&folder, &device.path, "--rw=read --ioscheduler=nosuch")
@@ -92,11 +86,9 @@ fn a_scheduler_is_set_for_the_job_and_put_back() {
     let running = folder.iotoll(&format!("{options} --ioscheduler=mq-deadline")).start();
     // It tries the scheduler before, and then keeps it.
     assert!(eventually(|| running.has_threads("job d", 1) && now().contains("[mq-deadline]")), "{}", now());
-    running.signal(rustix::process::Signal::TERM);
-    running.wait();
+    running.ended_by(rustix::process::Signal::TERM);
     assert_eq!(now(), before);
-    let plain = run(&folder, "new", "--rw=write --size=64k --ioscheduler=none");
-    plain.done();
+    run(&folder, "new", "--rw=write --size=64k --ioscheduler=none").done();
 }
 
 #[test]

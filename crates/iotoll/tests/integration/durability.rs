@@ -92,8 +92,7 @@ fn durable_writes_survive_a_power_cut() {
         let mut client = client.spawn().unwrap();
         assert!(eventually(|| fs::metadata(folder.path("log")).unwrap().len() > 1000));
         std::thread::sleep(Duration::from_millis(kill * 37 % 100));
-        server.signal(Signal::KILL);
-        server.wait();
+        server.ended_by(Signal::KILL);
         client.wait().unwrap();
         let cut = python(POWER_CUT).arg(&mounted.path).output().unwrap();
         if !cut.status.success() {

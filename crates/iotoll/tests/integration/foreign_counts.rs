@@ -18,8 +18,7 @@ fn fio_counts_for_itself() {
     );
     // The command's own output is unchanged, and shows how much it did.
     let cost = "cost --background 200ms --no-save --format json -- fio job.fio";
-    let ended = folder.iotoll(cost).run();
-    ended.done();
+    let ended = folder.iotoll(cost).run().done();
     let finding = ended.json();
     assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("fio")), "{}", finding["counted_by"]);
     let jobs = finding["jobs"].as_array().unwrap();
@@ -48,8 +47,7 @@ fn time_in_which_fio_did_no_io_is_excluded() {
     let folder = Folder::new();
     let cost = "cost --background 200ms --quiet --no-output --format json --out kept -- \
                 fio --name=a --rw=randread --size=32m --ioengine=psync --runtime=500ms --time_based";
-    let ended = folder.iotoll(cost).run();
-    ended.done();
+    folder.iotoll(cost).run().done();
     let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
     let record: Value = serde_json::from_str(record.lines().nth(1).unwrap()).unwrap();
     let execution = &record["measured"]["phases"][0]["executions"][0];
@@ -182,9 +180,10 @@ fn the_kernel_counts_blocks() {
     };
     let options =
         format!("--count block:{} -- dd if={} of=/dev/null bs=64k iflag=direct count=64", device.name(), device.path);
-    let finding =
-        folder.iotoll(&format!("cost --background 200ms --no-save --quiet --no-output --format json {options}")).run();
-    finding.done();
+    let finding = folder
+        .iotoll(&format!("cost --background 200ms --no-save --quiet --no-output --format json {options}"))
+        .run()
+        .done();
     let phase = &finding.json()["phases"][0];
     assert!(whole(&phase["ios"]) >= 64 && whole(&phase["bytes"]) >= 4 << 20, "{phase}");
 }

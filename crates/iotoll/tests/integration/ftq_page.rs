@@ -73,8 +73,7 @@ fn record() -> String {
 fn page() -> Folder {
     let folder = Folder::new();
     folder.write("record.jsonl", record());
-    let ended = folder.iotoll("report record.jsonl --format html").run();
-    ended.done();
+    let ended = folder.iotoll("report record.jsonl --format html").run().done();
     folder.write("page.html", ended.stdout);
     folder
 }

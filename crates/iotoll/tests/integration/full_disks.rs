@@ -92,8 +92,7 @@ fn a_setting_is_put_back_on_a_full_disk() {
         let compare = "compare --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
         let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
         // Sectors of 512 bytes that the file keeps while it has the short value.
-        let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run();
-        ended.done();
+        let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run().done();
         let kept: usize = String::from_utf8(folder.read("kept")).unwrap().trim().parse().unwrap();
         assert!(kept * 512 >= found.len(), "{kind}: {kept} sectors are too few for the original value");
         let is = String::from_utf8(folder.read("tiny/knob")).unwrap();

@@ -111,8 +111,7 @@ fn counts_are_exact() {
     let step = one - base;
     assert!(step >= 200 && step.is_multiple_of(100), "each of 100 I/Os has one step more: {step}");
     assert_eq!(hundred - base, 100 * step);
-    let list = guest(&folder, "list", &[]).run();
-    list.done();
+    let list = guest(&folder, "list", &[]).run().done();
     assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
 }
 
@@ -138,8 +137,7 @@ fn gates(folder: &Folder) {
     folder.write("cut/record.jsonl", lines.join("\n") + "\n");
     judged(run("report gate --stored cut".to_owned()), &[change], (4, &["undecided"]));
     // Its limits stand in the record; without more it says nothing by its status.
-    let shown = run("report gate".to_owned())(&[]);
-    shown.done();
+    let shown = run("report gate".to_owned())(&[]).done();
     assert_eq!(shown.json()["limits"][0]["state"], "exceeded");
     // Another arm.
     let arms = "--ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save";
@@ -271,8 +269,7 @@ mod long {
             let boots = || files_below(&folder.path("tmp"), "").iter().any(|path| path.join("console").exists());
             assert!(eventually(|| boots() || running.ended()));
             assert!(own(), "the guest is made in a folder of its own");
-            running.signal(signal);
-            let ended = running.wait();
+            let ended = running.ended_by(signal);
             if signal == Signal::INT {
                 ended.refused(130, &["interrupted", "nothing was measured"]);
                 assert!(!folder.exists("rec"));

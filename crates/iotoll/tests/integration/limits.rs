@@ -132,9 +132,7 @@ impl Ordinary {
 #[test]
 fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
     let Some(ordinary) = Ordinary::new() else { return };
-    let ended = ordinary.iotoll(READ).run();
-    ended.done();
-    let finding = ended.json();
+    let finding = ordinary.iotoll(READ).run().done().json();
     assert_eq!(finding["host"]["root"], Value::Bool(false));
     let cost = &finding["phases"][0]["cycles_per_io"];
     assert!(cost.is_number() || skip_without_idle_time(&finding), "{cost}");
@@ -142,8 +140,7 @@ fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
     let timer_list = meters.iter().find(|meter| meter["name"] == "timer_list").unwrap();
     assert_eq!(timer_list["available"], Value::Bool(false), "{timer_list}");
     assert!(timer_list["reason"].as_str().is_some_and(|reason| reason.contains("root")), "{timer_list}");
-    let doctor = ordinary.iotoll("doctor --format json").run();
-    doctor.done();
+    let doctor = ordinary.iotoll("doctor --format json").run().done();
     assert!(doctor.stdout.contains("root"), "{doctor:?}");
     ordinary.iotoll("cost --background 200ms --quiet --ios 10 -- sleep 0.1").run().done();
 }
@@ -193,7 +190,6 @@ fn too_little_locked_memory_is_reported_in_one_line() {
         iotoll.under(&["prlimit", "--memlock=65536:65536"]).run()
     };
     run("").refused(1, &["'r'", "ulimit -l", "smaller buffers"]);
-    let unregistered = run("--fixedbufs=0");
-    unregistered.done();
+    let unregistered = run("--fixedbufs=0").done();
     assert!(whole(&unregistered.json()["jobs"][0]["ios"]) > 0);
 }

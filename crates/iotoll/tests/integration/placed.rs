@@ -52,9 +52,7 @@ fn commands_run_on_the_requested_cpus() {
         let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
         // Also for a child of the shell.
         let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
-        let ended = folder.iotoll(&words).word(spin).run();
-        ended.done();
-        let finding = ended.json();
+        let finding = folder.iotoll(&words).word(spin).run().done().json();
         assert_eq!(ran_on(&finding), [cpu].into(), "{place}");
         assert_eq!(
             finding["phases"][0]["placement"]["peers"]
@@ -94,8 +92,8 @@ fn arms_run_on_the_requested_cpus() {
     let compared = |place: &str, words: &str| {
         let ended = folder
             .iotoll(&format!("compare --budget 1s --quiet --format json --out {place} --place {place} {words}"))
-            .run();
-        ended.done();
+            .run()
+            .done();
         (rounds_ran_on(&folder, place), ended.json()["placement"].clone())
     };
     let two = "--ioengine=null --size=1t --numjobs=2 --candidate inject_ns=100";

@@ -53,8 +53,7 @@ impl Served {
     /// Ends it. Returns what it left behind, and its result.
     pub fn terminated(mut self) -> (Vec<String>, Ended) {
         let running = self.running.take().unwrap();
-        running.signal(Signal::TERM);
-        let ended = running.wait();
+        let ended = running.ended_by(Signal::TERM);
         (self.folder.listing().into_keys().collect(), ended)
     }
 }
@@ -66,8 +65,7 @@ impl Drop for Served {
             return;
         }
         if let Some(running) = self.running.take() {
-            running.signal(Signal::TERM);
-            running.wait();
+            running.ended_by(Signal::TERM);
         }
         self.folder.assert_no_processes();
     }

@@ -249,8 +249,7 @@ mod long {
         assert!(record.contains("\"commands\":[{\"cases\":[0,1]"), "one command for both arms");
         // A fresh process for each arm.
         let words = format!("{COMPARE} --candidate-fresh --candidate-set file:{}", folder.path("knob=after").display());
-        let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start());
-        ended.done();
+        let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start()).done();
         assert!(warns(&ended.json(), "executions_only", &["fresh"]), "{}", ended.stdout);
     }
 
@@ -264,8 +263,7 @@ mod long {
         ];
         at_once(cases, |(more, arms, words)| {
             let iotoll = commands(folder.iotoll(COMPARE).word_list(more), arms);
-            let ended = iotoll.run();
-            ended.done();
+            let ended = iotoll.run().done();
             assert!(warns(&ended.json(), "executions_only", words), "{arms:?}: {}", ended.json()["warnings"]);
             assert!(ended.json()["slice_seconds"].is_null());
         });
@@ -294,8 +292,7 @@ mod long {
         sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
         let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
         assert!(eventually(|| !folder.lines("round").is_empty()));
-        running.signal(Signal::KILL);
-        running.wait();
+        running.ended_by(Signal::KILL);
         folder.assert_no_processes();
     }
 }

@@ -78,8 +78,7 @@ fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
             let running = command.under(&["env", how]).start();
             let begun = || folder.exists("s") || !running.children().is_empty();
             assert!(eventually(begun), "{how}: {verb}");
-            running.signal(Signal::INT);
-            let ended = running.wait();
+            let ended = running.ended_by(Signal::INT);
             if verb.starts_with("cost") {
                 // The command had the signal's default action too.
                 assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{how}: {ended:?}");

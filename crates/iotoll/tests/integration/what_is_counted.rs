@@ -65,8 +65,7 @@ fn beside_a_client(folder: &Folder, client: &str) -> (Value, Value) {
         found["error"].is_null() && end.is_object()
     });
     assert!(asked, "iperf3 did not listen");
-    let ended = measured.wait();
-    ended.done();
+    let ended = measured.wait().done();
     (ended.json(), end)
 }
 
@@ -180,9 +179,7 @@ mod long {
             [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
         {
             let arms = [format!("{program} 5"), format!("{program} 100")];
-            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-            ended.done();
-            let found = ended.json();
+            let found = compared(&folder, "", [&arms[0], &arms[1]]).done().json();
             assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
             // By log lines the candidate would do a twentieth.
             let ratio = ratio(&found, metric);
@@ -201,8 +198,7 @@ mod long {
         if ended.code == Some(2) && ended.stderr.contains("--count") {
             return skip("the files of this machine do not come from storage");
         }
-        ended.done();
-        let found = ended.json();
+        let found = ended.done().json();
         let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
         if counter == "task:both" {
             // In memory nothing but the lines moves: then that is said.
@@ -227,9 +223,7 @@ mod long {
         if once.is_ok_and(|status| status.code() == Some(77)) {
             return skip("io_uring is not allowed here");
         }
-        let ended = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]);
-        ended.done();
-        let found = ended.json();
+        let found = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]).done().json();
         assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
         // By completions the candidate would do a twentieth.
         let ratio = ratio(&found, "bytes_per_second");
@@ -253,8 +247,7 @@ mod long {
         folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
         for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
             let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
-            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-            ended.done();
+            let ended = compared(&folder, "", [&arms[0], &arms[1]]).done();
             assert_eq!(ended.json()["work_counter"]["name"], counter);
         }
         // What is not there is said.
