@@ -3,43 +3,36 @@
 //! `run` takes fio's options as flags beside our own. Clap parses our own flags. All other flags are split off first
 //! and parsed by the same option table as a job file.
 
-mod blast;
-mod compare;
-mod documented;
-pub mod examples;
-mod experiment;
 mod fio_flags;
-pub mod ftq;
-pub mod guest;
-mod help;
+pub mod help;
 mod measuring;
-mod serve;
 mod shown;
-mod value;
+pub mod value;
 
-pub use blast::{BlastArguments, Target, target as read_target};
-pub use compare::CompareArguments;
-pub use documented::{JOB_OPTIONS, documented, job_options, offered, verbs};
 pub use fio_flags::{FioFlags, ONLY_RUNS};
-pub use ftq::FtqArguments;
-pub use guest::GuestVerb;
 pub use measuring::{EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, SessionArguments};
-pub use serve::{ServeArguments, Storage};
 pub use shown::{Color, Earlier, Output, Shown, is_dumb};
 pub use value::{List, SHELLS};
 
+use crate::blast::BlastArguments;
+use crate::compare::CompareArguments;
 use crate::failure::{BadInput, bad, written};
+use crate::ftq::FtqArguments;
+use crate::guest::GuestVerb;
+use crate::input::{bytes_of, is_toml};
+use crate::serve::ServeArguments;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lab::cost::Counter;
+use model::experiment_kind::ExperimentKind;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Measure what one I/O costs: CPU cycles of the whole machine, latency by stage, context switches.
 #[derive(Debug, Parser)]
 #[command(name = "iotoll", version = env!("IOTOLL_VERSION"))]
-struct CommandLine {
+pub struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -257,7 +250,7 @@ impl Invocation {
         let mut command = help::with_texts(CommandLine::command());
         let (mut ours, mut job) = split(&command, &typed);
         let mut words = typed.clone();
-        if let Some(others) = experiment::of_its_kind(&typed, &job)? {
+        if let Some(others) = of_its_kind(&typed, &job)? {
             (ours, job) = split(&command, &others);
             words = others;
         }
@@ -385,8 +378,28 @@ fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>
     (ours, job)
 }
 
+/// The words with the verb of the experiment file in `job`, if `run` is given one. A file that cannot be read is left to the
+/// verb, which says so.
+///
+/// # Errors
+/// When the file names a kind that there is not.
+fn of_its_kind(words: &[String], job: &[String]) -> Result<Option<Vec<String>>, BadInput> {
+    let [program, verb, rest @ ..] = words else { return Ok(None) };
+    // After an option without its value, a word is that value.
+    let is_value = |before: &String| before.starts_with('-') && !before.contains('=');
+    let before = std::iter::once(None).chain(job.iter().map(Some));
+    let words = job.iter().zip(before).filter(|(_, before)| !before.is_some_and(is_value)).map(|(word, _)| word);
+    let Some(file) = words.filter(|_| verb == "run").find(|word| is_toml(word)) else { return Ok(None) };
+    let read = bytes_of(file.as_ref()).ok();
+    let Some(text) = read.and_then(|bytes| String::from_utf8(bytes).ok()) else { return Ok(None) };
+    let kind = ExperimentKind::of(file, &text).map_err(BadInput)?;
+    let verb = kind.verb().iter().map(|word| (*word).to_owned());
+    Ok(Some(std::iter::once(program.clone()).chain(verb).chain(rest.iter().cloned()).collect()))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::help::EXPERIMENT_HELP;
     use super::*;
     use report::Format;
 
@@ -444,5 +457,50 @@ mod tests {
             .map(|argument| argument.get_id().as_str())
             .collect();
         assert_eq!(others, ["resume", "same_boot", "format", "full", "color", "quiet"]);
+    }
+
+    /// The parser names the keys that it knows where it meets another one.
+    #[test]
+    fn every_key_of_an_experiment_file_is_in_the_help() {
+        let mut found = 0;
+        for table in ["", "[[arm]]", "[[sweep]]", "[[service]]", "[[published]]"] {
+            let refusal =
+                model::experiment::file::parse("x.toml", &format!("{table}\nnone = 1")).unwrap_err().to_string();
+            let keys = refusal.split("expected one of ").nth(1).or(refusal.split("expected ").nth(1)).unwrap();
+            for key in keys.split('`').skip(1).step_by(2) {
+                let word = |text: &str| {
+                    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| word == key)
+                };
+                assert!(word(EXPERIMENT_HELP), "{key} of {refusal}");
+                found += 1;
+            }
+        }
+        assert!(found > 40, "{found}");
+        assert!(EXPERIMENT_HELP.lines().all(|line| line.len() <= 100));
+    }
+
+    #[test]
+    fn the_verb_is_that_of_the_file_s_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml").display().to_string();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        for (text, expected) in [
+            ("kind = \"guest\"", &["guest", "run"][..]),
+            ("kind = \"blast\"", &["blast"]),
+            ("kind = \"compare\"", &["compare"]),
+            ("title = \"x\"", &["compare"]),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let verb_of =
+                |verb: &str| of_its_kind(&words(&["iotoll", verb, "--quiet", &file]), &words(&[&file])).unwrap();
+            let expected = words(&[&["iotoll"], expected, &["--quiet", &file]].concat());
+            assert_eq!(verb_of("run"), Some(expected), "{text}");
+            assert_eq!(verb_of("compare"), None, "the user chose");
+        }
+        std::fs::write(&file, "kind = \"ftq\"").unwrap();
+        assert!(
+            of_its_kind(&words(&["iotoll", "run", &file]), &words(&[&file])).unwrap_err().0.contains("no such kind")
+        );
+        assert_eq!(of_its_kind(&words(&["iotoll", "run", "absent.toml"]), &words(&["absent.toml"])).unwrap(), None);
     }
 }

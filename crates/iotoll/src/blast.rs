@@ -1,21 +1,140 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{BlastArguments, Target, read_target};
+use crate::arguments::{Earlier, EventArguments, List, MeterArguments, Output, SessionArguments, value};
 use crate::failure::{self, BadInput, bad};
+use crate::input::is_toml;
 use crate::measure::{Asked, Measurement, Services, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use crate::stdout;
+use clap::Args;
 use lab::blast::{Allowed, Settings, resolve};
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::blast::plan::BATCH;
+use model::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
 use model::blast::{BlastPlan, Method, experiment};
 use model::unit::Nanos;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// `iotoll blast`.
+#[derive(Args, Clone, Debug)]
+pub struct BlastArguments {
+    /// Address of the receiver, which may be a service: 127.0.0.1:{NAME.port} [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
+    /// with kind = "blast"
+    #[arg(value_name = "HOST:PORT|EXPERIMENT", value_parser = target)]
+    pub target: Option<Target>,
+    /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
+    #[arg(long, help_heading = "Receiving", value_name = "HOST:PORT", value_parser = listening, conflicts_with_all = ["target", "payload", "submitters", "method", "batch",
+        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "meters", "events", "probe", "service", "setup", "prepare", "cleanup", "out", "no_save", "format"])]
+    pub serve: Option<SocketAddr>,
+    /// Bytes of payload in each packet, 0 to 65507
+    #[arg(long, help_heading = "Sending", value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
+    pub payload: u32,
+    /// Numbers of threads that send: 4, 1,2,4 or 1..8
+    #[arg(long, help_heading = "Sending", value_name = "N,…", default_value = "1", value_parser = plan::submitters)]
+    pub submitters: List<u32>,
+    /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
+    /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
+    #[arg(long, help_heading = "Sending", value_name = "METHOD,…", default_value = "sendto", value_parser = plan::methods)]
+    pub method: List<Method>,
+    /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64, and those of one call have at most 65507
+    /// bytes [default: 64; of gso as many as it takes]
+    #[arg(long, help_heading = "Sending", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
+    pub batch: Option<u32>,
+    /// Measured time of each method with each number of submitters, divided among the rounds; a plain number is seconds
+    #[arg(long, help_heading = "Measurement", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// Rounds, 2 to 1000: each has a slice of every method with every number of submitters, in random order
+    #[arg(long, help_heading = "Measurement", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub rounds: u32,
+    /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
+    #[arg(long, help_heading = "Sending", value_name = "CPUS", value_parser = plan::cpus)]
+    pub submitter_cpus: Option<List<u32>>,
+    /// Pin the thread that drains the ring of ring-task to this CPU; several to compare them: any,0,1 [default: any, as the scheduler
+    /// decides]
+    #[arg(long, help_heading = "Sending", value_name = "CPU,…", value_parser = plan::task_cpus)]
+    pub task_cpu: Option<List<Option<u32>>>,
+    /// Pin the receiver to this CPU [default: the scheduler decides]
+    #[arg(long, help_heading = "Receiving", value_name = "CPU")]
+    pub receiver_cpu: Option<u32>,
+    /// Receive buffer of the receiver, as 4m; beyond net.core.rmem_max only as root [default: the system's]
+    #[arg(long, help_heading = "Receiving", value_name = "BYTES", value_parser = buffer)]
+    pub receive_buffer: Option<u32>,
+    /// Send to a public address: only to a machine and over a network that are yours
+    #[arg(long, help_heading = "Sending")]
+    pub target_is_mine: bool,
+    /// Seed of the order of slices [default: a new one each time; it is in the record]
+    #[arg(long, help_heading = "Measurement", value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub meters: MeterArguments,
+    #[command(flatten)]
+    pub events: EventArguments,
+    #[command(flatten)]
+    pub session: SessionArguments,
+    #[command(flatten)]
+    pub earlier: Earlier,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Where packets go, or what says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A host, without brackets, and a port.
+    Receiver(String, u16),
+    /// An experiment file.
+    Experiment(String),
+    /// A receiver whose address refers to a service, in braces.
+    OfService(String),
+}
+
+/// Shortest measured time of a point.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// Longest.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// The host and the port of `HOST:PORT` or `[IPv6]:PORT`.
+fn address(text: &str) -> Option<(&str, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = bracketed.or_else(|| (!host.contains([':', '[', ']'])).then_some(host))?;
+    Some((host, port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
+}
+
+/// Reads the receiver or the file.
+pub fn target(text: &str) -> Result<Target, String> {
+    if text.contains('{') {
+        return Ok(Target::OfService(text.to_owned()));
+    }
+    if is_toml(text) {
+        return Ok(Target::Experiment(text.to_owned()));
+    }
+    let found = address(text).filter(|(_, port)| *port > 0);
+    let found = found.map(|(host, port)| Target::Receiver(host.to_owned(), port));
+    found.ok_or_else(|| {
+        "expected HOST:PORT, as 192.168.1.7:5001 or [fd00::7]:5001, or an experiment file, NAME.toml".to_owned()
+    })
+}
+
+/// An address of this machine: names would have several.
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, as 0.0.0.0:5001 or [::]:5001".to_owned())
+}
+
+fn buffer(text: &str) -> Result<u32, String> {
+    let bytes = i32::try_from(value::amount(text)?).ok().map(i32::unsigned_abs);
+    bytes.ok_or_else(|| "expected 1 to 2047m".to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = format!("{text}s");
+    let text = if text.parse::<f64>().is_ok() { seconds.as_str() } else { text };
+    value::within(text, SHORTEST, LONGEST, "200ms to 1h")
+}
 
 /// Time before each slice that does not count: until queues and caches are as they will be.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -65,7 +184,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
 /// The target, with references to services replaced.
 fn receiver(arguments: &BlastArguments, services: &Services) -> anyhow::Result<Option<Target>> {
     let Some(Target::OfService(text)) = &arguments.target else { return Ok(arguments.target.clone()) };
-    match read_target(&services.fill_in_one(text)?) {
+    match target(&services.fill_in_one(text)?) {
         Ok(Target::OfService(text)) => {
             Err(bad(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")))
         }
@@ -161,5 +280,26 @@ mod tests {
     #[test]
     fn the_default_probes_are_probes() {
         assert_eq!(Probe::parse_list(DEFAULT_PROBES).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_receiver_is_a_host_and_a_port() {
+        let receiver = |host: &str, port| Ok(Target::Receiver(host.to_owned(), port));
+        assert_eq!(target("192.168.1.7:5001"), receiver("192.168.1.7", 5001));
+        assert_eq!(target("there.local:1"), receiver("there.local", 1));
+        assert_eq!(target("[fd00::7]:5001"), receiver("fd00::7", 5001));
+        assert_eq!(target("127.0.0.1:{a.port}"), Ok(Target::OfService("127.0.0.1:{a.port}".to_owned())));
+        assert_eq!(target("queues.toml"), Ok(Target::Experiment("queues.toml".to_owned())));
+        for text in ["192.168.1.7", "fd00::7", "fd00::7:5001", "there:0", "there:65536", ":5001", "[]:5001", "[a:5001"]
+        {
+            assert!(target(text).unwrap_err().contains("HOST:PORT"), "{text}");
+        }
+        assert!(listening("[::]:0").is_ok() && listening("there:1").is_err());
+    }
+
+    #[test]
+    fn a_plain_number_is_seconds() {
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert!(duration("0").is_err() && duration("2h").is_err());
     }
 }

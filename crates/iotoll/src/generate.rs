@@ -4,15 +4,15 @@
 mod markdown;
 mod reference;
 
-use crate::arguments::{
-    AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, documented, examples, job_options, offered, verbs,
-};
+use crate::arguments::{AFTER_HELP, Color, CommandLine, Earlier, Generated, JOB_VERBS, SHELLS, Shown, help};
 use crate::{kinds, stdout};
 use anyhow::Context;
-use clap::Command;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::{Generator, Shell};
 use clap_mangen::Man;
 use model::origin;
+use model::plan::options::{self, Reference};
 use report::{Format, Ink, screen};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -98,7 +98,7 @@ fn roff(text: &str) -> String {
 
 fn shown_examples(verb: &[String]) -> String {
     let mut text = String::new();
-    for (command, what) in examples::of(verb) {
+    for (command, what) in help::examples(verb) {
         let heading = if text.is_empty() { ".SH EXAMPLES\n" } else { ".PP\n" };
         let (what, command) = (roff(what), roff(command));
         // A command is not filled: a line end in it would be one for the shell too. Writing to a String cannot fail.
@@ -185,6 +185,77 @@ fn quoted(word: &str) -> Cow<'_, str> {
     if !word.is_empty() && word.chars().all(harmless) { Cow::Borrowed(word) } else { shell_words::quote(word) }
 }
 
+/// The heading of the options that come from the table of job options.
+const JOB_OPTIONS: &str = "Job options";
+
+/// All visible verbs with all their options, including job options.
+fn documented() -> Command {
+    let takes_job = |path: &[&str]| JOB_VERBS.contains(&path);
+    offered().mut_subcommands(|verb| {
+        let name = verb.get_name().to_owned();
+        let verb = if takes_job(&[&name]) { with_job_options(verb) } else { verb };
+        verb.mut_subcommands(|sub| if takes_job(&[&name, sub.get_name()]) { with_job_options(sub) } else { sub })
+    })
+}
+
+/// All visible verbs with their own options.
+fn offered() -> Command {
+    let parsed = CommandLine::command();
+    let verbs: Vec<Command> = parsed.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
+    Command::new("iotoll")
+        .about(parsed.get_about().cloned().unwrap_or_default())
+        // Without the commit, so that generated files do not change with each commit.
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(verbs)
+}
+
+/// The command of this path and all below it, each with its path, without those that are hidden and the `help` that clap adds.
+pub fn verbs(command: &Command, path: &[String]) -> Vec<(Vec<String>, Command)> {
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    let below = below.flat_map(|below| verbs(below, &[path, &[below.get_name().to_owned()]].concat()));
+    std::iter::once((path.to_vec(), command.clone())).chain(below).collect()
+}
+
+/// The job options alone, as a command that has no others.
+fn job_options() -> Command {
+    Command::new("iotoll-job")
+        .about("Options of a job of iotoll, as flags or in a job file, with fio's meanings and units")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(options::reference().map(|option| argument(&option)))
+}
+
+fn with_job_options(verb: Command) -> Command {
+    // Completion scripts offer no options after a positional argument that takes everything.
+    let takes_all = verb.get_positionals().any(Arg::is_trailing_var_arg_set);
+    let verb = if takes_all { verb.mut_arg("job", |job| job.trailing_var_arg(false)) } else { verb };
+    verb.args(options::reference().map(|option| argument(&option)))
+}
+
+fn argument(option: &Reference) -> Arg {
+    let argument = Arg::new(option.name)
+        .long(option.name)
+        .visible_aliases(option.aliases)
+        .help(format!("{} [{}]", option.full_help, option.value))
+        .help_heading(JOB_OPTIONS)
+        .value_name("VALUE");
+    let argument = match option.name {
+        "filename" => argument.value_hint(ValueHint::AnyPath),
+        "directory" => argument.value_hint(ValueHint::DirPath),
+        _ => argument,
+    };
+    if options::is_switch(option.name) {
+        argument.num_args(0..=1).value_parser(PossibleValuesParser::new(["0", "1"])).hide_possible_values(true)
+    } else if option.words.is_empty() {
+        argument
+    } else {
+        argument.value_parser(PossibleValuesParser::new(option.words.clone())).hide_possible_values(true)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,5 +335,19 @@ mod tests {
     #[test]
     fn a_word_is_quoted_only_where_a_shell_would_change_it() {
         assert_eq!(["--bs=4k", "a b", "*", ""].map(quoted), ["--bs=4k", "'a b'", "'*'", "''"]);
+    }
+
+    #[test]
+    fn every_option_of_a_job_is_an_argument_of_its_verbs() {
+        let command = documented();
+        for verb in JOB_VERBS {
+            let verb = verb.iter().fold(&command, |command, name| command.find_subcommand(name).unwrap());
+            for option in options::reference() {
+                let argument = verb.get_arguments().find(|argument| argument.get_long() == Some(option.name)).unwrap();
+                let words = argument.get_possible_values().len();
+                assert!(words >= option.words.len(), "{}", option.name);
+            }
+        }
+        command.debug_assert();
     }
 }

@@ -5,7 +5,7 @@
 
 mod job;
 
-pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
+pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyBins, LatencyFinding, StagesFinding};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;

@@ -21,7 +21,7 @@ use crate::reading::Reading;
 use crate::storage::Storage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
-pub use job::{Direction, JobRecord, Latency, Lost, StageLatencies, StampError, Verified};
+pub use job::{Direction, JobRecord, Latency, Lost, StageLatencies, StampError, ThreadUsage, Verified};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! Help: `-h` fits on a screen, `--help` explains every option, and `iotoll help job` has the options of jobs, which several verbs take.
 
-use super::experiment::EXPERIMENT_HELP;
-use super::{AFTER_HELP, JOB_VERBS, examples};
+use super::{AFTER_HELP, JOB_VERBS};
 use crate::failure::BadInput;
 use clap::{Arg, Command};
 use model::plan::options::{self, Reference};
@@ -11,6 +10,9 @@ const COLUMNS: usize = 99;
 /// Where verbs with jobs say what else they take.
 const JOB_OPTIONS: &str =
     "Every job option is a flag too (--bs=4k): iotoll help job lists them, iotoll help job bs explains one.";
+
+/// Every key of an experiment file.
+pub const EXPERIMENT_HELP: &str = include_str!("experiment.txt");
 
 /// The command with what `--help` says after the options.
 pub fn with_texts(command: Command) -> Command {
@@ -40,13 +42,25 @@ fn after(verb: &[String]) -> String {
     parts.iter().map(|part| part.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
+/// The examples of the program and of each verb: a command, and below it what it is for.
+const EXAMPLES: &str = include_str!("examples.txt");
+
+/// The commands of a verb, each with what it is for, by the verb's words: `["guest", "run"]`; none for the program.
+pub fn examples<Word: AsRef<str>>(verb: &[Word]) -> Vec<(&'static str, &'static str)> {
+    let words = std::iter::once("iotoll").chain(verb.iter().map(AsRef::as_ref));
+    let heading = words.collect::<Vec<_>>().join(" ");
+    let below = EXAMPLES.lines().skip_while(|line| *line != heading).skip(1);
+    let lines: Vec<&str> = below.take_while(|line| line.starts_with(' ')).map(str::trim_start).collect();
+    lines.chunks_exact(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))).collect()
+}
+
 fn takes_job(verb: &[String]) -> bool {
     JOB_VERBS.iter().any(|known| verb == *known)
 }
 
 /// Each example with its purpose in the line below.
 fn shown_examples(verb: &[String]) -> String {
-    let examples = examples::of(verb);
+    let examples = examples(verb);
     let lines = examples.iter().map(|(command, what)| format!("  {command}\n      {what}"));
     if examples.is_empty() { String::new() } else { format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")) }
 }
@@ -174,8 +188,9 @@ fn described(option: &Reference) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CommandLine, verbs};
+    use super::super::CommandLine;
     use super::*;
+    use crate::generate::verbs;
     use clap::CommandFactory;
 
     fn words(text: &str) -> Vec<String> {

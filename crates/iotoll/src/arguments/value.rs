@@ -26,7 +26,7 @@ pub fn by<T, Wrong: Display>(
 }
 
 /// The words of a command, split as a shell does.
-pub(super) fn command(text: &str) -> Result<List<String>, String> {
+pub fn command(text: &str) -> Result<List<String>, String> {
     some(command_words(text))
 }
 
@@ -39,18 +39,18 @@ fn some(split: Result<List<String>, shell_words::ParseError>) -> Result<List<Str
 }
 
 /// Options of a job, with or without leading dashes, split as a shell does.
-pub(super) fn options(text: &str) -> Result<List<String>, String> {
+pub fn options(text: &str) -> Result<List<String>, String> {
     let words = some(shell_words::split(text))?;
     Ok(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect())
 }
 
-pub(super) fn axis(text: &str) -> Result<Axis, String> {
+pub fn axis(text: &str) -> Result<Axis, String> {
     let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
     let values = values.split(',').map(str::to_owned).collect();
     Ok(Axis { name: name.trim_start_matches('-').to_owned(), values })
 }
 
-pub(super) fn metric(text: &str) -> Result<Metric, String> {
+pub fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
         let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
         format!("expected a list of {}", names.join(", "))
@@ -58,13 +58,13 @@ pub(super) fn metric(text: &str) -> Result<Metric, String> {
 }
 
 /// The formats by name, which completion scripts offer.
-pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+pub fn format() -> impl TypedValueParser<Value = Format> {
     let names = PossibleValuesParser::new(Format::all().map(Format::name));
     names.try_map(|text| Format::all().find(|format| format.name() == text).ok_or_else(formats))
 }
 
 /// "table, json, mail…".
-pub(super) fn formats() -> String {
+pub fn formats() -> String {
     let names = |of_fio: bool| {
         let names = Format::all().filter(|format| format.is_of_fio() == of_fio).map(Format::name);
         names.collect::<Vec<_>>().join(", ")
@@ -75,11 +75,11 @@ pub(super) fn formats() -> String {
 /// Shells whose completion scripts are made.
 pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
+pub fn shell() -> impl TypedValueParser<Value = Shell> {
     PossibleValuesParser::new(SHELLS.map(|shell| shell.to_string())).try_map(|name| name.parse::<Shell>())
 }
 
-pub(super) fn selection(text: &str) -> Result<Selection, String> {
+pub fn selection(text: &str) -> Result<Selection, String> {
     match text {
         "all" => return Ok(Selection::All),
         "default" => return Ok(Selection::Default),
@@ -113,7 +113,7 @@ pub enum Probes {
     Of(Vec<Probe>),
 }
 
-pub(super) fn probes(text: &str) -> Result<Probes, String> {
+pub fn probes(text: &str) -> Result<Probes, String> {
     match text {
         "list" => Ok(Probes::List),
         "none" => Ok(Probes::None),
@@ -122,7 +122,7 @@ pub(super) fn probes(text: &str) -> Result<Probes, String> {
 }
 
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.
-pub(super) fn background(text: &str) -> Result<Duration, String> {
+pub fn background(text: &str) -> Result<Duration, String> {
     let duration =
         humantime::parse_duration(text).map_err(|error| format!("{error}; expected a time such as 1s or 500ms"))?;
     match duration {
@@ -133,12 +133,12 @@ pub(super) fn background(text: &str) -> Result<Duration, String> {
 }
 
 /// A time within a range, which `range` names.
-pub(super) fn within(text: &str, least: Duration, most: Duration, range: &str) -> Result<Duration, String> {
+pub fn within(text: &str, least: Duration, most: Duration, range: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
     if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("expected {range}")) }
 }
 
-pub(super) fn amount(text: &str) -> Result<u64, String> {
+pub fn amount(text: &str) -> Result<u64, String> {
     match model::plan::value::integer(text) {
         Ok(0) => Err("expected at least 1".to_owned()),
         Ok(amount) => Ok(amount),

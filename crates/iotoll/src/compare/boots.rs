@@ -1,7 +1,7 @@
 //! `iotoll compare` where arms are boots: measures one boot at a time; the record says which boot is next.
 
+use super::CompareArguments;
 use super::comparison;
-use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput, bad};
 use crate::measure::{self, conclude, stored};
 use crate::progress::ProgressLine;

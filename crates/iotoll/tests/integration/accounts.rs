@@ -7,14 +7,14 @@ use serde_json::Value;
 
 /// The accounts of the first phase; `None` where they cannot be kept, or nothing was idle.
 #[track_caller]
-fn accounts(test: &str, finding: &Value) -> Option<Vec<Value>> {
+fn accounts(finding: &Value) -> Option<Vec<Value>> {
     let meters = finding["meters"].as_array().unwrap();
     let meter = meters.iter().find(|meter| meter["name"] == "accounts").unwrap();
     if let Some(reason) = meter["reason"].as_str() {
-        skip(test, reason);
+        skip(reason);
         return None;
     }
-    if skip_without_idle_time(test, finding) {
+    if skip_without_idle_time(finding) {
         return None;
     }
     Some(finding["phases"][0]["accounts"].as_array().unwrap().clone())
@@ -30,7 +30,7 @@ fn cached_reads_are_their_own_threads_work() {
     let folder = Folder::new();
     let words = "run --quiet --no-save --format json --rw=randread --bs=4k --size=4m --time_based --runtime=2";
     let finding = folder.iotoll(words).run().json();
-    let Some(accounts) = accounts("cached_reads_are_their_own_threads_work", &finding) else { return };
+    let Some(accounts) = accounts(&finding) else { return };
     assert!((share(&accounts, |_| true) - 1.0).abs() < 1e-6, "{accounts:?}");
     let own = share(&accounts, |account| account["owner"] == "workload" && account["kind"] == "task");
     assert!(own > 0.7, "{accounts:?}");
@@ -47,7 +47,7 @@ fn packets_are_received_in_a_softirq() {
     let folder = Folder::new();
     let iotoll = folder.iotoll("cost --quiet --no-save --format json --ios 100000 -- python3 -c").word(SEND);
     let finding = iotoll.run().json();
-    let Some(accounts) = accounts("packets_are_received_in_a_softirq", &finding) else { return };
+    let Some(accounts) = accounts(&finding) else { return };
     let net_rx = share(&accounts, |account| account["kind"] == "softirq" && account["name"] == "softirq net_rx");
     let own = share(&accounts, |account| account["owner"] == "workload");
     assert!(net_rx > 0.02 && net_rx < own, "{accounts:?}");
@@ -60,7 +60,7 @@ fn children_that_end_at_once_are_the_commands() {
     let script = "i=0; while [ $i -lt 1500 ]; do /bin/true; i=$((i+1)); done";
     let iotoll = folder.iotoll("cost --quiet --no-save --format json --ios 1500 -- sh -c").word(script);
     let finding = iotoll.run().json();
-    let Some(accounts) = accounts("children_that_end_at_once_are_the_commands", &finding) else { return };
+    let Some(accounts) = accounts(&finding) else { return };
     // Other tests may start programs too.
     let of = |owner: &str| share(&accounts, |account| account["owner"] == owner);
     assert!(of("workload") > 0.3, "{accounts:?}");
@@ -68,9 +68,9 @@ fn children_that_end_at_once_are_the_commands() {
 
 /// The accounts of the only cell; `None` where they cannot be kept.
 #[track_caller]
-fn compared(test: &str, finding: &Value) -> Option<Vec<Value>> {
+fn compared(finding: &Value) -> Option<Vec<Value>> {
     if let Some(reason) = finding["unexplained"].as_str() {
-        skip(test, reason);
+        skip(reason);
         return None;
     }
     Some(finding["cells"][0]["accounts"].as_array().unwrap().clone())
@@ -84,7 +84,7 @@ fn a_planted_difference_belongs_to_the_own_threads() {
     let folder = Folder::new();
     let words = format!("{COMPARE} --no-save --budget 8s --baseline inject_ns=0 --candidate inject_ns=2000");
     let finding = folder.iotoll(&words).run().json();
-    let Some(accounts) = compared("a_planted_difference_belongs_to_the_own_threads", &finding) else { return };
+    let Some(accounts) = compared(&finding) else { return };
     let cycles = 2000.0 * number(&finding["environment"]["host"]["tsc_hertz"]) / 1e9;
     let own = &accounts[0];
     let change = &own["change_cycles_per_io"];
@@ -106,7 +106,6 @@ fn a_planted_difference_belongs_to_the_own_threads() {
 /// Killed while accounts are kept: the record has every round.
 #[test]
 fn a_kill_in_an_explaining_round_keeps_the_answer() {
-    const TEST: &str = "a_kill_in_an_explaining_round_keeps_the_answer";
     let folder = Folder::new();
     let start = || folder.iotoll(&format!("{COMPARE} --out kept --budget 8s --aa --events none")).start();
     let mut running = start();
@@ -114,11 +113,10 @@ fn a_kill_in_an_explaining_round_keeps_the_answer() {
     assert!(eventually(|| running.ended() || lines("explaining") >= 3));
     if lines("explaining") == 0 {
         let finding = running.wait().json();
-        assert!(compared(TEST, &finding).is_none(), "{finding}");
+        assert!(compared(&finding).is_none(), "{finding}");
         return;
     }
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     let (rounds, explaining) = (lines("round"), lines("explaining"));
     let ended = folder.iotoll("report kept --format json").run();
     let finding = ended.json();
@@ -136,7 +134,7 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver() {
     let points = finding["points"].as_array().unwrap();
     let Some(accounts) = points[0]["accounts"].as_array() else {
         let reason = finding["unexplained"].as_str().unwrap();
-        return skip("a_packet_is_divided_between_sender_softirq_and_receiver", reason);
+        return skip(reason);
     };
     let of = |fits: &dyn Fn(&Value) -> bool| {
         let cost = |account: &Value| number(&account["candidate"]["value"]);
@@ -164,7 +162,7 @@ fn only_explaining_rounds_keep_accounts() {
     let commands = ["--baseline-cmd", "dd if=/dev/zero of=/dev/null count=40000", "--candidate-cmd"];
     let iotoll = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word));
     let finding = iotoll.word("dd if=/dev/zero of=/dev/null count=200000").run().json();
-    if compared("only_explaining_rounds_keep_accounts", &finding).is_none() {
+    if compared(&finding).is_none() {
         return;
     }
     let keeps = |line: &String| line.contains("\"alone\":\"accounts\"");

@@ -93,14 +93,14 @@ fn commands_are_compared_by_their_reported_io() {
     let folder = Folder::with_file("data", 1 << 20);
     let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine";
     let words = "compare --budget 4s --slices off --no-save --quiet --format json --baseline-cmd";
-    let ended = folder
+    let found = folder
         .iotoll(words)
         .word(format!("{fio}=psync"))
         .word("--candidate-cmd")
         .word(format!("{fio}=psync --thinktime=1000"))
-        .run();
-    ended.done();
-    let found = ended.json();
+        .run()
+        .done()
+        .json();
     let metrics = &found["cells"][0]["metrics"];
     // If the machine can be metered at all, every execution was, by one meter.
     if found["environment"]["meter"].is_string() {
@@ -123,8 +123,8 @@ fn any_program_can_be_compared() {
         .word("sleep 0.05")
         .word("--candidate-cmd")
         .word("sleep 0.4")
-        .run();
-    ended.done();
+        .run()
+        .done();
     let metrics = &ended.json()["cells"][0]["metrics"];
     assert!(number(&metrics["seconds"]["change"]) > 1.0, "{}", metrics["seconds"]);
     assert!(metrics["iops"]["change"].is_null() && metrics["iops"]["reason"].is_string(), "{}", metrics["iops"]);
@@ -138,8 +138,7 @@ fn the_work_of_whole_executions_is_what_the_user_says() {
         let words = format!("compare --budget 2s --no-save --quiet --format json {flags} --baseline-cmd");
         folder.iotoll(&words).word("sleep 0.05").word("--candidate-cmd").word("sleep 0.1").run()
     };
-    let stated = compared("--bytes 1m --ios 16");
-    stated.done();
+    let stated = compared("--bytes 1m --ios 16").done();
     let metrics = &stated.json()["cells"][0]["metrics"];
     let rate = number(&metrics["bytes_per_second"]["baseline"]);
     assert!((1e6..2.2e7).contains(&rate), "{rate}");
@@ -147,8 +146,7 @@ fn the_work_of_whole_executions_is_what_the_user_says() {
     let counted = compared("--slices off --count context_switches.none");
     counted.refused(2, &["--count", "context_switches.none"]);
     compared("--slices off --count task:both").refused(2, &["--count 'task:both'", "whole executions", "--bytes"]);
-    let machine = compared("--slices off --count vmstat.pgfault");
-    machine.done();
+    let machine = compared("--slices off --count vmstat.pgfault").done();
     assert!(number(&machine.json()["cells"][0]["metrics"]["iops"]["baseline"]) > 0.0);
 }
 
@@ -158,15 +156,15 @@ fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     folder.write("knob", "found\n");
     folder.write("log", "");
     let knob = folder.path("knob");
-    let ended = folder
+    folder
         .iotoll("compare --budget 3s --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate-set")
         .word(format!("file:{}=changed", knob.display()))
         .word("--candidate-setup")
         .word("cat knob >> log; echo >> log")
         .word("--candidate-cleanup")
         .word("echo left >> log")
-        .run();
-    ended.done();
+        .run()
+        .done();
     assert_eq!(folder.read("knob"), b"found\n");
     let log = String::from_utf8(folder.read("log")).unwrap();
     let entered = log.matches("changed").count();
@@ -198,11 +196,9 @@ fn an_experiment_file_can_define_everything() {
     let found = compared(&folder, "compare x.toml --no-save --quiet --format json");
     assert_eq!((found["title"].as_str(), found["arms"][1]["name"].as_str()), (Some("twice the work"), Some("double")));
     assert_eq!(found["published"][0]["source"], "arithmetic");
-    let parsed = folder.iotoll("compare x.toml --parse-only --format json").run();
-    parsed.done();
+    let parsed = folder.iotoll("compare x.toml --parse-only --format json").run().done();
     assert_eq!(parsed.json()["cases"].as_array().unwrap().len(), 2);
-    let shown = folder.iotoll("compare x.toml --parse-only").run();
-    shown.done();
+    let shown = folder.iotoll("compare x.toml --parse-only").run().done();
     for part in ["twice the work\n", "spin_cycles=40000", "ioengine=spin", "2 s, but at least two rounds"] {
         assert!(shown.stdout.contains(part), "'{part}' in {}", shown.stdout);
     }
@@ -221,8 +217,7 @@ fn flags_and_files_take_the_same_values() {
         );
     };
     let rules = |words: &str| {
-        let ended = folder.iotoll(&format!("compare --parse-only --format json {words}")).run();
-        ended.done();
+        let ended = folder.iotoll(&format!("compare --parse-only --format json {words}")).run().done();
         ended.json()["rules"].clone()
     };
     let job = "--ioengine=null --size=1m --candidate bs=8k";

@@ -108,13 +108,13 @@ fn an_arm_that_fails_at_once_gives_one_line_and_leaves_nothing() {
 #[test]
 fn an_arm_that_forks_leaves_nothing_running() {
     let folder = Folder::new();
-    let ended = folder
+    folder
         .iotoll("compare --quiet --no-save --budget 1s --baseline-cmd")
         .word("sleep 0.05")
         .word("--candidate-cmd")
         .word("sh -c 'sleep 300 & sleep 300 & exit 0'")
-        .run();
-    ended.done();
+        .run()
+        .done();
     folder.assert_no_processes();
 }
 
@@ -134,8 +134,7 @@ fn a_killed_worker_ends_the_comparison_and_keeps_the_rounds() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(ended.stderr.contains("arm '") && ended.stderr.contains("worker process"), "{ended:?}");
-    let again = folder.iotoll("report kept --format json").run();
-    again.done();
+    let again = folder.iotoll("report kept --format json").run().done();
     assert!(again.json()["rounds"].as_u64().unwrap() >= 2);
     folder.assert_no_processes();
 }
@@ -148,8 +147,7 @@ fn an_interruption_keeps_the_rounds_and_restores_the_toggle() {
     for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
         let running = folder.iotoll(SPIN).word_list("--candidate-set").word(setting.as_str()).start();
         assert!(eventually(|| !folder.lines("round").is_empty() && folder.read("knob") == b"changed"));
-        running.signal(signal);
-        let ended = running.wait();
+        let ended = running.ended_by(signal);
         assert_eq!(ended.code, Some(130), "{ended:?}");
         assert_eq!(folder.read("knob"), b"found");
         assert!(ended.stdout.contains("Interrupted: the figures cover only"), "{ended:?}");
@@ -165,8 +163,7 @@ fn an_interruption_before_the_first_round_leaves_nothing() {
     let words = "compare --quiet --out kept --budget 60s --baseline-cmd";
     let running = folder.iotoll(words).word("sleep 300").word("--candidate-cmd").word("sleep 301").start();
     assert!(eventually(|| !workers(&running).is_empty()));
-    running.signal(Signal::INT);
-    let ended = running.wait();
+    let ended = running.ended_by(Signal::INT);
     ended.refused(130, &["interrupted"]);
     assert!(!folder.exists("kept"));
     folder.assert_no_processes();
@@ -210,10 +207,10 @@ fn a_regular_file_is_restored_byte_for_byte() {
 fn a_sysctl_is_restored_even_if_it_was_empty() {
     let path = "/proc/sys/net/ipv4/ip_local_reserved_ports";
     let Ok(before) = fs::read_to_string(path) else {
-        return skip("a_sysctl_is_restored_even_if_it_was_empty", "no such sysctl");
+        return skip("no such sysctl");
     };
     if fs::write(path, &before).is_err() {
-        return skip("a_sysctl_is_restored_even_if_it_was_empty", "it cannot be written");
+        return skip("it cannot be written");
     }
     let folder = Folder::new();
     let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
@@ -224,13 +221,12 @@ fn a_sysctl_is_restored_even_if_it_was_empty() {
 /// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one sets the other to 0.
 #[test]
 fn related_settings_are_restored_and_ineffective_ones_reported() {
-    const TEST: &str = "related_settings_are_restored_and_ineffective_ones_reported";
     let path = |name: &str| format!("/proc/sys/vm/{name}");
     let holds = |name: &str| fs::read_to_string(path(name)).map(|text| text.trim().to_owned());
     let both = || holds("dirty_bytes").and_then(|bytes| Ok((bytes, holds("dirty_ratio")?)));
-    let Ok((bytes, ratio)) = both() else { return skip(TEST, "no such sysctl") };
+    let Ok((bytes, ratio)) = both() else { return skip("no such sysctl") };
     if fs::write(path("swappiness"), holds("swappiness").unwrap()).is_err() {
-        return skip(TEST, "it cannot be written");
+        return skip("it cannot be written");
     }
     let folder = Folder::new();
     let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m --candidate-set";
@@ -239,14 +235,12 @@ fn related_settings_are_restored_and_ineffective_ones_reported() {
         assert!(warnings.contains(what), "{warnings}");
     };
     let other = if bytes == "0" { "sysctl:vm.dirty_bytes=104857600" } else { "sysctl:vm.dirty_ratio=10" };
-    let ended = folder.iotoll(words).word(other).run();
-    ended.done();
+    let ended = folder.iotoll(words).word(other).run().done();
     assert_eq!(both().unwrap(), (bytes, ratio));
     told(&ended, "and is restored too");
 
     let swappiness = holds("swappiness").unwrap();
-    let ended = folder.iotoll(words).word(format!("sysctl:vm.swappiness={swappiness}")).run();
-    ended.done();
+    let ended = folder.iotoll(words).word(format!("sysctl:vm.swappiness={swappiness}")).run().done();
     told(&ended, "is already in force");
     let twice = folder.iotoll(words).word("sysctl:vm.swappiness=1");
     let twice = twice.word("--candidate-set").word("file:/proc/sys/vm/../vm/swappiness=2").run();
@@ -265,8 +259,8 @@ fn cleanup_needs_no_temporary_folder() {
         .under(&["env", "TMPDIR=/nowhere"])
         .word("--candidate-setup=touch entered; echo entered >&2")
         .word("--candidate-cleanup=rm entered; touch left")
-        .run();
-    ended.done();
+        .run()
+        .done();
     assert!(folder.exists("left") && !folder.exists("entered"), "{ended:?}");
     let empty = folder.iotoll(words).word("--candidate-setup=").word("--candidate-cleanup=true").run();
     empty.refused(2, &["setup or cleanup is empty"]);
@@ -300,14 +294,13 @@ fn a_full_disk_ends_it_and_keeps_the_measured_rounds() {
     let mounted = Mount::new(folder.path("tiny"), &["-t", "tmpfs", "-o", "size=512k", "iotoll-test"]);
     let _mounted = match mounted {
         Ok(mounted) => mounted,
-        Err(reason) => return skip("a_full_disk_ends_it_and_keeps_the_measured_rounds", &reason),
+        Err(reason) => return skip(&reason),
     };
     let words = SPIN.replace("--out kept", "--out tiny/kept --format json --candidate spin_cycles=30000");
     let ended = folder.iotoll(&words).run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
-    let again = folder.iotoll("report tiny/kept --format json").run();
-    again.done();
+    let again = folder.iotoll("report tiny/kept --format json").run().done();
     assert!(again.json()["rounds"].as_u64().unwrap() >= 1);
     assert!(ended.json()["rounds"].as_u64().unwrap() >= again.json()["rounds"].as_u64().unwrap());
 }
@@ -319,7 +312,7 @@ fn a_device_can_be_written_with_permission() {
     folder.write("image", vec![0; 8 << 20]);
     let device = match LoopDevice::attach(&folder.path("image"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip("a_device_can_be_written_with_permission", &reason),
+        Err(reason) => return skip(&reason),
     };
     let words = format!(
         "compare --quiet --no-save --budget 1s --rw=randwrite --direct=1 --filename={} --candidate bs=8k",
@@ -340,8 +333,7 @@ fn a_truncated_record_is_shown_as_far_as_it_goes() {
     let half = lines.pop().unwrap();
     let cut = format!("{}\n{}", lines.join("\n"), &half[..half.len() / 2]);
     folder.write("kept/record.jsonl", cut);
-    let again = folder.iotoll("report kept --format json").run();
-    again.done();
+    let again = folder.iotoll("report kept --format json").run().done();
     let rounds = lines.iter().filter(|line| line.starts_with("{\"round\"")).count();
     assert_eq!(again.json()["rounds"].as_u64().unwrap() as usize, rounds);
     assert!(again.json()["outcome"]["failed"].as_str().unwrap().contains("cut off"));

@@ -28,9 +28,8 @@ fn product_holds(metric: &Value) {
 #[test]
 fn the_difference_from_the_stored_record_is_split() {
     let folder = folder_with_one();
-    let ended = folder.iotoll(SPIN).word_list("--out two --stored one --candidate spin_cycles=200000").run();
-    ended.done();
-    let found = ended.json();
+    let found =
+        folder.iotoll(SPIN).word_list("--out two --stored one --candidate spin_cycles=200000").run().done().json();
     let metrics = &found["cells"][0]["metrics"];
     let threads = &metrics["thread_cycles_per_io"];
     product_holds(threads);
@@ -48,10 +47,8 @@ fn the_difference_from_the_stored_record_is_split() {
     assert!(String::from_utf8(folder.read("two/report.html")).unwrap().contains("Against the stored baseline of 20"));
     // The same from the saved record; without `--stored` there is no trace of the stored record.
     at_once(["json", "mail", "table", "markdown", "csv"], |format| {
-        let again = folder.iotoll(&format!("report two --stored one/record.jsonl --format {format}")).run();
-        again.done();
-        let alone = folder.iotoll(&format!("report two --format {format}")).run();
-        alone.done();
+        let again = folder.iotoll(&format!("report two --stored one/record.jsonl --format {format}")).run().done();
+        let alone = folder.iotoll(&format!("report two --format {format}")).run().done();
         match format {
             "json" => assert_eq!(again.json()["cells"], found["cells"]),
             "csv" => assert!(again.stdout != alone.stdout),
@@ -73,12 +70,12 @@ mod long {
         let folder = Folder::new();
         let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
         folder.iotoll(SPIN).word_list("--out one").word_list(swept).run().done();
-        let ended = folder
+        let found = folder
             .iotoll(SPIN)
             .word_list("--no-save --stored one --iodepth=4 --sweep bs=16k,64k --candidate inject_ns=900")
-            .run();
-        ended.done();
-        let found = ended.json();
+            .run()
+            .done()
+            .json();
         assert!(warns(&found, "stored_work_differs", &["iodepth 1 → 4"]), "{}", found["warnings"]);
         let stored = |cell: usize| &found["cells"][cell]["metrics"]["iops"]["stored"];
         assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
@@ -124,9 +121,7 @@ mod long {
         let folder = folder_with_one();
         let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
         folder.write("old.jsonl", kept.replacen("\"method_version\":3", "\"method_version\":1", 1));
-        let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
-        ended.done();
-        let found = ended.json();
+        let found = folder.iotoll("report one --stored old.jsonl --format json").run().done().json();
         assert!(warns(&found, "stored_method_differs", &["method 1", "method 3"]), "{}", found["warnings"]);
         let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
         assert_eq!(number(&environment["change"]), 0.0);

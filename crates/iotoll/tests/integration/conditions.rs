@@ -11,7 +11,7 @@ const MIB: usize = 1 << 20;
 const READS: &str = "--name=a --rw=randread --bs=4k --filename=F --size=16m --number_ios=2000";
 
 /// A folder with a file `F` that is on the disk and in memory. `None` if files are only in memory.
-fn with_synced_file(test: &str, mib: usize) -> Option<Folder> {
+fn with_synced_file(mib: usize) -> Option<Folder> {
     let folder = Folder::with_file("F", mib * MIB);
     let file = File::open(folder.path("F")).unwrap();
     file.sync_all().unwrap();
@@ -19,7 +19,7 @@ fn with_synced_file(test: &str, mib: usize) -> Option<Folder> {
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     folder.read("F");
     if storage_read().zip(before).is_none_or(|(after, before)| after - before < (mib * MIB) as u64 / 2) {
-        skip(test, "the build folder is not on storage, or the kernel does not account reads from it");
+        skip("the build folder is not on storage, or the kernel does not account reads from it");
         return None;
     }
     Some(folder)
@@ -52,7 +52,7 @@ fn cache(found: &Value, phase: usize) -> &Value {
 
 #[test]
 fn the_sheet_shows_whether_reads_came_from_memory_or_disk() {
-    let Some(folder) = with_synced_file("the_sheet_shows_whether_reads_came_from_memory_or_disk", 16) else {
+    let Some(folder) = with_synced_file(16) else {
         return;
     };
     let read_warm = || {
@@ -79,7 +79,7 @@ fn the_sheet_shows_whether_reads_came_from_memory_or_disk() {
 /// The second phase drops its file when it starts, not before the first one has read it.
 #[test]
 fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
-    let Some(folder) = with_synced_file("a_later_phase_does_not_empty_the_cache_under_an_earlier_one", 16) else {
+    let Some(folder) = with_synced_file(16) else {
         return;
     };
     let job = "[global]\nfilename=F\nsize=16m\nbs=4k\nrw=randread\n[warm]\ninvalidate=0\nnumber_ios=20000\n[cold]\nnumber_ios=2000\nstonewall\n";
@@ -110,8 +110,7 @@ const COMPARED: &str = "--rw=randread --bs=4k --filename=F --size=32m --candidat
 /// An arm that writes with O_DIRECT evicts cached pages, which are read in again before the next slice.
 #[test]
 fn warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct() {
-    let test = "warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct";
-    let Some(folder) = with_synced_file(test, 32) else { return };
+    let Some(folder) = with_synced_file(32) else { return };
     let compare = || {
         let ended = folder
             .iotoll("compare --budget 3s --no-save --quiet --format json --bs=4k --filename=F --size=32m")
@@ -139,7 +138,7 @@ fn a_file_system_in_memory_has_no_cold_files() {
         assert!(!file.exists(), "the file that iotoll laid out is removed");
         return;
     }
-    skip("a_file_system_in_memory_has_no_cold_files", "no tmpfs that can be written at /dev/shm");
+    skip("no tmpfs that can be written at /dev/shm");
 }
 
 /// `./check` runs them with `--long` only.
@@ -175,7 +174,7 @@ mod long {
 
     #[test]
     fn a_comparison_keeps_files_warm_by_default() {
-        let Some(folder) = with_synced_file("a_comparison_keeps_files_warm_by_default", 32) else {
+        let Some(folder) = with_synced_file(32) else {
             return;
         };
         let drop_pages =

@@ -17,7 +17,7 @@ impl Group {
             Self::folder(controller).map(|folder| folder.join(format!("iotoll-test-{test}-{}", std::process::id())));
         let group = group.filter(|group| is_root() && fs::create_dir(group).is_ok());
         if group.is_none() {
-            skip(test, &format!("making a control group takes root and controller {controller} of cgroup version 1"));
+            skip(&format!("making a control group takes root and controller {controller} of cgroup version 1"));
         }
         group.map(Self)
     }
@@ -98,8 +98,7 @@ fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
     let folder = Folder::with_file("data", 1 << 20);
     let enter = group.enter();
     let within = |words: &str| {
-        let ended = folder.iotoll(words).under(&["sh", "-c", &enter, "sh"]).run();
-        ended.done();
+        let ended = folder.iotoll(words).under(&["sh", "-c", &enter, "sh"]).run().done();
         let message = message(&ended.json(), "cpu_limited");
         assert!(
             message.contains("a CPU quota of 0.30 CPUs (cgroup /") && message.contains("cpu.cfs_quota_us"),
@@ -150,8 +149,7 @@ fn a_limit_of_memory_is_told_with_how_often_it_was_reached() {
     let folder = Folder::with_file("data", 256 << 20);
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=read --bs=64k --ioengine=psync \
                  --runtime=1s --time_based";
-    let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run();
-    ended.done();
+    let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run().done();
     let message = message(&ended.json(), "memory_limited");
     assert!(
         message.contains("a memory limit of 96 MiB (cgroup /") && message.contains("memory.limit_in_bytes"),
@@ -169,12 +167,11 @@ fn a_limit_of_io_is_told_with_the_part_of_it_that_was_used() {
     let device = fs::metadata(folder.path("data")).unwrap().dev();
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     if !group.limit("blkio.throttle.read_iops_device", &format!("{device} 100")) {
-        return skip(test, "the test's files are not on one block device that can be limited");
+        return skip("the test's files are not on one block device that can be limited");
     }
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=randread --ioengine=psync --direct=1 \
                  --runtime=3s --time_based";
-    let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run();
-    ended.done();
+    let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run().done();
     let message = message(&ended.json(), "io_limited");
     assert!(message.starts_with("an I/O limit of 100 reads per second from "), "{message}");
     let percent = before(&message, " % of it");

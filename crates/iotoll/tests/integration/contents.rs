@@ -53,7 +53,7 @@ fn unlike(file: &[u8]) -> u32 {
 #[test]
 fn contents_are_like_those_of_fio() {
     if !has("fio") || !has("python3") {
-        return skip("contents_are_like_those_of_fio", "no fio or no python3 here");
+        return skip("no fio or no python3 here");
     }
     let job = |case: usize| format!("[j{case}]\nfilename=x{case}\n{}\n", CASES[case].0);
     let jobs: String = (0..CASES.len()).map(job).collect();

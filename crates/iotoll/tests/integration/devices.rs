@@ -12,8 +12,8 @@ fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Res
 }
 
 /// One of data, or a skip of this test.
-fn attached(test: &str) -> Option<(Folder, LoopDevice)> {
-    device(&[], |_| Ok(())).map_err(|reason| skip(test, &reason)).ok()
+fn attached() -> Option<(Folder, LoopDevice)> {
+    device(&[], |_| Ok(())).map_err(|reason| skip(&reason)).ok()
 }
 
 fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
@@ -24,10 +24,9 @@ fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
 
 #[test]
 fn a_device_is_read_and_with_permission_written() {
-    let Some((folder, device)) = attached("a_device_is_read_and_with_permission_written") else { return };
+    let Some((folder, device)) = attached() else { return };
     let before = folder.read("image");
-    let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100");
-    read.done();
+    let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100").done();
     assert_eq!(whole(&read.json()["jobs"][0]["ios"]), 100);
     for rw in ["write", "randrw", "trim"] {
         let refused = run(&folder, &device.path, &format!("--rw={rw} --bs=4k --number_ios=100"));
@@ -36,15 +35,13 @@ fn a_device_is_read_and_with_permission_written() {
     assert_eq!(folder.read("image"), before, "a refused write wrote");
     for engine in ["psync", "libaio", "io_uring"] {
         let options = format!("--rw=write --bs=4k --direct=1 --number_ios=16 --ioengine={engine} --allow-device-write");
-        let written = run(&folder, &device.path, &options);
-        written.done();
+        let written = run(&folder, &device.path, &options).done();
         assert_eq!(whole(&written.json()["jobs"][0]["write"]["bytes"]), 65_536, "{engine}");
     }
     let after = folder.read("image");
     assert!(after[..65_536].chunks(4096).all(|block| block.iter().any(|byte| *byte != 0x5a)), "nothing was written");
     assert_eq!(after[65_536..], before[65_536..], "more was written than was asked for");
-    let trimmed = run(&folder, &device.path, "--rw=trim --bs=64k --number_ios=4 --allow-device-write");
-    trimmed.done();
+    let trimmed = run(&folder, &device.path, "--rw=trim --bs=64k --number_ios=4 --allow-device-write").done();
     assert_eq!(whole(&trimmed.json()["jobs"][0]["trim"]["bytes"]), 4 * 65_536);
     let beyond = run(&folder, &device.path, "--rw=read --size=1g");
     beyond.refused(2, &["'d'", "8388608 bytes", "use a smaller size="]);
@@ -52,15 +49,13 @@ fn a_device_is_read_and_with_permission_written() {
 
 #[test]
 fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
-    const NAME: &str = "more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error";
-    let Some((folder, device)) = attached(NAME) else { return };
+    let Some((folder, device)) = attached() else { return };
     let options = "--rw=write --bs=64k --size=200%";
-    let written = run(&folder, &device.path, &format!("{options} --allow-device-write"));
-    written.done();
+    let written = run(&folder, &device.path, &format!("{options} --allow-device-write")).done();
     assert_eq!(whole(&written.json()["jobs"][0]["write"]["ios"]), 128);
     run(&folder, "new", options).refused(2, &["size=200%", "size=100%", "loops="]);
     if !has("fio") {
-        return skip(NAME, "fio is not installed");
+        return skip("fio is not installed");
     }
     let words = format!("--name=a --filename={} {options} --output-format=json", device.path);
     let fio = tool("fio", &words.split(' ').collect::<Vec<_>>()).unwrap();
@@ -71,17 +66,14 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
 /// The job has its scheduler, and the device gets its own one back, also if iotoll is asked to end.
 #[test]
 fn a_scheduler_is_set_for_the_job_and_put_back() {
-    const NAME: &str = "a_scheduler_is_set_for_the_job_and_put_back";
-    let Some((folder, device)) = attached(NAME) else { return };
+    let Some((folder, device)) = attached() else { return };
     let setting = format!("/sys/block/{}/queue/scheduler", device.name());
     let now = || std::fs::read_to_string(&setting).unwrap_or_default();
     let before = now();
     if !before.contains("[none]") || !before.contains("mq-deadline") {
-        return skip(NAME, &format!("the schedulers of a loop device are '{}'", before.trim()));
+        return skip(&format!("the schedulers of a loop device are '{}'", before.trim()));
     }
-    let asked = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline");
-    asked.done();
-    let finding = asked.json();
+    let finding = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline").done().json();
     assert_eq!(finding["host"]["storage"][0]["scheduler"], "mq-deadline", "{}", finding["host"]["storage"]);
     assert_eq!(now(), before);
     run(&folder, &device.path, "--rw=read --ioscheduler=nosuch")
@@ -94,24 +86,21 @@ fn a_scheduler_is_set_for_the_job_and_put_back() {
     let running = folder.iotoll(&format!("{options} --ioscheduler=mq-deadline")).start();
     // It tries the scheduler before, and then keeps it.
     assert!(eventually(|| running.has_threads("job d", 1) && now().contains("[mq-deadline]")), "{}", now());
-    running.signal(rustix::process::Signal::TERM);
-    running.wait();
+    running.ended_by(rustix::process::Signal::TERM);
     assert_eq!(now(), before);
-    let plain = run(&folder, "new", "--rw=write --size=64k --ioscheduler=none");
-    plain.done();
+    run(&folder, "new", "--rw=write --size=64k --ioscheduler=none").done();
 }
 
 #[test]
 fn a_device_that_is_mounted_is_never_written_to() {
-    let test = "a_device_that_is_mounted_is_never_written_to";
     let made = device(&[], |image| tool("mkfs.ext4", &["-q", image]).map(|_| ()));
     let (folder, device) = match made {
         Ok(made) => made,
-        Err(reason) => return skip(test, &reason),
+        Err(reason) => return skip(&reason),
     };
     let _mounted = match Mount::new(folder.path("mounted"), &["-t", "ext4", &device.path]) {
         Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
+        Err(reason) => return skip(&reason),
     };
     for options in ["--rw=write", "--rw=randrw --direct=1", "--rw=trim"] {
         let ended = run(&folder, &device.path, &format!("{options} --number_ios=1 --allow-device-write"));
@@ -122,7 +111,6 @@ fn a_device_that_is_mounted_is_never_written_to() {
 
 #[test]
 fn a_device_with_partitions_is_never_written_to() {
-    let test = "a_device_with_partitions_is_never_written_to";
     let made = device(&["--partscan"], |image| {
         // One partition of type 0x83, from sector 2048 on, 8192 sectors, and the boot signature.
         let mut sector = [0u8; 512];
@@ -133,12 +121,12 @@ fn a_device_with_partitions_is_never_written_to() {
     });
     let (folder, device) = match made {
         Ok(made) => made,
-        Err(reason) => return skip(test, &reason),
+        Err(reason) => return skip(&reason),
     };
     // Tell the kernel to look, if it does not by itself.
     let _ = tool("partx", &["--add", &device.path]);
     if !std::path::Path::new("/sys/block").join(device.name()).join(format!("{}p1", device.name())).exists() {
-        return skip(test, "this kernel has no partitions on loop devices");
+        return skip("this kernel has no partitions on loop devices");
     }
     let ended = run(&folder, &device.path, "--rw=write --number_ios=1 --allow-device-write");
     ended.refused(2, &[&device.path, "has 1 partition"]);
@@ -148,12 +136,11 @@ fn a_device_with_partitions_is_never_written_to() {
 #[test]
 fn a_device_that_reports_errors_ends_the_run() {
     // The image is truncated while the device keeps its size: reads beyond its end fail like those of a broken disk.
-    let test = "a_device_that_reports_errors_ends_the_run";
-    let Some((folder, device)) = attached(test) else { return };
+    let Some((folder, device)) = attached() else { return };
     std::fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
     let ended = run(&folder, &device.path, "--rw=read --bs=64k --direct=1");
     if ended.json()["outcome"] == "completed" {
-        return skip(test, "this kernel reads zeros beyond the end of a loop device's file");
+        return skip("this kernel reads zeros beyond the end of a loop device's file");
     }
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(warns(&ended.json(), "job_failed", &["'d'", "read of 65536 bytes at offset"]), "{ended:?}");
@@ -162,7 +149,7 @@ fn a_device_that_reports_errors_ends_the_run() {
 #[test]
 fn a_device_in_use_is_never_written_to() {
     use std::os::unix::fs::OpenOptionsExt;
-    let Some((folder, device)) = attached("a_device_in_use_is_never_written_to") else { return };
+    let Some((folder, device)) = attached() else { return };
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let held = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();
     let write = "--rw=write --bs=4k --number_ios=1 --allow-device-write";
@@ -175,7 +162,7 @@ fn a_device_in_use_is_never_written_to() {
 /// A block is trimmed although a write of it is in the page cache, also by a job of the device's name.
 #[test]
 fn blocks_that_were_just_written_are_trimmed() {
-    let Some((folder, device)) = attached("blocks_that_were_just_written_are_trimmed") else { return };
+    let Some((folder, device)) = attached() else { return };
     folder.write("job.fio", format!("[{}]\nrw=trimwrite\nbs=32k\nsize=128k\nloops=2\n", device.path));
     let finding = folder.measured("run --allow-device-write job.fio");
     let job = &finding["jobs"][0];

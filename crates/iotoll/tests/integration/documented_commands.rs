@@ -184,7 +184,7 @@ fn the_readme_s_job_is_one_for_fio_too() {
     folder.write("job.fio", job_file());
     folder.iotoll("run job.fio --size=4m --runtime=300ms --background 200ms --no-save --quiet").run().done();
     if !has("fio") {
-        return skip("the_readme_s_job_is_one_for_fio_too", "fio is not installed");
+        return skip("fio is not installed");
     }
     tool("fio", &["--parse-only", &folder.path("job.fio").display().to_string()]).unwrap();
 }

@@ -25,10 +25,7 @@ fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_f
     let output = fs::File::create(folder.path("said")).unwrap();
     let server = folder.iotoll("serve --backend file:data --unix s").under(&trace).stdout(output).start();
     if !eventually(|| folder.exists("s")) {
-        return skip(
-            "a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_for_it",
-            "no strace here",
-        );
+        return skip("no strace here");
     }
     let script = format!(
         "import nbd\nh = nbd.NBD()\nh.connect_uri('nbd+unix:///?socket={}')\nfua = nbd.CMD_FLAG_FUA\n\
@@ -58,23 +55,6 @@ fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_f
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 64;
 
-/// Writes blocks, each filled with the number of the write, and prints each confirmation: `w` written, `d` durable by
-/// FUA, `f` everything so far by a flush.
-const WRITER: &str = r#"
-import nbd, struct, sys
-uri, n = sys.argv[1], int(sys.argv[2])
-h = nbd.NBD()
-h.connect_uri(uri)
-while True:
-    n += 1
-    fua = n % 17 == 0
-    h.pwrite(struct.pack("<Q", n) * 512, n % 64 * 4096, nbd.CMD_FLAG_FUA if fua else 0)
-    print("d" if fua else "w", n, flush=True)
-    if n % 101 == 0:
-        h.flush()
-        print("f", n, flush=True)
-"#;
-
 /// Ends a file system like a power cut: unflushed data is lost (FS_IOC_SHUTDOWN without a flush of the journal).
 const POWER_CUT: &str = "import fcntl, os, struct, sys\n\
     fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";
@@ -82,10 +62,9 @@ const POWER_CUT: &str = "import fcntl, os, struct, sys\n\
 /// Kills the server and cuts the power while a client writes, repeatedly (`IOTOLL_KILLS` times; 200 were shown).
 #[test]
 fn durable_writes_survive_a_power_cut() {
-    const TEST: &str = "durable_writes_survive_a_power_cut";
     let kills = std::env::var("IOTOLL_KILLS").map_or(8, |kills| kills.parse().unwrap());
     if !is_root() {
-        return skip(TEST, "mounting takes root");
+        return skip("mounting takes root");
     }
     let folder = Folder::within(&std::env::temp_dir());
     let path = |name: &str| folder.path(name).display().to_string();
@@ -93,7 +72,7 @@ fn durable_writes_survive_a_power_cut() {
     tool("mkfs.ext4", &["-q", "-F", &path("disk")]).unwrap();
     let device = match LoopDevice::attach(&folder.path("disk"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip(TEST, &reason),
+        Err(reason) => return skip(&reason),
     };
     let mount = || Mount::new(folder.path("mounted"), &[&device.path]).unwrap();
     {
@@ -108,17 +87,16 @@ fn durable_writes_survive_a_power_cut() {
         assert!(eventually(|| folder.exists("s")));
         let log = fs::File::create(folder.path("log")).unwrap();
         let uri = format!("nbd+unix:///?socket={}", path("s"));
-        let mut client = python(WRITER);
+        let mut client = python(include_str!("programs/writer.py"));
         client.args([uri, last.to_string()]).stdout(log).stderr(Stdio::null());
         let mut client = client.spawn().unwrap();
         assert!(eventually(|| fs::metadata(folder.path("log")).unwrap().len() > 1000));
         std::thread::sleep(Duration::from_millis(kill * 37 % 100));
-        server.signal(Signal::KILL);
-        server.wait();
+        server.ended_by(Signal::KILL);
         client.wait().unwrap();
         let cut = python(POWER_CUT).arg(&mounted.path).output().unwrap();
         if !cut.status.success() {
-            return skip(TEST, "the file system knows no FS_IOC_SHUTDOWN");
+            return skip("the file system knows no FS_IOC_SHUTDOWN");
         }
         drop(mounted);
         fs::remove_file(folder.path("s")).unwrap();

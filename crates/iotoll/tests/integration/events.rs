@@ -6,16 +6,15 @@ use serde_json::Value;
 
 /// Why nothing was counted; `None` if something was, and a line if it cannot be here.
 #[track_caller]
-fn is_skipped(test: &str, finding: &Value) -> bool {
+fn is_skipped(finding: &Value) -> bool {
     let reason = finding["phases"][0]["events_reason"].as_str();
     let cannot = reason.filter(|reason| reason.contains("kernel"));
-    cannot.inspect(|reason| skip(test, reason)).is_some()
+    cannot.inspect(|reason| skip(reason)).is_some()
 }
 
 /// A system call that no other test makes often, one for each I/O of a job that submits one at a time.
 #[test]
 fn each_submission_is_one_system_call() {
-    const TEST: &str = "each_submission_is_one_system_call";
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--ioengine=libaio --filename=data --rw=randread --bs=4k --time_based --runtime=1500ms --invalidate=0";
     let words = format!("run --quiet --no-save --format json {job} --events syscalls:io_submit,sched");
@@ -23,7 +22,7 @@ fn each_submission_is_one_system_call() {
     // Another test may do the same for a while.
     for _ in 0..4 {
         let finding = folder.iotoll(&words).run().json();
-        if is_skipped(TEST, &finding) {
+        if is_skipped(&finding) {
             return;
         }
         let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
@@ -48,7 +47,6 @@ fn each_submission_is_one_system_call() {
 /// The default events are in the record and on the sheet, unless the user chooses meters or wants none.
 #[test]
 fn the_default_events_are_counted_unless_the_user_wants_less() {
-    const TEST: &str = "the_default_events_are_counted_unless_the_user_wants_less";
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--filename=data --rw=randread --bs=4k --direct=1 --time_based";
     for less in ["--events none", "--meters thread"] {
@@ -61,7 +59,7 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
         let sheet = folder.iotoll(&format!("run --full --quiet --out {kept} {job} --runtime=1500ms")).run();
         assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
         let finding = folder.iotoll(&format!("report {kept} --format json")).run().json();
-        if is_skipped(TEST, &finding) {
+        if is_skipped(&finding) {
             return;
         }
         let events = finding["events"].as_array().unwrap();
@@ -98,9 +96,8 @@ fn wrong_names_are_refused_with_the_nearest() {
 
 #[test]
 fn without_the_right_the_rest_is_measured_and_one_line_says_why() {
-    const TEST: &str = "without_the_right_the_rest_is_measured_and_one_line_says_why";
     if is_root() && !has("setpriv") {
-        return skip(TEST, "setpriv takes the right away, and is not here");
+        return skip("setpriv takes the right away, and is not here");
     }
     let folder = Folder::with_file("data", 4 << 20);
     let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
@@ -124,10 +121,10 @@ const COMPARE: &str = "compare --quiet --no-save --format json --filename=data -
 
 /// The events of the only cell, by name; `None` where nothing can be counted.
 #[track_caller]
-fn compared(test: &str, finding: &Value) -> Option<Vec<Value>> {
+fn compared(finding: &Value) -> Option<Vec<Value>> {
     let reason = finding["events_reason"].as_str().filter(|reason| reason.contains("kernel"));
     if let Some(reason) = reason {
-        skip(test, reason);
+        skip(reason);
         return None;
     }
     Some(finding["cells"][0]["events"].as_array().unwrap().clone())
@@ -136,7 +133,6 @@ fn compared(test: &str, finding: &Value) -> Option<Vec<Value>> {
 /// An engine that submits by a system call of its own.
 #[test]
 fn a_comparison_finds_the_system_call_of_one_arm() {
-    const TEST: &str = "a_comparison_finds_the_system_call_of_one_arm";
     let folder = Folder::with_file("data", 4 << 20);
     let arms = "--budget 8s --baseline ioengine=psync --candidate ioengine=libaio";
     let words = format!("{COMPARE} {arms} --events syscalls:io_submit,syscalls:uname");
@@ -144,7 +140,7 @@ fn a_comparison_finds_the_system_call_of_one_arm() {
     // Another test may do the same for a while.
     for _ in 0..4 {
         let finding = folder.iotoll(&words).run().json();
-        let Some(events) = compared(TEST, &finding) else { return };
+        let Some(events) = compared(&finding) else { return };
         let names: Vec<&str> = events.iter().filter_map(|event| event["name"].as_str()).collect();
         assert_eq!(
             names,
@@ -172,14 +168,13 @@ fn a_comparison_finds_the_system_call_of_one_arm() {
 
 #[test]
 fn a_comparison_says_why_it_counts_nothing() {
-    const TEST: &str = "a_comparison_says_why_it_counts_nothing";
     let folder = Folder::with_file("data", 4 << 20);
     folder.iotoll("compare --aa --rw=read --filename=data --events shed").run().refused(2, &["did you mean 'sched'?"]);
     let aa = format!("{COMPARE} --aa --budget 2s");
     let none = folder.iotoll(&format!("{aa} --events none")).run().json();
     assert_eq!((&none["events"], &none["events_reason"]), (&Value::Array(Vec::new()), &Value::Null));
     if is_root() && !has("setpriv") {
-        return skip(TEST, "setpriv takes the right away, and is not here");
+        return skip("setpriv takes the right away, and is not here");
     }
     let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
     let under = if is_root() { &less[..] } else { &[] };
@@ -198,9 +193,8 @@ mod long {
     /// Commands that take turns, and whole executions of them. No other test reads by this call.
     #[test]
     fn commands_are_counted_in_slices_and_executions() {
-        const TEST: &str = "commands_are_counted_in_slices_and_executions";
         if !has("fio") {
-            return skip(TEST, "fio is not here");
+            return skip("fio is not here");
         }
         let folder = Folder::with_file("data", 4 << 20);
         let fio = |engine: &str, length: &str| {
@@ -217,7 +211,7 @@ mod long {
             let (baseline, candidate) = (fio("psync", length), fio("vsync", length));
             let iotoll = ["--baseline-cmd", &baseline, "--candidate-cmd", &candidate].into_iter();
             let finding = iotoll.fold(folder.iotoll(&words), |iotoll, word| iotoll.word(word)).run().json();
-            let Some(events) = compared(TEST, &finding) else { return };
+            let Some(events) = compared(&finding) else { return };
             let [event] = events.as_slice() else { panic!("{turns}: {events:?} {}", finding["events_reason"]) };
             let change = number(&event["change_per_io"]["value"]);
             // Other tests make the rate of an execution uneven, and three rounds prove little then.
@@ -235,7 +229,7 @@ fn a_delivered_packet_has_its_calls() {
     let words = "blast --quiet --no-save --format json --duration 2s --rounds 6 --method sendto,gso --events syscalls:sendto,net";
     let finding = folder.iotoll(words).run().json();
     if let Some(reason) = finding["events_reason"].as_str() {
-        return skip("a_delivered_packet_has_its_calls", reason);
+        return skip(reason);
     }
     assert!(number(&finding["counted_rounds"]) >= 5.0, "{}", finding["counted_rounds"]);
     let of = |point: usize| {

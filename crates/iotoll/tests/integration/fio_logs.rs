@@ -40,7 +40,7 @@ fn rows(folder: &Folder, name: &str) -> Vec<Vec<u64>> {
 #[test]
 fn each_io_has_the_row_of_fio() {
     if !has("fio") {
-        return skip("each_io_has_the_row_of_fio", "fio is not installed");
+        return skip("fio is not installed");
     }
     let of = |run: &dyn Fn(&Folder)| {
         let folder = Folder::new();
@@ -53,7 +53,7 @@ fn each_io_has_the_row_of_fio() {
         let output = Command::new("fio").arg("job.fio").current_dir(folder.path(".")).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     });
-    let (ours, folder) = of(&|folder| folder.iotoll(&format!("{MEASURED} --no-save job.fio")).run().done());
+    let (ours, folder) = of(&|folder| drop(folder.iotoll(&format!("{MEASURED} --no-save job.fio")).run().done()));
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     assert_eq!(ours, theirs);
     assert_eq!(ours["out/l_clat.2.log"][1], "1, 4096, 4096, 0");
@@ -92,7 +92,7 @@ fn windows_hold_all_ios() {
     assert_eq!(counted, ios[0] + ios[1]);
     let script = "/usr/share/doc/fio/fio-histo-log-pctiles.py.gz";
     if !has("python3") || !std::path::Path::new(script).exists() {
-        return skip("windows_hold_all_ios", "fio's reader of histograms is not here");
+        return skip("fio's reader of histograms is not here");
     }
     let command = format!("zcat {script} | python3 - --time-quantum 1 {}", folder.path("w_clat_hist.1.log").display());
     let read = tool("sh", &["-c", &command]).unwrap();
@@ -108,8 +108,7 @@ fn an_interrupted_run_writes_its_logs() {
     let mut running = folder.iotoll(&format!("{MEASURED} --no-save {job}")).start();
     assert!(eventually(|| running.has_threads("job a", 1) || running.ended()));
     std::thread::sleep(Duration::from_millis(500));
-    running.signal(Signal::INT);
-    running.wait();
+    running.ended_by(Signal::INT);
     let rows = rows(&folder, "i_iops.1.log");
     assert!(rows.len() > 1 && rows[1][1] > 500, "{rows:?}");
 }

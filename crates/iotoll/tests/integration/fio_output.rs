@@ -45,13 +45,11 @@ fn of_fio(folder: &Folder, format: &str) -> String {
 #[test]
 fn every_key_of_fio_has_its_place_and_type() {
     if !has("fio") {
-        return skip("every_key_of_fio_has_its_place_and_type", "fio is not installed");
+        return skip("fio is not installed");
     }
     let folder = Folder::with_file("x", 256 << 10);
     let theirs: Value = serde_json::from_str(&of_fio(&folder, "json+")).unwrap();
-    let ended = folder.iotoll(&format!("{MEASURED} --no-save --format fio-json+ {JOB}")).run();
-    ended.done();
-    let ours = ended.json();
+    let ours = folder.iotoll(&format!("{MEASURED} --no-save --format fio-json+ {JOB}")).run().done().json();
     let (mut expected, mut found) = (Vec::new(), Vec::new());
     paths(&theirs, "", &mut expected);
     paths(&ours, "", &mut found);
@@ -78,8 +76,7 @@ fn every_key_of_fio_has_its_place_and_type() {
 fn a_report_has_the_same_numbers_in_every_format() {
     let folder = Folder::with_file("x", 256 << 10);
     let job = format!("{MEASURED} --out kept --output result --output-format=json {JOB}");
-    let ended = folder.iotoll(&job).run();
-    ended.done();
+    let ended = folder.iotoll(&job).run().done();
     assert_eq!(ended.stdout, "");
     let written: Value = serde_json::from_slice(&folder.read("result")).unwrap();
     let again = folder.iotoll("report kept --format fio-json").run().json();
@@ -104,7 +101,7 @@ fn a_report_has_the_same_numbers_in_every_format() {
         csv(&["plus", "clat.csv", "--validate"]);
         assert!(String::from_utf8(folder.read("clat_job0.csv")).unwrap().lines().count() > 2);
     } else {
-        skip("a_report_has_the_same_numbers_in_every_format", "fio_jsonplus_clat2csv is not installed");
+        skip("fio_jsonplus_clat2csv is not installed");
     }
 }
 

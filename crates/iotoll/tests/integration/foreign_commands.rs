@@ -51,7 +51,7 @@ fn costs_are_divided_by_the_stated_work() {
     let phase = &finding["phases"][0];
     assert_eq!((whole(&phase["ios"]), whole(&phase["bytes"])), (1024, 4 << 20));
     assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("stated")), "{}", finding["counted_by"]);
-    if skip_without_idle_time("costs_are_divided_by_the_stated_work", &finding) {
+    if skip_without_idle_time(&finding) {
         return;
     }
     let per_io = number(&phase["cycles_per_io"]) / 4096.0;
@@ -73,7 +73,7 @@ fn repeated_executions_give_the_interval() {
     assert_eq!(folder.read("times").len(), 8);
     let phase = &finding["phases"][0];
     assert_eq!((whole(&phase["ios"]), phase["exits"].as_array().unwrap().len()), (400, 4));
-    if skip_without_idle_time("repeated_executions_give_the_interval", &finding) {
+    if skip_without_idle_time(&finding) {
         return;
     }
     assert!(
@@ -98,12 +98,10 @@ fn repeating_ends_at_the_first_failure() {
 fn the_command_s_output_never_mixes_with_the_result() {
     let folder = Folder::new();
     let script = "i=0; while [ $i -lt 5000 ]; do echo line $i of standard output; i=$((i+1)); done; echo oops >&2";
-    let ended = shell(&folder, "--ios 1", script);
-    ended.done();
+    let ended = shell(&folder, "--ios 1", script).done();
     assert_eq!(ended.json()["schema"], "iotoll.run/1");
     assert_eq!(ended.stderr.lines().count(), 5001, "all of it is shown, on standard error");
-    let silent = shell(&folder, "--ios 1 --no-output", script);
-    silent.done();
+    let silent = shell(&folder, "--ios 1 --no-output", script).done();
     assert_eq!(silent.stderr, "oops\n", "--no-output leaves errors alone");
 }
 
@@ -111,8 +109,7 @@ fn the_command_s_output_never_mixes_with_the_result() {
 fn a_daemon_left_running_is_not_waited_for() {
     let folder = Folder::new();
     let begun = Instant::now();
-    let ended = shell(&folder, "--ios 1", "sleep 5 >/dev/null 2>&1 & echo $! > pid");
-    ended.done();
+    shell(&folder, "--ios 1", "sleep 5 >/dev/null 2>&1 & echo $! > pid").done();
     assert!(begun.elapsed() < Duration::from_secs(5), "it waited for the daemon");
     let pid: i32 = String::from_utf8(folder.read("pid")).unwrap().trim().parse().unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
@@ -122,14 +119,14 @@ fn a_daemon_left_running_is_not_waited_for() {
 #[test]
 fn the_command_s_arguments_and_folder_are_its_own() {
     let folder = Folder::new();
-    let ended = folder
+    folder
         .iotoll("cost --background 200ms --no-save --quiet --ios 1 -- sh -c")
         .word("printf '%s|' \"$@\" > arguments")
         .word("sh")
         .word("--format")
         .word("a b")
         .word("")
-        .run();
-    ended.done();
+        .run()
+        .done();
     assert_eq!(folder.read("arguments"), b"--format|a b||");
 }

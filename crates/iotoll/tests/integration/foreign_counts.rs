@@ -18,8 +18,7 @@ fn fio_counts_for_itself() {
     );
     // The command's own output is unchanged, and shows how much it did.
     let cost = "cost --background 200ms --no-save --format json -- fio job.fio";
-    let ended = folder.iotoll(cost).run();
-    ended.done();
+    let ended = folder.iotoll(cost).run().done();
     let finding = ended.json();
     assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("fio")), "{}", finding["counted_by"]);
     let jobs = finding["jobs"].as_array().unwrap();
@@ -38,7 +37,7 @@ fn fio_counts_for_itself() {
         .collect();
     assert_eq!(counts, [total(&jobs[0]), total(&jobs[1])], "{}", ended.stderr);
     assert_eq!(whole(&finding["phases"][0]["ios"]), counts.iter().sum::<u64>());
-    if !skip_without_idle_time("fio_counts_for_itself", &finding) {
+    if !skip_without_idle_time(&finding) {
         assert!(number(&finding["phases"][0]["cycles_per_io_gross"]) > 0.0);
     }
 }
@@ -48,8 +47,7 @@ fn time_in_which_fio_did_no_io_is_excluded() {
     let folder = Folder::new();
     let cost = "cost --background 200ms --quiet --no-output --format json --out kept -- \
                 fio --name=a --rw=randread --size=32m --ioengine=psync --runtime=500ms --time_based";
-    let ended = folder.iotoll(cost).run();
-    ended.done();
+    folder.iotoll(cost).run().done();
     let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
     let record: Value = serde_json::from_str(record.lines().nth(1).unwrap()).unwrap();
     let execution = &record["measured"]["phases"][0]["executions"][0];
@@ -87,9 +85,8 @@ fn fio_s_progress_does_not_hide_its_json() {
 /// Another user could not write to a file of ours.
 #[test]
 fn fio_is_counted_as_any_user() {
-    const TEST: &str = "fio_is_counted_as_any_user";
     if !is_root() {
-        return skip(TEST, "only root can become another user");
+        return skip("only root can become another user");
     }
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("f", vec![0x5a; 1 << 20]);
@@ -97,7 +94,7 @@ fn fio_is_counted_as_any_user() {
     let file = folder.path("f");
     let reads = Command::new("runuser").args(["-u", "nobody", "--", "test", "-r"]).arg(&file).status();
     if !reads.is_ok_and(|status| status.success()) {
-        return skip(TEST, "nobody may not read temporary files");
+        return skip("nobody may not read temporary files");
     }
     for starter in ["runuser -u nobody --", "setpriv --reuid nobody --clear-groups"] {
         let finding = folder.measured(&format!("cost --no-output -- {starter} {FIO}"));
@@ -150,7 +147,7 @@ fn iperf3_counts_for_itself() {
     let both = folder.measured(&format!("cost -- {client} -l 64k --bidir"));
     let job = &both["jobs"][0];
     assert!(whole(&job["read"]["bytes"]) > 1 << 20 && whole(&job["write"]["bytes"]) > 1 << 20, "{job}");
-    if !skip_without_idle_time("iperf3_counts_for_itself", &tcp) {
+    if !skip_without_idle_time(&tcp) {
         assert!(number(&phase["cycles_per_io_gross"]) > 0.0 && phase["cycles_per_byte"].is_number(), "{phase}");
     }
     let udp = folder.measured(&format!("cost -- {client} -u -b 10m -l 1000"));
@@ -179,13 +176,14 @@ fn the_kernel_counts_blocks() {
     let folder = Folder::with_file("image", 8 << 20);
     let device = match LoopDevice::attach(&folder.path("image"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip("the_kernel_counts_blocks", &reason),
+        Err(reason) => return skip(&reason),
     };
     let options =
         format!("--count block:{} -- dd if={} of=/dev/null bs=64k iflag=direct count=64", device.name(), device.path);
-    let finding =
-        folder.iotoll(&format!("cost --background 200ms --no-save --quiet --no-output --format json {options}")).run();
-    finding.done();
+    let finding = folder
+        .iotoll(&format!("cost --background 200ms --no-save --quiet --no-output --format json {options}"))
+        .run()
+        .done();
     let phase = &finding.json()["phases"][0];
     assert!(whole(&phase["ios"]) >= 64 && whole(&phase["bytes"]) >= 4 << 20, "{phase}");
 }

@@ -141,8 +141,7 @@ fn a_silent_server_fails_the_job_after_the_job_is_asked_to_end() {
     let running = silent.folder.iotoll(&words).start();
     assert!(eventually(|| running.has_threads("job f", 1)));
     std::thread::sleep(std::time::Duration::from_millis(500));
-    running.signal(Signal::TERM);
-    let ended = running.wait();
+    let ended = running.ended_by(Signal::TERM);
     assert!(matches!(ended.code, Some(1 | 130)), "{ended:?}");
     let output = format!("{}{}", ended.stdout, ended.stderr);
     assert!(output.contains("has been silent") && output.contains("4 requests not answered"), "{ended:?}");

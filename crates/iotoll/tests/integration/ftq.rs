@@ -62,8 +62,7 @@ fn a_writer_does_not_record_how_its_file_is_made() {
 fn the_saved_record_is_shown_again_and_its_series_written() {
     let folder = Folder::with_file("data", 1 << 20);
     let ended =
-        folder.iotoll("ftq --format json --quiet --out kept --target data --rw=randread --duration 500ms").run();
-    ended.done();
+        folder.iotoll("ftq --format json --quiet --out kept --target data --rw=randread --duration 500ms").run().done();
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
     let files = ["series.csv", "ftq_times.dat", "ftq_counts.dat"];
@@ -138,8 +137,8 @@ fn a_command_is_ended_with_the_recording_and_with_its_children() {
     let ended = folder
         .iotoll("ftq --format json --quiet --no-save --duration 500ms -- sh -c")
         .word("trap '' TERM; sleep 1000 & cat /dev/zero > /dev/null; wait")
-        .run();
-    ended.done();
+        .run()
+        .done();
     folder.assert_no_processes();
     // The shell itself writes nothing.
     assert!(whole(&ended.json()["bytes"]) > 1 << 20, "{ended:?}");
@@ -148,8 +147,8 @@ fn a_command_is_ended_with_the_recording_and_with_its_children() {
 #[test]
 fn a_worker_whose_counter_does_not_move_is_noted() {
     let folder = Folder::new();
-    let ended = folder.iotoll("ftq --format json --quiet --no-save --duration 300ms --rw=write -- sleep 1000").run();
-    ended.done();
+    let ended =
+        folder.iotoll("ftq --format json --quiet --no-save --duration 300ms --rw=write -- sleep 1000").run().done();
     assert!(warns(&ended.json(), "work_unknown", &["did not move", "--count"]), "{ended:?}");
 }
 
@@ -161,8 +160,8 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
     let mut dd = Peer::start(&mut dd);
     let timed = folder
         .iotoll(&format!("ftq --format json --quiet --no-save --rw=write --duration 300ms --pid {}", dd.id()))
-        .run();
-    timed.done();
+        .run()
+        .done();
     assert!(whole(&timed.json()["bytes"]) > 1 << 20, "{timed:?}");
     assert_eq!(timed.json()["worker"], format!("process {} (dd)", dd.id()));
     assert!(fs::exists(format!("/proc/{}", dd.id())).unwrap(), "it was ended");
@@ -171,15 +170,14 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
         || fs::read_to_string(folder.path("kept/record.jsonl")).is_ok_and(|text| text.contains("chunk"))
     ));
     dd.end();
-    let ended = running.wait();
-    ended.done();
+    let ended = running.wait().done();
     assert!(whole(&ended.json()["readings"]) > 100, "{ended:?}");
 }
 
 #[test]
 fn fio_is_counted_by_a_probe_that_the_user_names() {
     if !has("fio") {
-        return skip("fio_is_counted_by_a_probe_that_the_user_names", "fio is not installed");
+        return skip("fio is not installed");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let finding = recorded(

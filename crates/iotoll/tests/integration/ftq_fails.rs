@@ -36,8 +36,7 @@ fn interrupted_recordings_are_kept() {
     {
         let folder = Folder::with_file("data", 1 << 20);
         let running = running(&folder, words);
-        running.signal(signal);
-        let ended = running.wait();
+        let ended = running.ended_by(signal);
         assert_eq!(ended.code, Some(130), "{words} {ended:?}");
         assert_eq!(ended.json()["outcome"], "interrupted");
         let again = folder.iotoll("report kept --format json").run();
@@ -85,7 +84,7 @@ fn a_full_disk_ends_the_recording() {
             assert_eq!(again.code, Some(0), "{again:?}");
             assert!(whole(&again.json()["readings"]) > 100, "{again:?}");
         }
-        Err(reason) => skip("a_full_disk_ends_the_recording", &reason),
+        Err(reason) => skip(&reason),
     }
 }
 
@@ -96,8 +95,7 @@ fn a_probe_that_goes_is_noted_and_the_recording_goes_on() {
     let probe = format!("--probe q=gauge:file:{}:([0-9]+)", folder.path("level").display());
     let running = running(&folder, &format!("--cpu --duration 3s {probe}"));
     folder.write("level", "");
-    let ended = running.wait();
-    ended.done();
+    let ended = running.wait().done();
     assert!(warns(&ended.json(), "probe_lost", &["probe q could not be read"]), "{ended:?}");
 }
 

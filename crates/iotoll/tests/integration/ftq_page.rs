@@ -73,19 +73,18 @@ fn record() -> String {
 fn page() -> Folder {
     let folder = Folder::new();
     folder.write("record.jsonl", record());
-    let ended = folder.iotoll("report record.jsonl --format html").run();
-    ended.done();
+    let ended = folder.iotoll("report record.jsonl --format html").run().done();
     folder.write("page.html", ended.stdout);
     folder
 }
 
 /// A browser, or `None` and a skip if none starts here. It is in the list of packages of `./check`.
-fn browser(test: &str) -> Option<Browser> {
+fn browser() -> Option<Browser> {
     if !has(CHROMIUM) {
-        skip(test, "chromium is not installed");
+        skip("chromium is not installed");
         return None;
     }
-    Browser::start().map_err(|reason| skip(test, &format!("chromium does not start here: {reason}"))).ok()
+    Browser::start().map_err(|reason| skip(&format!("chromium does not start here: {reason}"))).ok()
 }
 
 /// The picture on the canvas.
@@ -97,7 +96,7 @@ const ZOOMED: &str = "document.querySelector('.timeline').dataset.zoomed";
 
 #[test]
 fn a_page_of_a_long_recording_is_drawn_at_once() {
-    let Some(mut browser) = browser("a_page_of_a_long_recording_is_drawn_at_once") else { return };
+    let Some(mut browser) = browser() else { return };
     let folder = page();
     let mut told = Vec::new();
     let fast = (0..ATTEMPTS).any(|_| {
@@ -125,7 +124,7 @@ mod long {
 
     #[test]
     fn tracks_are_hidden_and_quanta_are_seen_one_by_one() {
-        let Some(mut browser) = browser("tracks_are_hidden_and_quanta_are_seen_one_by_one") else { return };
+        let Some(mut browser) = browser() else { return };
         let folder = page();
         browser.open(&folder.path("page.html"));
         let names =

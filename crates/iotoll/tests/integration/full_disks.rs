@@ -19,19 +19,19 @@ fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), Stri
     Ok((Mount::new(place, &["-t", "ext4", &device.path])?, Some(device)))
 }
 
-fn each_file_system(test: &str, kinds: &[&str], check: impl Fn(&str, &Folder) + Sync) {
+fn each_file_system(kinds: &[&str], check: impl Fn(&str, &Folder) + Sync) {
     at_once(kinds, |kind| {
         let folder = Folder::new();
         match tiny(&folder, kind) {
             Ok(_mounted) => check(kind, &folder),
-            Err(reason) => skip(test, &format!("{kind}: {reason}")),
+            Err(reason) => skip(&format!("{kind}: {reason}")),
         }
     });
 }
 
 #[test]
 fn laying_out_fails_in_one_line() {
-    each_file_system("laying_out_fails_in_one_line", &KINDS, |kind, folder| {
+    each_file_system(&KINDS, |kind, folder| {
         folder.write("tiny/mine", [3; 4096]);
         let before = folder.listing();
         for options in ["--rw=read", "--rw=write", "--rw=read --fallocate=none", "--rw=read --filename=tiny/mine"] {
@@ -45,7 +45,7 @@ fn laying_out_fails_in_one_line() {
 
 #[test]
 fn writing_until_the_disk_is_full_keeps_the_results() {
-    each_file_system("writing_until_the_disk_is_full_keeps_the_results", &KINDS, |kind, folder| {
+    each_file_system(&KINDS, |kind, folder| {
         for engine in ["psync", "libaio", "io_uring"] {
             let options =
                 "run --background 200ms --quiet --format json --name=w --filename=tiny/big --rw=write --size=64m";
@@ -66,7 +66,7 @@ fn writing_until_the_disk_is_full_keeps_the_results() {
 #[test]
 fn a_record_that_does_not_fit_is_still_printed() {
     // A full ext4 still has room for a small file.
-    each_file_system("a_record_that_does_not_fit_is_still_printed", &["tmpfs"], |kind, folder| {
+    each_file_system(&["tmpfs"], |kind, folder| {
         let filler = std::fs::write(folder.path("tiny/filler"), vec![1; 16 << 20]);
         assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull, "{kind}");
         // The temporary folder has no room either.
@@ -85,15 +85,14 @@ fn a_record_that_does_not_fit_is_still_printed() {
 /// Another process takes all space while the setting is on. On ext4 also the blocks that the short value does not need.
 #[test]
 fn a_setting_is_put_back_on_a_full_disk() {
-    each_file_system("a_setting_is_put_back_on_a_full_disk", &KINDS, |kind, folder| {
+    each_file_system(&KINDS, |kind, folder| {
         let found = "a line of the original value\n".repeat(100);
         folder.write("tiny/knob", &found);
         let knob = format!("--candidate-set=file:{}=other", folder.path("tiny/knob").display());
         let compare = "compare --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
         let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
         // Sectors of 512 bytes that the file keeps while it has the short value.
-        let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run();
-        ended.done();
+        let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run().done();
         let kept: usize = String::from_utf8(folder.read("kept")).unwrap().trim().parse().unwrap();
         assert!(kept * 512 >= found.len(), "{kind}: {kept} sectors are too few for the original value");
         let is = String::from_utf8(folder.read("tiny/knob")).unwrap();

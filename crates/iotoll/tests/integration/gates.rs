@@ -46,8 +46,7 @@ fn values_of_a_run_decide_its_exit_status() {
     judged(|more| run(&folder, &words, more), &[kept, exceeded], (3, &["kept", "exceeded"]));
     // The record has its limits, but only a limit that is given to report decides how that ends.
     let report = |words: &str, more: &[&str]| run(&folder, &format!("report kept --format json {words}"), more);
-    let shown = report("", &[]);
-    shown.done();
+    let shown = report("", &[]).done();
     assert_eq!(shown.json()["limits"][1]["state"], "exceeded");
     judged(|more| report("", more), &[kept], (0, &["kept"]));
     judged(|more| report("", more), &["latency_p50 > 1ns"], (3, &["exceeded"]));

@@ -14,8 +14,7 @@ fn tree() -> PathBuf {
 /// Generates `what` in a folder of its own; `name` and text of each file.
 #[track_caller]
 fn generated(folder: &Folder, what: &str) -> Vec<(String, String)> {
-    let ended = folder.iotoll(&format!("generate {what} out")).run();
-    ended.done();
+    folder.iotoll(&format!("generate {what} out")).run().done();
     let entries = fs::read_dir(folder.path("out")).unwrap();
     let mut files: Vec<_> = entries
         .map(|entry| entry.unwrap().path())
@@ -87,8 +86,7 @@ fn there_is_a_man_page_for_each_verb_that_is_offered() {
 #[test]
 fn a_shell_completes_the_options_of_a_job_and_their_values() {
     let folder = Folder::new();
-    let ended = folder.iotoll("completions bash").run();
-    ended.done();
+    let ended = folder.iotoll("completions bash").run().done();
     folder.write("iotoll.bash", &ended.stdout);
     for (words, expected) in [
         ("run --rw = rand", "randread randwrite randtrim randrw randtrimwrite"),

@@ -110,10 +110,10 @@ pub fn kill(process: Pid) {
 }
 
 /// The sysctl to switch, if that is allowed: its value, and a setting that changes it.
-fn sysctl(test: &str) -> Option<(String, String)> {
+fn sysctl() -> Option<(String, String)> {
     let before = fs::read_to_string(SYSCTL).ok().filter(|before| fs::write(SYSCTL, before).is_ok());
     let Some(before) = before else {
-        skip(test, "tcp_autocorking cannot be written; only the file was tested");
+        skip("tcp_autocorking cannot be written; only the file was tested");
         return None;
     };
     let other = if before.trim() == "0" { "1" } else { "0" };
@@ -122,7 +122,7 @@ fn sysctl(test: &str) -> Option<(String, String)> {
 
 #[test]
 fn a_toggle_is_restored_however_iotoll_ends() {
-    let sysctl = sysctl("a_toggle_is_restored_however_iotoll_ends");
+    let sysctl = sysctl();
     let switched = || fs::read_to_string(SYSCTL).unwrap();
     for signal in [Signal::KILL, Signal::TERM, Signal::HUP, Signal::ABORT] {
         let scene = Scene::new();
@@ -133,8 +133,7 @@ fn a_toggle_is_restored_however_iotoll_ends() {
         let worker = || scene.processes().into_iter().any(|id| comm(id) == "exe");
         assert!(eventually(|| worker() && scene.is_on()), "{signal:?}: never switched on");
         assert!(sysctl.as_ref().is_none_or(|(before, _)| *before != switched()), "{signal:?}");
-        running.signal(signal);
-        running.wait();
+        running.ended_by(signal);
         scene.assert_undone(&format!("{signal:?}"));
         assert!(sysctl.as_ref().is_none_or(|(before, _)| *before == switched()), "{signal:?}");
     }
@@ -162,9 +161,8 @@ fn a_kill_of_the_whole_group_spares_the_guardian() {
 
 #[test]
 fn a_toggle_is_restored_when_its_terminal_is_closed() {
-    const TEST: &str = "a_toggle_is_restored_when_its_terminal_is_closed";
     if !has("script") {
-        return skip(TEST, "script is not installed");
+        return skip("script is not installed");
     }
     let scene = Scene::new();
     let line = format!("exec env {HEEDED} {} {COMPARE} {}", super::iotoll::PROGRAM, scene.setting());
@@ -195,8 +193,7 @@ fn files_of_a_killed_run_are_removed() {
             let words = format!("{run} --filename={name} --size={size} --fallocate=none");
             let running = scene.iotoll(&words).start();
             assert!(eventually(|| laid_out(&scene, name) && running.has_threads("job s", threads)));
-            running.signal(Signal::KILL);
-            running.wait();
+            running.ended_by(Signal::KILL);
             assert!(eventually(|| scene.processes().is_empty()), "{name} {size}");
             assert_eq!(scene.folder.listing(), before, "{name} {size}");
             assert!(scene.ledgers().is_empty());
@@ -206,8 +203,7 @@ fn files_of_a_killed_run_are_removed() {
     let before = scene.folder.listing();
     let running = scene.iotoll("demo --quiet").start();
     assert!(eventually(|| running.has_threads("job cached read", 1)));
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     assert!(eventually(|| scene.processes().is_empty()));
     assert_eq!(scene.folder.listing(), before, "demo");
     assert!(scene.ledgers().is_empty());
@@ -221,16 +217,14 @@ fn the_command_of_a_killed_comparison_is_killed_with_its_descendants() {
     let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
     let running = scene.iotoll(words).word("sh command").word("--candidate-cmd").word("sh ./command").start();
     assert!(eventually(|| scene.folder.exists("ready")));
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     scene.assert_undone("a command");
     // One that executes a different program after a while.
     let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
     let running = scene.iotoll(words).word("env -i sleep 303").word("--candidate-cmd").word("env -i sleep 304").start();
     assert!(eventually(|| scene.sleeps()));
     std::thread::sleep(std::time::Duration::from_millis(500));
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     scene.assert_undone("a command without environment");
 }
 
@@ -247,8 +241,7 @@ fn cleanup_runs_even_after_a_kill_during_setup() {
             .word(scene.setting())
             .start();
         assert!(eventually(|| scene.folder.exists("entered") && scene.is_on()));
-        running.signal(Signal::KILL);
-        running.wait();
+        running.ended_by(Signal::KILL);
         assert!(eventually(|| scene.folder.exists("left")), "{setup}");
         assert!(!scene.folder.exists("entered"), "{setup}");
         scene.assert_undone(setup);
@@ -264,8 +257,7 @@ fn a_guardian_that_dies_is_replaced() {
     kill(first);
     let another = || guardian(&running).is_some_and(|now| now != first);
     assert!(eventually(|| another() && scene.is_on()), "no other one");
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     scene.assert_undone("the second guardian");
 }
 
@@ -281,8 +273,7 @@ fn killed_both(scene: &Scene) {
     // While it is stopped, it cannot start another one.
     running.signal(Signal::STOP);
     kill(guardian(&running).unwrap());
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     assert!(eventually(|| scene.processes().is_empty()), "{:?}", scene.processes());
     // A kill during cleanup would be a different case.
     let _ = fs::remove_file(scene.folder.path("left"));
@@ -291,8 +282,7 @@ fn killed_both(scene: &Scene) {
 }
 
 fn left_behind(scene: &Scene) -> Value {
-    let ended = scene.iotoll("doctor --format json").run();
-    ended.done();
+    let ended = scene.iotoll("doctor --format json").run().done();
     let checks = ended.json()["checks"].as_array().unwrap().clone();
     checks.into_iter().find(|check| check["topic"] == "left_behind").unwrap()
 }
@@ -317,8 +307,7 @@ fn leftovers_of_a_double_kill_are_named_and_restored_by_the_next_run() {
         assert!(scene.is_on(), "the doctor changes nothing");
     }
     fs::remove_file(&pipe).unwrap();
-    let ended = scene.iotoll(NEXT).run();
-    ended.done();
+    let ended = scene.iotoll(NEXT).run().done();
     let lines: Vec<&str> = ended.stderr.lines().collect();
     let [may_be_on, put_back] = lines.as_slice() else { panic!("{ended:?}") };
     assert!(
@@ -372,8 +361,7 @@ fn without_a_ledger_it_measures_and_warns() {
     let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m";
     for (state, warns) in [(Some("/proc/nowhere"), true), (None, false)] {
         let scene = Scene { state: state.map_or_else(|| Scene::new().state, PathBuf::from), ..Scene::new() };
-        let ended = scene.iotoll(words).word(scene.setting()).run();
-        ended.done();
+        let ended = scene.iotoll(words).word(scene.setting()).run().done();
         assert_eq!(super::iotoll::warns(&ended.json(), "no_ledger", &["ledger", "killed"]), warns, "{ended:?}");
         scene.assert_undone("a good end");
     }
@@ -399,8 +387,7 @@ fn after(change: impl FnOnce(&Path, String) -> String) -> (Scene, String, Option
     let [ledger] = scene.ledgers().try_into().unwrap();
     let text = change(&ledger, fs::read_to_string(&ledger).unwrap());
     fs::write(&ledger, text).unwrap();
-    let ended = scene.iotoll(NEXT).run();
-    ended.done();
+    let ended = scene.iotoll(NEXT).run().done();
     (scene, ended.stderr, fs::read_to_string(&ledger).ok())
 }
 
@@ -431,8 +418,7 @@ fn a_start_while_the_killed_ones_are_still_ending_finds_what_they_left() {
     let next = scene.iotoll(NEXT).start();
     std::thread::sleep(std::time::Duration::from_millis(400));
     drop(ledger);
-    let ended = next.wait();
-    ended.done();
+    let ended = next.wait().done();
     assert!(ended.stderr.contains("set back"), "{ended:?}");
     assert_eq!(scene.folder.read("knob"), b"found\n");
     scene.forget_hints();
@@ -449,8 +435,7 @@ fn a_kill_of_both_in_the_same_instant_leaves_nothing_that_the_next_start_does_no
         let both = [guardian(&running), Pid::from_raw(running.id().cast_signed())];
         both.into_iter().flatten().for_each(kill);
         // At once: the kernel may not have ended them yet.
-        let ended = scene.iotoll(NEXT).run();
-        ended.done();
+        let ended = scene.iotoll(NEXT).run().done();
         running.wait();
         assert_eq!(scene.folder.read("knob"), b"found\n", "kill number {number}: {ended:?}");
         scene.assert_undone("the next start");
@@ -476,7 +461,7 @@ mod long {
             vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
         match rustix::process::geteuid().is_root() {
             true => cases.push(("belongs to user 65534, not 0", theirs)),
-            false => skip("a_ledger_of_another_schema", "only root can make a ledger of another user"),
+            false => skip("only root can make a ledger of another user"),
         }
         for (why, change) in cases {
             let (scene, said, ledger) = after(change);

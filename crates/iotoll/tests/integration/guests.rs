@@ -30,7 +30,7 @@ pub(super) fn with_cache(folder: &Folder, words: &str, variables: &[&str]) -> Io
 
 /// Whether this machine can run guests; otherwise the test is skipped. One guest is ready then.
 #[track_caller]
-pub(super) fn ready(test: &str) -> bool {
+pub(super) fn ready() -> bool {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
         if !has(QEMU) {
@@ -45,7 +45,7 @@ pub(super) fn ready(test: &str) -> bool {
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         None
     });
-    why_not.iter().for_each(|why| skip(test, why));
+    why_not.iter().for_each(|why| skip(why));
     why_not.is_none()
 }
 
@@ -76,7 +76,7 @@ fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 #[test]
 fn counts_are_exact() {
     let folder = Folder::new();
-    if !ready("counts_are_exact") {
+    if !ready() {
         return;
     }
     let first = measured(&folder, JOB);
@@ -111,8 +111,7 @@ fn counts_are_exact() {
     let step = one - base;
     assert!(step >= 200 && step.is_multiple_of(100), "each of 100 I/Os has one step more: {step}");
     assert_eq!(hundred - base, 100 * step);
-    let list = guest(&folder, "list", &[]).run();
-    list.done();
+    let list = guest(&folder, "list", &[]).run().done();
     assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
 }
 
@@ -138,8 +137,7 @@ fn gates(folder: &Folder) {
     folder.write("cut/record.jsonl", lines.join("\n") + "\n");
     judged(run("report gate --stored cut".to_owned()), &[change], (4, &["undecided"]));
     // Its limits stand in the record; without more it says nothing by its status.
-    let shown = run("report gate".to_owned())(&[]);
-    shown.done();
+    let shown = run("report gate".to_owned())(&[]).done();
     assert_eq!(shown.json()["limits"][0]["state"], "exceeded");
     // Another arm.
     let arms = "--ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save";
@@ -191,7 +189,7 @@ mod long {
     #[test]
     fn damaged_files_are_noticed_and_limits_decide() {
         let folder = Folder::new();
-        if !ready("damaged_files_are_noticed_and_limits_decide") {
+        if !ready() {
             return;
         }
         let first = measured(&folder, JOB);
@@ -212,7 +210,6 @@ mod long {
     /// the kernel nearly the same, whatever the version.
     #[test]
     fn another_qemu_counts_the_same() {
-        const TEST: &str = "another_qemu_counts_the_same";
         const UNPACK: &str = r#"set -e; cd "$1"; mkdir -p lists/partial archives/partial root bin; : > status
             echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" > sources
             apt="apt-get -qq -o Dir::Etc::sourcelist=$1/sources -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists=$1/lists
@@ -225,13 +222,13 @@ mod long {
             chmod +x bin/qemu-system-x86_64
             mkdir -p cache/iotoll; cp -a "$2/iotoll/kernels" cache/iotoll/"#;
         let folder = Folder::new();
-        if !ready(TEST) {
+        if !ready() {
             return;
         }
         let place = folder.path("");
         let unpacked = Command::new("/bin/sh").args(["-c", UNPACK, "sh"]).arg(&place).arg(CACHE).output().unwrap();
         if !unpacked.status.success() {
-            return skip(TEST, &format!("Debian 13's QEMU: {}", String::from_utf8_lossy(&unpacked.stderr)));
+            return skip(&format!("Debian 13's QEMU: {}", String::from_utf8_lossy(&unpacked.stderr)));
         }
         let here = measured(&folder, JOB);
         let path = format!("PATH={}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap());
@@ -251,7 +248,7 @@ mod long {
     #[test]
     fn an_interrupted_run_leaves_nothing() {
         let folder = Folder::new();
-        if !ready("an_interrupted_run_leaves_nothing") {
+        if !ready() {
             return;
         }
         // Not the guest of the other test.
@@ -272,8 +269,7 @@ mod long {
             let boots = || files_below(&folder.path("tmp"), "").iter().any(|path| path.join("console").exists());
             assert!(eventually(|| boots() || running.ended()));
             assert!(own(), "the guest is made in a folder of its own");
-            running.signal(signal);
-            let ended = running.wait();
+            let ended = running.ended_by(signal);
             if signal == Signal::INT {
                 ended.refused(130, &["interrupted", "nothing was measured"]);
                 assert!(!folder.exists("rec"));

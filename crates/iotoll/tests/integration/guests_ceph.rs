@@ -17,13 +17,13 @@ mod long {
     #[test]
     fn rbd_is_counted_exactly_and_proven_by_messages() {
         let folder = Folder::new();
-        if !ready("rbd_is_counted_exactly_and_proven_by_messages") {
+        if !ready() {
             return;
         }
         let words = format!(
             "run {RBD} --no-save --format json --stack rbd-v2 --sweep rw=write,read --sweep mount=,queue_depth=16 --by-function"
         );
-        let Some(()) = prepared(&folder, "rbd_is_counted_exactly_and_proven_by_messages", &["rbd", "rbd-v2"]) else {
+        let Some(()) = prepared(&folder, &["rbd", "rbd-v2"]) else {
             return;
         };
         let ended = guest(&folder, &words, &[]).run();
@@ -51,11 +51,10 @@ mod long {
     #[test]
     fn what_fails_in_the_cluster_is_told_in_one_line() {
         let folder = Folder::new();
-        const TEST: &str = "what_fails_in_the_cluster_is_told_in_one_line";
-        if !ready(TEST) || !has("cc") {
+        if !ready() || !has("cc") {
             return;
         }
-        let Some(()) = prepared(&folder, TEST, &["rbd"]) else { return };
+        let Some(()) = prepared(&folder, &["rbd"]) else { return };
         let failing = |name: &str, text: &str| with_osd(&folder, name, text);
         let dies = "fputs(\"osd: nothing works\\n\", stderr); return 28;";
         let waits = "fputs(\"osd: waiting\\n\", stderr); pause();";
@@ -85,13 +84,13 @@ mod long {
     }
 
     /// Boots the guests of these stacks, one at a time: it takes half a minute each. `None` if the machine cannot have them.
-    fn prepared(folder: &Folder, test: &str, stacks: &[&str]) -> Option<()> {
+    fn prepared(folder: &Folder, stacks: &[&str]) -> Option<()> {
         for stack in stacks {
             let words = RBD.replace("--stack rbd", &format!("--stack {stack}"));
             let ended = guest(folder, &format!("prepare {words} --rw=read"), &[]).run();
             if ended.code != Some(0) && ["looking up", "downloading"].iter().any(|reason| ended.stderr.contains(reason))
             {
-                skip(test, ended.stderr.trim());
+                skip(ended.stderr.trim());
                 return None;
             }
             assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");

@@ -23,11 +23,11 @@ fn stock(name: &str) -> Option<PathBuf> {
 #[test]
 fn a_module_that_does_not_fit_is_refused() {
     let folder = Folder::new();
-    if !ready("a_module_that_does_not_fit_is_refused") {
+    if !ready() {
         return;
     }
     let (Some(null_blk), Some(brd)) = (stock("null_blk"), stock("brd")) else {
-        return skip("a_module_that_does_not_fit_is_refused", "the kernel's modules are compressed");
+        return skip("the kernel's modules are compressed");
     };
     let bytes = fs::read(&null_blk).unwrap();
     let magic = b"vermagic=6.1.";
@@ -70,7 +70,7 @@ mod long {
 
     impl Plant {
         /// Builds the module with and without the change, and measures both: functions of the module. `None` where it cannot be built.
-        fn measured(&self, folder: &Folder, test: &str, job: &str) -> Option<[Vec<(String, Value)>; 2]> {
+        fn measured(&self, folder: &Folder, job: &str) -> Option<[Vec<(String, Value)>; 2]> {
             let Self { module, sources: (sources, file), function, place } = self;
             folder.write(
                 "plant.py",
@@ -85,7 +85,7 @@ mod long {
             let plant = folder.path("plant.py").display().to_string();
             let built = folder.path("built").display().to_string();
             if let Err(why) = tool("env", &[&cache, build.to_str()?, "6.1", sources, &built, "python3", &plant]) {
-                skip(test, &why);
+                skip(&why);
                 return None;
             }
             let arm = |which: &str| format!("--module {module}={built}/{{release}}/{which}/{module}.ko");
@@ -108,12 +108,12 @@ mod long {
     }
 
     /// The change stands in the function alone, which each I/O calls once, and no function is called more or less often.
-    fn is_found_exactly(plant: &Plant, test: &str, (ios, job): (i64, &str)) {
+    fn is_found_exactly(plant: &Plant, (ios, job): (i64, &str)) {
         let folder = Folder::new();
-        if !ready(test) || !has("make") || !has("cc") {
+        if !ready() || !has("make") || !has("cc") {
             return;
         }
-        let Some([unchanged, edited]) = plant.measured(&folder, test, &format!("{job} --number_ios={ios}")) else {
+        let Some([unchanged, edited]) = plant.measured(&folder, &format!("{job} --number_ios={ios}")) else {
             return;
         };
         let of_all = |function: &Value, field: &str| (number(&function[field]) * ios as f64).round() as i64;
@@ -141,7 +141,7 @@ mod long {
             function: "static blk_status_t null_queue_rq(struct blk_mq_hw_ctx *hctx,",
             place: "might_sleep_if",
         };
-        is_found_exactly(&plant, "a_planted_change_of_a_module_is_found_exactly", (100, NULL_BLK));
+        is_found_exactly(&plant, (100, NULL_BLK));
     }
 
     #[test]
@@ -153,6 +153,6 @@ mod long {
             place: "/* set src+dst */",
         };
         let job = "--kernel debian:6.1 --replicates 1 --quiet --stack rbd --direct=1 --size=1m --bs=64k --rw=write";
-        is_found_exactly(&plant, "a_planted_change_of_libceph_is_found_exactly", (20, job));
+        is_found_exactly(&plant, (20, job));
     }
 }

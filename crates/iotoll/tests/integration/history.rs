@@ -67,7 +67,7 @@ fn without_two_records_of_one_experiment_there_is_no_history() {
 #[test]
 fn the_nightly_recipe_reports_each_change_once() {
     if !has("python3") {
-        return skip("the_nightly_recipe_reports_each_change_once", "no python3 here");
+        return skip("no python3 here");
     }
     let folder = Folder::new();
     let recipe = include_str!("../../../../docs/recipes/nightly.md");

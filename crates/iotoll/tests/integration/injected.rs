@@ -34,8 +34,7 @@ fn burnt_time_is_reported_at_every_layer() {
 fn the_sheet_reports_the_burnt_time_and_its_minimum() {
     let folder = Folder::new();
     let words = "run --full --background 200ms --no-save --quiet --name=a --ioengine=null --size=1m --number_ios=100 --inject_ns=1";
-    let ended = folder.iotoll(words).run();
-    ended.done();
+    let ended = folder.iotoll(words).run().done();
     assert!(
         ended.stdout.contains("a: inject_ns=1 burns ") && ended.stdout.contains("the shortest possible burn"),
         "{ended:?}"
@@ -47,8 +46,7 @@ fn an_arm_reports_its_burnt_time() {
     let folder = Folder::new();
     let words =
         "compare --budget 1s --no-save --quiet --format json --ioengine=null --size=1m --candidate inject_ns=20000";
-    let ended = folder.iotoll(words).run();
-    ended.done();
+    let ended = folder.iotoll(words).run().done();
     let arms = ended.json()["arms"].clone();
     let what = arms[1]["what"].as_str().unwrap_or_default();
     assert!(what.starts_with("inject_ns=20000 (burns ") && what.ends_with(" ns per I/O)"), "{what}");

@@ -278,6 +278,12 @@ impl Running {
         kill_process(Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap(), signal).unwrap();
     }
 
+    #[track_caller]
+    pub fn ended_by(self, signal: Signal) -> Ended {
+        self.signal(signal);
+        self.wait()
+    }
+
     pub fn ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
@@ -356,8 +362,9 @@ impl Ended {
 
     /// It succeeded.
     #[track_caller]
-    pub fn done(&self) {
+    pub fn done(self) -> Self {
         assert_eq!((self.code, self.signal), (Some(0), None), "{self:?}");
+        self
     }
 }
 

@@ -72,7 +72,7 @@ fn a_run_has_every_promised_key() {
     keeps_the_contract(&finding);
     let (phase, job) = (&finding["phases"][0], &finding["jobs"][0]);
     // Long enough for a cost, if the machine has any meter.
-    if !skip_without_idle_time("a_run_has_every_promised_key", &finding) {
+    if !skip_without_idle_time(&finding) {
         assert!(phase["cycles_per_io"].is_number() && phase["cycles_per_io_gross"].is_number(), "{phase}");
     }
     assert_eq!(job["cycles_per_io"], phase["cycles_per_io"]);

@@ -2,180 +2,13 @@
 
 use super::iotoll::{Folder, PROGRAM, at_once, whole};
 use super::machine::{has, skip};
-use serde_json::Value;
-use std::collections::BTreeSet;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// What a job does, compared with fio.
-pub(super) enum Like {
-    /// The same calls in the same order.
-    Fio,
-    /// The same calls in another order: chance decides it.
-    FioInAnyOrder,
-    /// The same reads in another order, so that other ones need no lseek.
-    Seeking,
-    /// Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by
-    /// up to a tenth.
-    ByChance,
-    /// The same calls, those that verify in another thread and order.
-    Verifying,
-    /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
-    Deliberately([usize; 3], [usize; 3], &'static str),
-}
-
-use Like::{ByChance, Deliberately, Fio, FioInAnyOrder, Seeking, Verifying};
-
-/// A job file, its files in KiB, and the comparison.
-pub(super) type Case = (&'static str, &'static [(&'static str, usize)], Like);
-
-const CASES: &[Case] = &[
-    ("[global]\nrw=write\nsize=32k\nfilename=x\n[a]\nfilename=y", &[], Fio),
-    ("[a]\nrw=read\noffset=33%\nfilename=x", &[("x", 100)], Fio),
-    ("[a]\nrw=randwrite\noffset=50%\nsize=20k\nfilename=x", &[("x", 101)], FioInAnyOrder),
-    ("[a]\nrw=read\nbs=4k,1000\nsize=10k\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nbs=4k,64k\nsize=100k\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nbs=4k-64k\nsize=100k\nfilename=x", &[], Deliberately([0, 1, 0], [0, 1, 0], "bsrange draws sizes")),
-    ("[a]\nrw=read\nfilename=x:y", &[("x", 16), ("y", 64)], Fio),
-    ("[a]\nrw=randread\nfilename=x:y", &[("x", 16), ("y", 64)], FioInAnyOrder),
-    ("[a]\nrw=write\nsize=50%\nfilename=x:y\nloops=2", &[("x", 32), ("y", 64)], Fio),
-    ("[a]\nrw=write\nsize=64k\nio_size=160k\nloops=3\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nsize=64k\nio_size=20k\nloops=3\nfilename=x", &[], Fio),
-    ("[a]\nrw=read\nsize=10k\nfilename=x", &[("x", 98)], Fio),
-    ("[a]\nrw=randread\nsize=10k\nfilename=x", &[("x", 98)], FioInAnyOrder),
-    ("[a]\nrw=write\nsize=10k\nio_size=40k\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nsize=18k\nfsync=2\nfilename=x", &[], Fio),
-    (
-        "[a]\nrw=write\nsize=18k\nfsync=2\nloops=3\nend_fsync=1\nfdatasync=3\nfilename=x",
-        &[],
-        Deliberately([0, 12, 10], [0, 12, 10], "each pass"),
-    ),
-    ("[a]\nrw=read\nsize=64k\nend_fsync=1\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nsize=64k\nend_fsync=1\nfilename=x:y", &[], Fio),
-    ("[a]\nname=b\nrw=write\nsize=16k", &[], Fio),
-    ("[a/b]\nrw=write\nsize=16k", &[], Fio),
-    ("[ a b ]\nrw=write\nsize=16k", &[], Fio),
-    ("[a]\nrw=write\nsize=16k\nfilename=p/q/x:p/r/y", &[("p/", 0), ("p/r/", 0)], Fio),
-    ("[a]\nrw=write\nsize=16k\nnumjobs=3\ndirectory=d:e", &[("d/", 0), ("e/", 0)], Fio),
-    ("[a]\nrw=write\nbs=$pagesize\nsize=$pagesize*4\nfilename=x", &[], Fio),
-    ("[a]\nioengine=sync\nrw=write\nsize=32k\nfsync=3\nfilename=x", &[], Fio),
-    ("[a]\nioengine=sync\nrw=read\nsize=64k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nioengine=sync\nrw=randread\nsize=64k\nfilename=x", &[("x", 64)], Seeking),
-    (
-        "[a]\nrw=write\nsize=64k\nend_fsync=1\nloops=3\nfilename=x",
-        &[],
-        Deliberately([0, 48, 3], [0, 48, 1], "after each pass"),
-    ),
-    (
-        "[a]\nrw=write\nsize=96k\nfsync=1\nfilename=x:y:z",
-        &[],
-        Deliberately([0, 24, 23], [0, 24, 23], "the next in turn"),
-    ),
-    ("[a]\nrw=write\nsize=64k\nfsync=2\nfilename=x:y", &[], Deliberately([0, 16, 7], [0, 16, 14], "the next in turn")),
-    ("[a]\nrw=randwrite\nbs=4k,8k\nsize=64k\nfilename=x", &[], Deliberately([0, 6, 0], [0, 8, 0], "leaves blocks out")),
-    (
-        "[a]\nrw=write\nsize=16k\nunlink=1\nfilename=x",
-        &[("x", 16)],
-        Deliberately([0, 4, 0], [0, 4, 0], "keeps x, because"),
-    ),
-    (
-        "[a]\nrw=write\nsize=16k\nunlink=1\nfilename=x\n[b]\nstonewall\nrw=write\nsize=16k\nfilename=y",
-        &[],
-        Deliberately([0, 8, 0], [0, 8, 0], "removes x when the measurement ends"),
-    ),
-    ("[a]\nrw=write\nsize=32k\nrefill_buffers\nfilename=x", &[], Fio),
-    ("[a]\nrw=read\nsize=32k\nverify=pattern\nverify_pattern=0x5a\nfilename=x", &[("x", 32)], Fio),
-    ("[a]\nrw=write\nsize=32k\nverify=md5\nfilename=x:y", &[], Verifying),
-    ("[a]\nrw=randwrite\nsize=32k\nverify=crc32c\nfilename=x", &[], Verifying),
-    ("[a]\nrw=write\nsize=32k\nverify=md5\nnumber_ios=3\nfilename=x", &[], Verifying),
-    ("[a]\nrw=write\nsize=32k\nverify=md5\ndo_verify=0\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nsize=32k\nverify=md5\nverify_backlog=4\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nsize=32k\nverify=md5\nverify_backlog=4\nfilename=x", &[], Verifying),
-    (
-        "[a]\nrw=write\nsize=32k\nverify=md5\nloops=2\nfilename=x",
-        &[],
-        Deliberately([16, 16, 0], [8, 16, 0], "once, at the end"),
-    ),
-    (
-        "[a]\nrw=write\nsize=32k\nverify=md5\nverify_async=2\nfilename=x",
-        &[],
-        Deliberately([8, 8, 0], [8, 8, 0], "the job's own thread"),
-    ),
-    (
-        "[a]\nrw=write\nsize=32k\nio_size=64k\nverify=crc32c\nfilename=x",
-        &[],
-        Deliberately([8, 8, 0], [8, 16, 0], "fio counts what it reads back as part of io_size"),
-    ),
-    ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
-    // Sizes.
-    ("[a]\nrw=read\nbssplit=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\nbssplit=3k/50:4k/50\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=write\nbs=16k\nbssplit=4k/100,\nsize=64k\nfilename=x", &[], Fio),
-    ("[a]\nrw=write\nbs=16k\nbssplit=,4k/100\nsize=64k\nfilename=x", &[], Fio),
-    ("[a]\nrw=read\nbs=16k\nbsrange=4k-4k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\nbssplit=4k/60:16k/\nfilename=x", &[("x", 4096)], ByChance),
-    ("[a]\nrw=randread\nbssplit=4k/60:16k/\nfilename=x", &[("x", 4096)], ByChance),
-    ("[a]\nrw=randwrite\nbsrange=4k-20k\nsize=4m\nfilename=x", &[], ByChance),
-    ("[a]\nrw=randread\nbssplit=8k/30:4k/60\nnorandommap\nsize=4m\nfilename=x", &[("x", 4096)], ByChance),
-    (
-        "[a]\nrw=read\nbssplit=4k-8k\nfilename=x",
-        &[("x", 64)],
-        Deliberately([16, 0, 0], [16, 0, 0], "only the first one is used, as by fio"),
-    ),
-    // Orders.
-    ("[a]\nrw=randread:4\nfilename=x", &[("x", 256)], ByChance),
-    ("[a]\nrw=randread\npercentage_random=0\nfilename=x", &[("x", 64)], Fio),
-    (
-        "[a]\nrw=randread\npercentage_random=0%\nfilename=x",
-        &[("x", 64)],
-        Deliberately([16, 0, 0], [16, 0, 0], "has a percent sign"),
-    ),
-    ("[a]\nrw=read\nbssplit=8k/100.\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=randread\npercentage_random=50\nfilename=x", &[("x", 256)], ByChance),
-    ("[a]\nrw=randwrite\npercentage_random=0,25,0\nsize=256k\nfilename=x", &[], ByChance),
-    ("[a]\nrw=randread\nrandom_generator=tausworthe64\nfilename=x", &[("x", 64)], FioInAnyOrder),
-    // Positions.
-    ("[a]\nrw=randread\nblockalign=4k\nfilename=x", &[("x", 64)], FioInAnyOrder),
-    ("[a]\nrw=read\nblockalign=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=randread\nblockalign=512\nfilename=x", &[("x", 64)], ByChance),
-    ("[a]\nrw=randwrite\nblockalign=16k\nsize=256k\nfilename=x", &[], ByChance),
-    ("[a]\nrw=randread\nrandom_distribution=zipf:1.2\nfilename=x", &[("x", 256)], ByChance),
-    // Zones and regions.
-    ("[a]\nrw=read\noffset=4k\noffset_increment=16k\nnumjobs=3\nsize=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\noffset_increment=25%\nnumjobs=3\nsize=8k\nfilename=x", &[("x", 64)], Fio),
-    ("[a]\nrw=read\noffset_increment=30%\nnumjobs=2\nsize=10%\nfilename=x", &[("x", 90)], Fio),
-    ("[a]\nrw=read\noffset=33%\noffset_align=8k\nfilename=x", &[("x", 100)], Fio),
-    ("[a]\nrw=write\noffset_increment=64k\nnumjobs=2\nsize=16k\nfilename=x", &[], Fio),
-];
-
-/// The same about the options of files.
-const FILES: &[Case] = &[
-    ("[a]\nrw=write\nsize=20k\nnrfiles=3", &[], Fio),
-    ("[a]\nrw=read\nnrfiles=2", &[("a.0.0", 16), ("a.0.1", 24)], Fio),
-    ("[a]\nrw=read\nsize=50%\nnrfiles=2", &[("a.0.0", 32), ("a.0.1", 64)], Fio),
-    ("[a]\nrw=randwrite\nsize=96k\nnrfiles=4", &[], FioInAnyOrder),
-    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nloops=2", &[], Fio),
-    ("[a]\nrw=write\nfilesize=8k\nnrfiles=3\nsize=20k", &[], Fio),
-    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nsize=12k\nloops=2", &[], Fio),
-    ("[a]\nrw=write\nfilesize=8k\nnrfiles=2\nio_size=24k", &[], Fio),
-    ("[a]\nrw=write\nfilesize=16k\noffset=4k", &[], Fio),
-    ("[a]\nrw=write\nfilesize=16k\nsize=50%", &[], Fio),
-    ("[a]\nrw=read\nfilesize=16k\nfilename=x", &[("x", 32)], Fio),
-    ("[a]\nrw=write\nsize=36k\nnrfiles=3\nfile_service_type=sequential", &[], Fio),
-    ("[a]\nrw=write\nsize=48k\nnrfiles=2\nfile_service_type=roundrobin:2", &[], Fio),
-    ("[a]\nrw=write\nsize=48k\nnrfiles=3\nfile_service_type=random:2", &[], FioInAnyOrder),
-    ("[a]\nrw=write\nsize=16k\nnumjobs=2\nnrfiles=2\nfilename_format=d/$jobname-$jobnum/$filenum$clientuid", &[], Fio),
-    ("[a]\nrw=write\nsize=8k\ncreate_on_open=1\nnrfiles=2", &[], Fio),
-    ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nfilename=x:y", &[], Fio),
-    ("[a]\nrw=write\nsize=16k\nfsync_on_close=1\nend_fsync=1\nfilename=x:y", &[], Fio),
-    ("[a]\nrw=read\nsize=16k\nfsync_on_close=1\nfilename=x", &[], Fio),
-    (
-        "[a]\nrw=write\nsize=16k\nfsync_on_close=1\nfilename=x\nloops=2",
-        &[],
-        Deliberately([0, 8, 3], [0, 8, 1], "closes files after each pass"),
-    ),
-    ("[a]\nrw=write\nsize=32k\noverwrite=1\nfilename=x", &[], Fio),
-];
+/// A job file, its files in KiB, and what it does, compared with fio: a word that [`wrong`] explains, or what differs deliberately.
+type Case = (String, Vec<(String, usize)>, Value);
 
 /// The calls of each thread but the first, in order, as "R x 0 4096" or, at the file's position, "r x 4096"; paths are relative to
 /// `folder`.
@@ -297,7 +130,7 @@ pub fn under_strace(folder: &Folder, options: &[&str], command: &[&str]) -> (Str
 }
 
 /// Runs a command under strace in a folder with these files: the calls, and what it printed.
-fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<String>>, String) {
+fn traced(command: &[&str], job: &str, files: &[(String, usize)]) -> (Vec<Vec<String>>, String) {
     let folder = Folder::new();
     for (name, kib) in files {
         match name.strip_suffix('/') {
@@ -338,27 +171,29 @@ fn wrong((job, files, like): &Case) -> Option<String> {
         threads.sort();
         threads
     };
-    let as_expected = match like {
-        Fio => fio == ours,
-        FioInAnyOrder => sorted(&fio) == sorted(&ours),
-        ByChance => {
+    let as_expected = match like.as_str() {
+        Some("same") => fio == ours,
+        // The same calls: chance decides their order.
+        Some("in any order") => sorted(&fio) == sorted(&ours),
+        // Chance decides offsets and sizes: the same bytes, in blocks of the same sizes, and a number of calls that differs by up to a
+        // tenth.
+        Some("by chance") => {
             let calls = [&fio, &ours].map(|threads| counts(threads).iter().sum::<usize>());
             lengths(&fio) == lengths(&ours) && calls[0].abs_diff(calls[1]) * 10 <= calls[0]
         }
-        Verifying => {
-            let all = |threads: &[Vec<String>]| {
-                let mut calls = threads.concat();
-                calls.sort();
-                calls
-            };
-            all(&fio) == all(&ours)
+        // The same calls, those that verify in another thread and order.
+        Some("verifying") => sorted(&[fio.concat()]) == sorted(&[ours.concat()]),
+        // The same reads in another order, so that other ones need no lseek: each is at its place, after an lseek to it, or after the
+        // block before it.
+        Some("seeking") => counts(&fio) == counts(&ours) && places(&fio) == places(&ours),
+        // Other calls: reads, writes and syncs of fio and of ours, and a part of the caveat.
+        _ => {
+            let counted = (json!(counts(&fio)), json!(counts(&ours)));
+            counted == (like["fio"].clone(), like["ours"].clone()) && caveats.contains(like["says"].as_str().unwrap())
         }
-        // Each read is at its place: after an lseek to it, or after the block before it.
-        Seeking => counts(&fio) == counts(&ours) && places(&fio) == places(&ours),
-        Deliberately(theirs, own, says) => (counts(&fio), counts(&ours)) == (*theirs, *own) && caveats.contains(says),
     };
     // A difference has its caveat, and nothing else has one.
-    let says = caveats.contains("option_differs") == matches!(like, Deliberately(..));
+    let says = caveats.contains("option_differs") == like.is_object();
     (!as_expected || !says).then(|| {
         let counted = (counts(&fio), counts(&ours));
         format!("{job}\nfio and ours: {counted:?}\nfio: {fio:?}\nours: {ours:?}\ncaveats: {caveats}")
@@ -368,20 +203,10 @@ fn wrong((job, files, like): &Case) -> Option<String> {
 #[test]
 fn a_job_makes_the_calls_of_fio_or_says_what_it_does_instead() {
     if !has("fio") || !has("strace") {
-        return skip("a_job_makes_the_calls_of_fio_or_says_what_it_does_instead", "no fio or no strace here");
+        return skip("no fio or no strace here");
     }
-    compare(CASES);
-}
-
-#[test]
-fn files_are_used_as_fio_uses_them() {
-    if !has("fio") || !has("strace") {
-        return skip("files_are_used_as_fio_uses_them", "no fio or no strace here");
-    }
-    compare(FILES);
-}
-
-pub(super) fn compare(cases: &[Case]) {
+    let cases: BTreeMap<String, Vec<Case>> = serde_json::from_str(include_str!("like_fio.json")).unwrap();
+    let cases = cases.into_values().flatten().collect::<Vec<_>>();
     let found = Mutex::new(Vec::new());
     // Four at once: they mostly wait.
     at_once(0..4, |part| {
@@ -413,7 +238,7 @@ fn opened(command: &[&str], options: &str) -> Vec<String> {
 #[test]
 fn files_are_opened_and_advised_as_fio_does() {
     if !has("fio") || !has("strace") {
-        return skip("files_are_opened_and_advised_as_fio_does", "no fio or no strace here");
+        return skip("no fio or no strace here");
     }
     at_once(
         [
@@ -451,7 +276,7 @@ fn locked(command: &[&str]) -> Vec<u64> {
 #[test]
 fn each_thread_locks_the_memory_that_fio_locks() {
     if !has("fio") || !has("strace") {
-        return skip("each_thread_locks_the_memory_that_fio_locks", "no fio or no strace here");
+        return skip("no fio or no strace here");
     }
     let ours = locked(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"]);
     assert_eq!((locked(&["fio", "job.fio"]), ours), (vec![1, 3 << 20, 3 << 20], vec![1, 3 << 20, 3 << 20]));

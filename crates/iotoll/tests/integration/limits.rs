@@ -8,24 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 
 const READ: &str = "run --background 200ms --no-save --quiet --format json --name=r --filename=data --rw=randread --runtime=300ms --time_based";
 
-/// Refuses io_uring_setup(2), number 425 on every architecture, with errno $1, then runs the rest.
-const WITHOUT_IO_URING: &str = r#"
-import ctypes, os, struct, sys
-refuse = 0x00050000 | int(sys.argv[1])
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, refuse), (0x06, 0, 0, 0x7fff0000)]
-program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-filter = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(program)))
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filter):
-    sys.exit(99)
-os.execv(sys.argv[2], sys.argv[2:])
-"#;
+const WITHOUT_IO_URING: &str = include_str!("programs/without_io_uring.py");
 
 #[test]
 fn a_kernel_without_io_uring_is_reported() {
-    let test = "a_kernel_without_io_uring_is_reported";
     if !has("python3") {
-        return skip(test, "python3 installs the seccomp filter, and is not here");
+        return skip("python3 installs the seccomp filter, and is not here");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let before = folder.listing();
@@ -35,7 +23,7 @@ fn a_kernel_without_io_uring_is_reported() {
         };
         let ended = filtered("--ioengine=io_uring");
         if ended.code == Some(99) {
-            return skip(test, "this kernel supports no seccomp filter");
+            return skip("this kernel supports no seccomp filter");
         }
         ended.refused(2, &["'r'", "io_uring is not allowed here", "kernel.io_uring_disabled", "ioengine=libaio"]);
         filtered("--ioengine=libaio").done();
@@ -46,15 +34,14 @@ fn a_kernel_without_io_uring_is_reported() {
 /// What a first-time user tries in a container whose seccomp profile refuses io_uring, as Docker's does.
 #[test]
 fn the_first_contact_needs_no_io_uring() {
-    let test = "the_first_contact_needs_no_io_uring";
     if !has("python3") {
-        return skip(test, "python3 installs the seccomp filter, and is not here");
+        return skip("python3 installs the seccomp filter, and is not here");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let filtered = |words: &str| folder.iotoll(words).under(&["python3", "-c", WITHOUT_IO_URING, "1"]).run();
     let demo = filtered("demo --quiet --no-save --format json");
     if demo.code == Some(99) {
-        return skip(test, "this kernel supports no seccomp filter");
+        return skip("this kernel supports no seccomp filter");
     }
     assert_eq!((demo.code, demo.stderr.as_str()), (Some(0), ""), "{demo:?}");
     let documents = serde_json::Deserializer::from_str(&demo.stdout).into_iter::<Value>();
@@ -112,9 +99,9 @@ impl Ordinary {
     const SETPRIV: [&'static str; 5] =
         ["setpriv", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--regid=65534"];
 
-    pub fn new(test: &str) -> Option<Self> {
+    pub fn new() -> Option<Self> {
         if is_root() && !has("setpriv") {
-            skip(test, "setpriv becomes another user, and is not here");
+            skip("setpriv becomes another user, and is not here");
             return None;
         }
         // Other users may not be able to read the build folder.
@@ -144,20 +131,16 @@ impl Ordinary {
 
 #[test]
 fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
-    let Some(ordinary) = Ordinary::new("an_ordinary_user_gets_a_cost_and_learns_what_root_adds") else { return };
-    let ended = ordinary.iotoll(READ).run();
-    ended.done();
-    let finding = ended.json();
+    let Some(ordinary) = Ordinary::new() else { return };
+    let finding = ordinary.iotoll(READ).run().done().json();
     assert_eq!(finding["host"]["root"], Value::Bool(false));
     let cost = &finding["phases"][0]["cycles_per_io"];
-    let test = "an_ordinary_user_gets_a_cost_and_learns_what_root_adds";
-    assert!(cost.is_number() || skip_without_idle_time(test, &finding), "{cost}");
+    assert!(cost.is_number() || skip_without_idle_time(&finding), "{cost}");
     let meters = finding["meters"].as_array().unwrap();
     let timer_list = meters.iter().find(|meter| meter["name"] == "timer_list").unwrap();
     assert_eq!(timer_list["available"], Value::Bool(false), "{timer_list}");
     assert!(timer_list["reason"].as_str().is_some_and(|reason| reason.contains("root")), "{timer_list}");
-    let doctor = ordinary.iotoll("doctor --format json").run();
-    doctor.done();
+    let doctor = ordinary.iotoll("doctor --format json").run().done();
     assert!(doctor.stdout.contains("root"), "{doctor:?}");
     ordinary.iotoll("cost --background 200ms --quiet --ios 10 -- sleep 0.1").run().done();
 }
@@ -177,9 +160,9 @@ fn a_job_that_may_only_read_changes_no_file() {
 #[test]
 fn files_of_others_are_refused() {
     if !is_root() {
-        return skip("files_of_others_are_refused", "making files of another user takes root");
+        return skip("making files of another user takes root");
     }
-    let Some(ordinary) = Ordinary::new("files_of_others_are_refused") else { return };
+    let Some(ordinary) = Ordinary::new() else { return };
     let folder = &ordinary.folder;
     folder.write("secret", [1; 4096]);
     fs::set_permissions(folder.path("secret"), Permissions::from_mode(0o600)).unwrap();
@@ -201,13 +184,12 @@ fn files_of_others_are_refused() {
 
 #[test]
 fn too_little_locked_memory_is_reported_in_one_line() {
-    let Some(ordinary) = Ordinary::new("too_little_locked_memory_is_reported_in_one_line") else { return };
+    let Some(ordinary) = Ordinary::new() else { return };
     let run = |options: &str| {
         let iotoll = ordinary.iotoll(READ).word_list(options).word_list("--ioengine=io_uring --iodepth=32 --bs=64k");
         iotoll.under(&["prlimit", "--memlock=65536:65536"]).run()
     };
     run("").refused(1, &["'r'", "ulimit -l", "smaller buffers"]);
-    let unregistered = run("--fixedbufs=0");
-    unregistered.done();
+    let unregistered = run("--fixedbufs=0").done();
     assert!(whole(&unregistered.json()["jobs"][0]["ios"]) > 0);
 }

@@ -5,13 +5,17 @@ use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Reports why a test does not run here: on standard error, and where `./check` counts it.
-pub fn skip(test: &str, reason: &str) {
-    let line = format!("SKIP {test}: {reason}\n");
-    eprint!("{line}");
+#[track_caller]
+pub fn skip(reason: &str) {
+    let thread = std::thread::current();
+    // The thread of a test has its name, unless tests run one at a time, in the main thread.
+    let named = thread.name().filter(|name| *name != "main").map(str::to_owned);
+    let line = format!("SKIP {}: {reason}\n", named.unwrap_or_else(|| Location::caller().to_string()));
     if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG").filter(|path| !path.is_empty()) {
         let mut log = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         log.write_all(line.as_bytes()).unwrap();
@@ -19,12 +23,13 @@ pub fn skip(test: &str, reason: &str) {
 }
 
 /// Skips the rest of a test whose costs cannot be known: other programs, such as tests beside it, left the machine no idle time.
-pub fn skip_without_idle_time(test: &str, finding: &Value) -> bool {
+#[track_caller]
+pub fn skip_without_idle_time(finding: &Value) -> bool {
     let phases = finding["phases"].as_array().into_iter().flatten();
     let mut meters = phases.flat_map(|phase| phase["by_meter_detail"].as_array().into_iter().flatten());
     let saturated = meters.any(|meter| meter["reason"].as_str().is_some_and(|reason| reason.contains("never idle")));
     if saturated {
-        skip(test, "the machine was never idle, so costs are unknown");
+        skip("the machine was never idle, so costs are unknown");
     }
     saturated
 }

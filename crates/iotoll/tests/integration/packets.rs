@@ -18,10 +18,10 @@ const THERE: &str = "10.213.78.2";
 const ALONE: [&str; 6] = ["unshare", "-n", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
 
 /// Whether this test may make networks.
-fn may(test: &str) -> bool {
+fn may() -> bool {
     let made = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
     if !made {
-        skip(test, "may not make a network namespace (unshare -n)");
+        skip("may not make a network namespace (unshare -n)");
     }
     made
 }
@@ -46,12 +46,11 @@ fn accounted(finding: &Value) {
 
 #[test]
 fn every_method_accounts_for_each_packet() {
-    if !may("packets: methods") {
+    if !may() {
         return;
     }
     let folder = Folder::new();
-    let ended = blast(&folder, "--out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2");
-    ended.done();
+    let ended = blast(&folder, "--out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2").done();
     let finding = ended.json();
     assert_eq!(
         (finding["schema"].as_str(), finding["method"].as_str()),
@@ -76,7 +75,7 @@ fn every_method_accounts_for_each_packet() {
 /// A file says what flags would, and its published figures stand beside the measured ones.
 #[test]
 fn an_experiment_file_places_the_task_of_a_ring() {
-    if !may("packets: experiment") {
+    if !may() {
         return;
     }
     let text = "kind = \"blast\"\nmethod = \"lock,ring-task\"\nsubmitters = \"2\"\ntask_cpu = \"any,0\"\n\
@@ -84,9 +83,7 @@ fn an_experiment_file_places_the_task_of_a_ring() {
                 [[published]]\nmethod = \"ring-task\"\nsubmitters = 2\nkpps = \"1279+0\"\nsource = \"a mail\"\n";
     let folder = Folder::new();
     folder.write("queues.toml", text);
-    let ended = blast(&folder, "queues.toml --out kept --duration 200ms --rounds 2");
-    ended.done();
-    let finding = ended.json();
+    let finding = blast(&folder, "queues.toml --out kept --duration 200ms --rounds 2").done().json();
     accounted(&finding);
     let points = finding["points"].as_array().unwrap();
     let ways: Vec<(&str, &Value)> =
@@ -128,7 +125,7 @@ impl Pair {
             format!("-n {s} link set lo up"),
         ] {
             if let Err(why) = ip(&words) {
-                skip(&format!("packets: {test}"), &why);
+                skip(&why);
                 return None;
             }
         }
@@ -187,9 +184,7 @@ fn another_network_is_asked_for_its_counts() {
     let Some(pair) = Pair::new("remote") else { return };
     let folder = Folder::new();
     let receiver = pair.receiver();
-    let ended = pair.blast(&folder, "--no-save --method sendto,gso --duration 400ms --rounds 2").wait();
-    ended.done();
-    let finding = ended.json();
+    let finding = pair.blast(&folder, "--no-save --method sendto,gso --duration 400ms --rounds 2").wait().done().json();
     accounted(&finding);
     let about = &finding["receiver"];
     assert_eq!((&about["same_machine"], &about["same_network"]), (&Value::from(true), &Value::from(false)));
@@ -238,8 +233,7 @@ fn a_signal_ends_it_and_keeps_the_rounds() {
         let folder = Folder::new();
         let _receiver = pair.receiver();
         let running = running(&pair, &folder);
-        running.signal(signal);
-        let ended = running.wait();
+        let ended = running.ended_by(signal);
         assert_eq!(ended.code, Some(130), "{ended:?}");
         assert_eq!(ended.json()["outcome"], "interrupted");
         folder.assert_no_processes();
@@ -255,11 +249,9 @@ fn a_full_queue_of_this_host_refuses_packets() {
     if let Err(why) =
         tc(&format!("-n {} qdisc add dev near root tbf rate 10mbit burst 3000 limit 3000", pair.submitters))
     {
-        return skip("packets: full", &why);
+        return skip(&why);
     }
-    let ended = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait();
-    ended.done();
-    let finding = ended.json();
+    let finding = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait().done().json();
     accounted(&finding);
     let point = &finding["points"][0];
     assert!(number(&point["errors_per_second"]) > 0.0, "{point}");
@@ -284,7 +276,7 @@ fn every_method_counts_each_refused_packet_once() {
     };
     let (table, chain) = ("add table ip counted", "add chain ip counted out { type filter hook output priority 0 ; }");
     if let Err(why) = filter(table).and_then(|_| filter(chain)) {
-        return skip("packets: refused", &why);
+        return skip(&why);
     }
     for method in ["sendto", "sendmmsg", "gso", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
         filter("flush chain ip counted out").unwrap();
@@ -293,9 +285,7 @@ fn every_method_counts_each_refused_packet_once() {
         let words = format!(
             "blast --no-save --quiet --format json --method {method} --submitters 2 --duration 200ms --rounds 2"
         );
-        let ended = folder.iotoll(&words).under(&["ip", "netns", "exec", &pair.submitters]).run();
-        ended.done();
-        let finding = ended.json();
+        let finding = folder.iotoll(&words).under(&["ip", "netns", "exec", &pair.submitters]).run().done().json();
         let point = &finding["points"][0];
         let (sent, refused) = attempts(point);
         let said = filter("list chain ip counted out").unwrap();
@@ -336,8 +326,7 @@ fn requests_and_responses_are_exchanged() {
             let sum: f64 = stages.values().map(|stage| number(&stage["mean"])).sum();
             assert!((sum / mean - 1.0).abs() < 0.02, "{sum} {job}");
         }
-        server.signal(Signal::TERM);
-        server.wait().done();
+        server.ended_by(Signal::TERM).done();
         assert!(!folder.exists("echo"), "the socket is removed");
         let nobody =
             folder.iotoll(&format!("run --no-save --name=rr --ioengine=rr --rr_peer={at} --bs=8 --number_ios=3")).run();
@@ -368,7 +357,7 @@ fn a_silent_peer_ends_the_job() {
 
 #[test]
 fn a_network_without_ipv6_has_no_receiver() {
-    if may("packets: IPv6") {
+    if may() {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
         let ended = Folder::new().iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
@@ -381,15 +370,14 @@ mod long {
 
     #[test]
     fn payloads_of_any_length_arrive() {
-        if !may("packets: payloads") {
+        if !may() {
             return;
         }
         let folder = Folder::new();
         for (payload, batch) in [(0, ""), (1, "--batch 8"), (1472, "--batch 8"), (65_507, "")] {
             let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
             let words = format!("--no-save --payload {payload} --method {methods} {batch} --duration 200ms --rounds 2");
-            let ended = blast(&folder, &words);
-            ended.done();
+            let ended = blast(&folder, &words).done();
             accounted(&ended.json());
         }
     }
@@ -405,12 +393,10 @@ mod long {
             if let Err(why) =
                 tc(&format!("-n {near} qdisc replace dev near root tbf rate 10mbit burst 3000 limit 3000"))
             {
-                return skip("packets: overfull", &why);
+                return skip(&why);
             }
             let words = format!("--no-save --duration 400ms --rounds 2 --payload 500 --method {method}");
-            let ended = pair.blast(&folder, &words).wait();
-            ended.done();
-            let finding = ended.json();
+            let finding = pair.blast(&folder, &words).wait().done().json();
             let (_, refused) = attempts(&finding["points"][0]);
             let said = tc(&format!("-n {near} -s qdisc show dev near")).unwrap();
             let dropped = said.split("dropped ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
@@ -423,7 +409,7 @@ mod long {
 
     #[test]
     fn limits_hold_at_every_point() {
-        if !may("packets: limits") {
+        if !may() {
             return;
         }
         let folder = Folder::new();

@@ -21,7 +21,7 @@ fn stonewall_begins_a_phase() {
     let job = |index: usize| &finding["jobs"][index];
     assert_eq!(job(0)["cycles_per_io"], phases[0]["cycles_per_io"]);
     // Two jobs that ran together have one cost, which belongs to neither.
-    if !skip_without_idle_time("stonewall_begins_a_phase", &finding) {
+    if !skip_without_idle_time(&finding) {
         assert!(number(&phases[0]["cycles_per_io_gross"]) > 0.0);
         assert!(phases[1]["cycles_per_io"].is_number());
     }

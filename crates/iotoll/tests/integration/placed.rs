@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The CPUs of this process; `None`, with a note, if there is only one.
-pub fn cpus(for_what: &str) -> Option<Vec<u32>> {
+pub fn cpus() -> Option<Vec<u32>> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
     let parts = list.split(',').flat_map(|part| {
@@ -16,7 +16,7 @@ pub fn cpus(for_what: &str) -> Option<Vec<u32>> {
     });
     let cpus: Vec<u32> = parts.collect();
     if cpus.len() < 2 {
-        skip(for_what, "one CPU");
+        skip("one CPU");
         return None;
     }
     Some(cpus)
@@ -32,7 +32,7 @@ const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --t
 
 #[test]
 fn jobs_run_on_the_requested_cpus() {
-    let Some(cpus) = cpus("jobs are placed") else { return };
+    let Some(cpus) = cpus() else { return };
     let folder = Folder::with_file("data", 1 << 20);
     let placed = |place: &str, job: &str| ran_on(&folder.measured(&format!("run --place {place} {job}")));
     let last = *cpus.last().unwrap();
@@ -45,16 +45,14 @@ fn jobs_run_on_the_requested_cpus() {
 
 #[test]
 fn commands_run_on_the_requested_cpus() {
-    let Some(cpus) = cpus("commands are placed") else { return };
+    let Some(cpus) = cpus() else { return };
     let folder = Folder::new();
     let last = *cpus.last().unwrap();
     for (place, cpu) in [(last.to_string(), last), ("same".to_owned(), cpus[0])] {
         let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
         // Also for a child of the shell.
         let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
-        let ended = folder.iotoll(&words).word(spin).run();
-        ended.done();
-        let finding = ended.json();
+        let finding = folder.iotoll(&words).word(spin).run().done().json();
         assert_eq!(ran_on(&finding), [cpu].into(), "{place}");
         assert_eq!(
             finding["phases"][0]["placement"]["peers"]
@@ -88,14 +86,14 @@ fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
 
 #[test]
 fn arms_run_on_the_requested_cpus() {
-    let Some(cpus) = cpus("arms are placed") else { return };
+    let Some(cpus) = cpus() else { return };
     let (first, second, last) = (cpus[0].into(), cpus[1].into(), u64::from(*cpus.last().unwrap()));
     let folder = Folder::new();
     let compared = |place: &str, words: &str| {
         let ended = folder
             .iotoll(&format!("compare --budget 1s --quiet --format json --out {place} --place {place} {words}"))
-            .run();
-        ended.done();
+            .run()
+            .done();
         (rounds_ran_on(&folder, place), ended.json()["placement"].clone())
     };
     let two = "--ioengine=null --size=1t --numjobs=2 --candidate inject_ns=100";
@@ -117,7 +115,7 @@ mod long {
 
     #[test]
     fn a_server_shares_the_worker_s_cpu_or_does_not() {
-        let Some(cpus) = cpus("a server is pinned") else { return };
+        let Some(cpus) = cpus() else { return };
         let (first, last) = (cpus[0], *cpus.last().unwrap());
         let served = Served::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
         let job = format!(

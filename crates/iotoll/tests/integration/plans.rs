@@ -15,15 +15,13 @@ fn plan(folder: &Folder, options: &str) -> Value {
 fn a_plan_is_shown_to_people_and_to_scripts() {
     let folder = Folder::new();
     folder.write("j.fio", "[one]\nsize=1m\n[two]\nsize=2m\nbs=8k\n");
-    let shown = folder.iotoll("run j.fio --parse-only").run();
-    shown.done();
+    let shown = folder.iotoll("run j.fio --parse-only").run().done();
     for part in ["one, two\n", "one: ioengine=psync rw=read bs=4k size=1m", "two: ioengine=psync rw=read bs=8k size=2m"]
     {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     assert_eq!(plan(&folder, "j.fio")["phases"][0]["jobs"][1]["name"], "two");
-    let nameless = folder.iotoll("run --rw=randread --size=1m --parse-only").run();
-    nameless.done();
+    let nameless = folder.iotoll("run --rw=randread --size=1m --parse-only").run().done();
     assert!(nameless.stdout.contains("job: ioengine=psync rw=randread"), "{nameless:?}");
 }
 

@@ -164,14 +164,13 @@ fn the_list_contains_the_probes_of_this_machine() {
 /// Idle states of all CPUs: the kernel counts each once, and its tracepoint is passed at both ends. perf would miss some CPUs.
 #[test]
 fn a_tracepoint_s_probe_sees_what_idle_tasks_do() {
-    const TEST: &str = "a_tracepoint_s_probe_sees_what_idle_tasks_do";
     let states = |cpu: fs::DirEntry| fs::read_dir(cpu.path().join("cpuidle")).into_iter().flatten().flatten();
     let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
     let usages: Vec<String> =
         cpus.flat_map(states).map(|state| state.path().join("usage").display().to_string()).collect();
     let usages: Vec<String> = usages.into_iter().filter(|path| fs::read_to_string(path).is_ok()).collect();
     if usages.is_empty() {
-        return skip(TEST, "the kernel has no cpuidle");
+        return skip("the kernel has no cpuidle");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let numbered = usages.iter().enumerate();
@@ -181,12 +180,12 @@ fn a_tracepoint_s_probe_sees_what_idle_tasks_do() {
     let words = format!("run --no-save --quiet --format json {job} --probe passes=tracepoint.power.cpu_idle{probes}");
     let ended = folder.iotoll(&words).run();
     if ended.code != Some(0) {
-        return skip(TEST, &ended.stderr);
+        return skip(&ended.stderr);
     }
     let finding = ended.json();
     let lost = finding["warnings"].as_array().unwrap().iter().any(|warning| warning["code"] == "events_lost");
     if lost {
-        return skip(TEST, "counted by perf, which a caveat tells");
+        return skip("counted by perf, which a caveat tells");
     }
     let per_second = |name: &str| number(&probe(&finding, name)["per_second"]);
     let idle: f64 = (0..usages.len()).map(|place| per_second(&format!("u{place}"))).sum();

@@ -5,32 +5,9 @@ use super::machine::{skip, skip_without_idle_time};
 use serde_json::Value;
 use std::process::Command;
 
-/// Locked increments in one function, the same without a lock in another, for as many milliseconds as the first argument says.
-const PLANTED: &str = r#"
-#include <stdlib.h>
-#include <time.h>
-static long shared, sum;
-__attribute__((noinline)) static void planted_lock(void) {
-    for (int i = 0; i < 40; i++) __asm__ volatile("lock incq %0" : "+m"(shared));
-}
-__attribute__((noinline)) static void planted_adds(void) {
-    for (int i = 0; i < 40; i++) __asm__ volatile("incq %0" : "+m"(sum));
-}
-int main(int count, char **words) {
-    struct timespec begin, now;
-    long millis = count > 1 ? atol(words[1]) : 3000;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    do {
-        for (int i = 0; i < 1000; i++) { planted_lock(); planted_adds(); }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < millis);
-    return 0;
-}
-"#;
-
 /// Compiles it; the compiler is the one that links this program.
 fn planted(folder: &Folder) -> String {
-    folder.write("planted.c", PLANTED);
+    folder.write("planted.c", include_str!("programs/planted.c"));
     let [program, source] = ["planted", "planted.c"].map(|name| folder.path(name));
     let status = Command::new("cc").args(["-O1", "-o"]).args([&program, &source]).status().unwrap();
     assert!(status.success());
@@ -39,14 +16,14 @@ fn planted(folder: &Folder) -> String {
 
 /// The first phase; `None` where nothing can be sampled, or the cost is unknown.
 #[track_caller]
-fn phase(test: &str, finding: &Value) -> Option<Value> {
+fn phase(finding: &Value) -> Option<Value> {
     let meters = finding["meters"].as_array().unwrap();
     let sampler = meters.iter().find(|meter| meter["name"] == "sampler").unwrap();
     if let Some(reason) = sampler["reason"].as_str() {
-        skip(test, reason);
+        skip(reason);
         return None;
     }
-    if skip_without_idle_time(test, finding) {
+    if skip_without_idle_time(finding) {
         return None;
     }
     Some(finding["phases"][0].clone())
@@ -55,12 +32,11 @@ fn phase(test: &str, finding: &Value) -> Option<Value> {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_planted_lock_is_the_largest_function_and_its_line() {
-    const TEST: &str = "a_planted_lock_is_the_largest_function_and_its_line";
     let folder = Folder::new();
     let program = planted(&folder);
     let words = format!("cost --quiet --profile --out record --format json --ios 1000000 -- {program}");
     let finding = folder.iotoll(&words).run().json();
-    let Some(phase) = phase(TEST, &finding) else { return };
+    let Some(phase) = phase(&finding) else { return };
     let symbols = phase["symbols"].as_array().unwrap();
     let of_program = |symbol: &&Value| symbol["module"] == "planted";
     let own: Vec<&Value> = symbols.iter().filter(of_program).collect();
@@ -92,42 +68,12 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
 }
 
-/// Calls a function of a library, and code that it makes in its memory and names as JVMs and Node.js do: a loop.
-#[cfg(target_arch = "x86_64")]
-const MADE: &str = r#"
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-extern void planted_callee(void);
-static const unsigned char loop[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3}; /* dec %rdi; jnz; ret */
-int main(void) {
-    char path[64];
-    struct timespec begin, now;
-    unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memcpy(code + 256, loop, sizeof loop);
-    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
-    FILE *map = fopen(path, "w");
-    fprintf(map, "%lx %x planted made code\n", (long)code + 256, (int)sizeof loop);
-    fclose(map);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    do {
-        ((void (*)(long))(code + 256))(1000000);
-        for (int i = 0; i < 100000; i++) planted_callee();
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - begin.tv_sec < 3);
-    unlink(path);
-    return 0;
-}
-"#;
-
 /// Also when the program has ended, and has removed the file, before its last functions are named.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_a_program_makes_and_stubs_of_calls_have_names() {
     let folder = Folder::new();
-    folder.write("made.c", MADE);
+    folder.write("made.c", include_str!("programs/made.c"));
     folder.write("callee.c", "void planted_callee(void) {}");
     let path = |name: &str| folder.path(name);
     let compile = |words: &[&str], files: &[&str]| {
@@ -141,7 +87,7 @@ fn code_that_a_program_makes_and_stubs_of_calls_have_names() {
     compile(&["-fplt", &folder_of_library, "-o", &program], &["made.c", "libcallee.so"]);
     let words = format!("cost --quiet --profile --no-save --format json --ios 1000000 -- {program}");
     let finding = folder.iotoll(&words).run().json();
-    let Some(phase) = phase("code_that_a_program_makes_and_stubs_of_calls_have_names", &finding) else { return };
+    let Some(phase) = phase(&finding) else { return };
     let symbols = phase["symbols"].as_array().unwrap();
     let samples = |module: &str, symbol: &str| {
         let of_it = symbols.iter().filter(|it| it["module"] == module && it["symbol"] == symbol);
@@ -160,7 +106,7 @@ fn functions_of_children_are_the_commands() {
     let script = format!("i=0; while [ $i -lt 80 ]; do {program} 30; i=$((i+1)); done");
     let words = "cost --quiet --profile --no-save --format json --ios 1000 -- sh -c";
     let finding = folder.iotoll(words).word(script).run().json();
-    let Some(phase) = phase("functions_of_children_are_the_commands", &finding) else { return };
+    let Some(phase) = phase(&finding) else { return };
     let samples = |fits: &dyn Fn(&Value) -> bool| {
         let symbols = phase["symbols"].as_array().unwrap().iter().filter(|symbol| fits(symbol));
         symbols.map(|symbol| number(&symbol["samples"])).sum::<f64>()
@@ -191,7 +137,7 @@ fn a_change_is_found_in_the_function_that_was_planted() {
     let finding = folder.iotoll(words).run().json();
     let sampler = finding["meters"].as_array().into_iter().flatten().find(|meter| meter["name"] == "sampler");
     if let Some(reason) = sampler.and_then(|meter| meter["reason"].as_str()) {
-        return skip("a_change_is_found_in_the_function_that_was_planted", reason);
+        return skip(reason);
     }
     let symbols = finding["cells"][0]["symbols"].as_array().unwrap();
     let changed: Vec<&Value> = symbols.iter().filter(|symbol| symbol["detected"] == true).collect();

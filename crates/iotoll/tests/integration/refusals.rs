@@ -40,7 +40,7 @@ fn direct_io_that_is_not_aligned_is_refused() {
     };
     let usable = run("--rw=read --bs=4k --out direct");
     if usable.stderr.contains("has no O_DIRECT") {
-        return skip("direct_io_that_is_not_aligned_is_refused", "the build folder's file system has no O_DIRECT");
+        return skip("the build folder's file system has no O_DIRECT");
     }
     usable.done();
     let before = folder.listing();
@@ -97,8 +97,7 @@ fn a_vanished_target_ends_the_run_and_keeps_the_results() {
         assert!(whole(&job["ios"]) > 100 && whole(&job["errors"]) == 1, "{engine}: {job}");
         assert!(folder.exists("kept/record.jsonl"), "{engine}");
         assert!(folder.exists("data"), "{engine}: the user's own file stays");
-        let again = folder.iotoll("report kept --format json").run();
-        again.done();
+        let again = folder.iotoll("report kept --format json").run().done();
         assert_eq!(again.stdout, ended.stdout, "{engine}");
     });
 }

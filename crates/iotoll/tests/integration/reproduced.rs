@@ -119,7 +119,7 @@ fn an_experiment_can_be_read_from_its_report() {
 #[test]
 fn the_job_file_of_a_foreign_fio_is_in_the_report() {
     if !has("fio") {
-        return skip("the_job_file_of_a_foreign_fio_is_in_the_report", "fio is not installed");
+        return skip("fio is not installed");
     }
     let writer = Reader::new();
     writer.folder.write("null.fio", "[a]\nioengine=null\nsize=1m\n");

@@ -13,8 +13,7 @@ fn a_record_is_saved_in_the_requested_folder() {
     let cases = [("--no-save", ""), ("--out here", "here/"), ("--out deep/er", "deep/er/"), ("", "iotoll-runs/")];
     at_once(cases, |(options, place)| {
         let folder = Folder::new();
-        let ended = folder.iotoll(NULL).word_list(options).run();
-        ended.done();
+        let ended = folder.iotoll(NULL).word_list(options).run().done();
         let records: Vec<String> = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).collect();
         match place {
             "" => assert!(folder.listing().is_empty(), "{:?}", folder.listing()),
@@ -32,7 +31,7 @@ fn a_record_is_saved_in_the_requested_folder() {
 #[test]
 fn concurrent_runs_save_separate_records() {
     let folder = Folder::new();
-    at_once(0..6, |_| folder.iotoll(NULL).run().done());
+    at_once(0..6, |_| drop(folder.iotoll(NULL).run().done()));
     let records = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).count();
     assert_eq!(records, 6, "{:?}", folder.listing());
 }
@@ -70,8 +69,7 @@ fn report_renders_what_each_verb_printed() {
     ];
     at_once(cases, |(verb, rest, format)| {
         let folder = Folder::with_file("data", 1 << 20);
-        let ended = folder.iotoll(&format!("{verb} --quiet --format {format} --out kept {rest}")).run();
-        ended.done();
+        let ended = folder.iotoll(&format!("{verb} --quiet --format {format} --out kept {rest}")).run().done();
         assert_eq!(ended.stderr, "", "--quiet");
         for record in ["kept", "kept/record.jsonl"] {
             let again = folder.iotoll(&format!("report {record} --format {format}")).run();
@@ -87,8 +85,7 @@ fn a_run_is_compared_with_an_earlier_one() {
     let spin = "--background 200ms --quiet --format json --ioengine=spin --size=1g --runtime=500ms --time_based";
     let run = |words: &str| folder.iotoll("run").word_list(words).word_list(spin).word("--name=a").run();
     run("--out then --spin_cycles=100").done();
-    let now = run("--stored then --spin_cycles=20000 --out now");
-    now.done();
+    let now = run("--stored then --spin_cycles=20000 --out now").done();
     let found = now.json();
     assert_eq!(found["stored"]["from"], "then");
     assert!(found["stored"]["differs"].is_array() && warns(&found, "stored_work_differs", &["spin_cycles"]), "{found}");
@@ -236,8 +233,7 @@ fn a_closed_pipe_does_not_change_the_exit_status() {
 fn killed_after(folder: &Folder, words: &str, more: &[&str], file: &str) -> Ended {
     let running = more.iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(*word)).start();
     assert!(eventually(|| folder.exists(file)), "{words}");
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     folder.iotoll("report kept --format json").run()
 }
 
@@ -248,11 +244,8 @@ fn a_kill_keeps_what_was_measured() {
     folder.write("jobs.fio", format!("[a]\n{job}runtime=300ms\n[b]\nstonewall\n{job}runtime=60\n"));
     let run = folder.iotoll("run jobs.fio --background 200ms --quiet --out kept").start();
     assert!(eventually(|| run.has_threads("job b", 1)));
-    run.signal(Signal::KILL);
-    run.wait();
-    let ended = folder.iotoll("report kept --format json").run();
-    ended.done();
-    let finding = ended.json();
+    run.ended_by(Signal::KILL);
+    let finding = folder.iotoll("report kept --format json").run().done().json();
     assert_eq!(finding["outcome"], "interrupted");
     assert!(warns(&finding, "interrupted", &[]));
     assert!(
@@ -268,9 +261,7 @@ fn a_kill_keeps_the_executions_of_a_command() {
     let folder = Folder::new();
     let cost = "cost --background 200ms --quiet --no-output --out kept --repeat 9 --ios 10 -- sh -c";
     let script = "echo >> log; test $(wc -l < log) -lt 3 || { touch third; exec sleep 2; }";
-    let ended = killed_after(&folder, cost, &[script], "third");
-    ended.done();
-    let finding = ended.json();
+    let finding = killed_after(&folder, cost, &[script], "third").done().json();
     let exits = finding["phases"][0]["exits"].as_array().unwrap().len();
     assert_eq!((finding["outcome"].as_str(), exits), (Some("interrupted"), 2));
     folder.assert_no_processes();
@@ -284,7 +275,7 @@ fn a_kill_in_the_only_phase_keeps_its_windows() {
     let counted = "cost --count net:lo -- python3 send.py";
     at_once([job, counted, "cost --ios 10 -- sleep 8"], |measurement| {
         if measurement == counted && !has("python3") {
-            return skip("a_kill_in_the_only_phase_keeps_its_windows", "no python3 here");
+            return skip("no python3 here");
         }
         let folder = Folder::new();
         folder.write(
@@ -295,19 +286,15 @@ fn a_kill_in_the_only_phase_keeps_its_windows() {
         let (verb, rest) = measurement.split_once(' ').unwrap();
         let running = folder.iotoll(&format!("{verb} --background 200ms --quiet --out kept {rest}")).start();
         assert!(eventually(|| folder.lines("windows").len() > 1), "{measurement}");
-        running.signal(Signal::KILL);
-        running.wait();
-        let ended = folder.iotoll("report kept --format json").run();
-        ended.done();
-        let finding = ended.json();
+        running.ended_by(Signal::KILL);
+        let finding = folder.iotoll("report kept --format json").run().done().json();
         assert_eq!(finding["outcome"], "interrupted");
         assert!(warns(&finding, "interrupted", &["killed while the workload ran"]), "{finding}");
         let phase = &finding["phases"][0];
         assert!(number(&phase["wall_seconds"]) > 0.5, "{phase}");
         assert_eq!(measurement.contains("--ios"), phase["iops"].is_null(), "{phase}");
         assert!(phase["iops"].is_null() || number(&phase["iops"]) > 0.0, "{phase}");
-        let sheet = folder.iotoll("report kept").run();
-        sheet.done();
+        let sheet = folder.iotoll("report kept").run().done();
         assert!(sheet.stdout.contains("Interrupted: the figures cover only the time before"), "{sheet:?}");
     });
 }

@@ -69,9 +69,7 @@ fn an_experiment_starts_fills_and_ends_its_servers() {
     // The setup runs before the services start, so it can make the file that a service serves.
     let text = text.replace("cleanup =", "setup = 'head -c 1M /dev/zero > {tcp.dir}/note'\ncleanup =");
     let text = text.replace("ready = 'serves'\n", "");
-    let ended = scene.experiment(&text, "--budget 1s");
-    ended.done();
-    let finding = ended.json();
+    let finding = scene.experiment(&text, "--budget 1s").done().json();
     assert_eq!(services(&finding), ["tcp", "unix", "other"]);
     assert_eq!(finding["services"][0]["uri"].as_str().unwrap().split(':').next(), Some("nbd"));
     assert_eq!(finding["arms"][0]["what"], "uri={tcp.uri}");
@@ -85,9 +83,8 @@ fn a_run_and_a_command_have_services_too() {
     let scene = Scene::new();
     let words = "--background 200ms --no-save --quiet --format json --service";
     let job = "--name=a --ioengine=nbd --uri={server.uri} --rw=randread --bs=4k --time_based --runtime=1";
-    let ended = scene.iotoll(&format!("run {words}")).word(format!("server={SERVE}")).word_list(job).run();
-    ended.done();
-    let finding = ended.json();
+    let finding =
+        scene.iotoll(&format!("run {words}")).word(format!("server={SERVE}")).word_list(job).run().done().json();
     assert!(whole(&finding["jobs"][0]["ios"]) > 0);
     assert_eq!(services(&finding), ["server"]);
     let peers = finding["phases"][0]["placement"]["peers"].as_array().unwrap();
@@ -96,8 +93,7 @@ fn a_run_and_a_command_have_services_too() {
     scene.assert_nothing_left("a run");
     let script = "test -d {server.dir} && echo {server.port} > port";
     let command = scene.iotoll(&format!("cost {words}")).word(format!("server={SERVE}"));
-    let ended = command.word_list("--ios=1 -- sh -c").word(script).run();
-    ended.done();
+    let ended = command.word_list("--ios=1 -- sh -c").word(script).run().done();
     assert_eq!(services(&ended.json()), ["server"]);
     let port = String::from_utf8(scene.0.read("port")).unwrap();
     assert_eq!(ended.json()["services"][0]["port"].to_string(), port.trim());
@@ -154,8 +150,7 @@ fn what_is_only_read_starts_nothing() {
     let service = "[[service]]\nname = 's'\ncommand = 'touch started {port}'\n";
     let arms =
         "[[arm]]\nname = 'a'\noptions = ['uri={s.uri}']\n[[arm]]\nname = 'b'\noptions = ['uri={s.uri}', 'bs=8k']";
-    let ended = scene.experiment(&experiment(service, arms), "--parse-only");
-    ended.done();
+    let ended = scene.experiment(&experiment(service, arms), "--parse-only").done();
     let port = ended.json()["services"][0]["port"].clone();
     let uri = &ended.json()["cases"][0]["work"]["jobs"]["phases"][0]["jobs"][0]["uri"];
     assert_eq!(uri.as_str(), Some(format!("nbd://127.0.0.1:{port}").as_str()));
@@ -230,8 +225,7 @@ fn no_server_is_left_however_iotoll_ends() {
         let running = scene.iotoll("compare x.toml --no-save --quiet").start();
         assert!(eventually(|| scene.0.exists("stubborn")));
         std::thread::sleep(std::time::Duration::from_secs(1));
-        running.signal(signal);
-        let ended = running.wait();
+        let ended = running.ended_by(signal);
         let expected = if signal == Signal::KILL || signal == Signal::ABORT { None } else { Some(130) };
         assert_eq!(ended.code, expected, "{signal:?}: {ended:?}");
         scene.assert_nothing_left(&format!("{signal:?}"));
@@ -248,12 +242,10 @@ fn a_server_that_two_kills_leave_is_found_by_the_next() {
     assert!(eventually(|| running.has_threads("job a", 1)));
     running.signal(Signal::STOP);
     guardian::kill(guardian::guardian(&running).unwrap());
-    running.signal(Signal::KILL);
-    running.wait();
+    running.ended_by(Signal::KILL);
     let ended = scene.iotoll("doctor --format json").run();
     assert!(ended.stdout.contains("running processes") && ended.stdout.contains("iotoll-services-"), "{ended:?}");
-    let next = scene.iotoll("run --background 200ms --no-save --quiet --name=n --ioengine=null --size=1m").run();
-    next.done();
+    let next = scene.iotoll("run --background 200ms --no-save --quiet --name=n --ioengine=null --size=1m").run().done();
     assert!(next.stderr.contains("; killed") && next.stderr.contains("; removed"), "{next:?}");
     scene.assert_nothing_left("the next");
 }
@@ -264,8 +256,7 @@ fn experiments_of_the_repository_are_one_command() {
     let scene = Scene::new();
     let experiments = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     let words = "--budget 1s --no-save --quiet --format json";
-    let ended = scene.iotoll(&format!("compare {experiments}/path-coalesce-length.toml {words}")).run();
-    ended.done();
+    let ended = scene.iotoll(&format!("compare {experiments}/path-coalesce-length.toml {words}")).run().done();
     assert_eq!(services(&ended.json()), ["server"]);
     scene.assert_nothing_left("path-coalesce-length.toml");
 }
@@ -305,14 +296,13 @@ mod long {
 
     #[test]
     fn services_are_pinned_by_themselves_or_by_the_place() {
-        let Some(cpus) = super::super::placed::cpus("services are placed") else { return };
+        let Some(cpus) = super::super::placed::cpus() else { return };
         let (first, last) = (cpus[0], *cpus.last().unwrap());
         let scene = Scene::new();
         let cpus_of = |service: &str, words: &str| {
             let service = format!("[[service]]\nname = 's'\ncommand = '{SERVE}'\n{service}");
             let arms = "[[arm]]\nname = 'a'\noptions = ['uri={s.uri}']\n[[arm]]\nname = 'b'\noptions = ['uri={s.uri}', 'iodepth=2']";
-            let ended = scene.experiment(&experiment(&service, arms), &format!("--budget 1s {words}"));
-            ended.done();
+            let ended = scene.experiment(&experiment(&service, arms), &format!("--budget 1s {words}")).done();
             ended.json()["services"][0]["cpus"].clone()
         };
         assert_eq!(cpus_of("", ""), serde_json::json!([]));

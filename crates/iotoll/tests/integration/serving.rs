@@ -53,8 +53,7 @@ impl Served {
     /// Ends it. Returns what it left behind, and its result.
     pub fn terminated(mut self) -> (Vec<String>, Ended) {
         let running = self.running.take().unwrap();
-        running.signal(Signal::TERM);
-        let ended = running.wait();
+        let ended = running.ended_by(Signal::TERM);
         (self.folder.listing().into_keys().collect(), ended)
     }
 }
@@ -66,8 +65,7 @@ impl Drop for Served {
             return;
         }
         if let Some(running) = self.running.take() {
-            running.signal(Signal::TERM);
-            running.wait();
+            running.ended_by(Signal::TERM);
         }
         self.folder.assert_no_processes();
     }
@@ -128,12 +126,11 @@ fn cached(path: &str) -> u64 {
 /// Whole blocks bypass the cache, and all other requests work too.
 #[test]
 fn direct_bypasses_the_page_cache() {
-    const TEST: &str = "direct_bypasses_the_page_cache";
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("data", b"1");
     let usable = folder.iotoll("serve --backend file:data --direct --unix /nowhere/s").run();
     if usable.stderr.contains("has no O_DIRECT") {
-        return skip(TEST, "the temporary folder's file system has no O_DIRECT");
+        return skip("the temporary folder's file system has no O_DIRECT");
     }
     let fresh = |served: &Served| {
         served.folder.write("other", noise());
@@ -144,7 +141,7 @@ fn direct_bypasses_the_page_cache() {
     };
     let served = Served::new("--backend file:data --direct --listen 127.0.0.1:0");
     if fresh(&served) > 0 {
-        return skip(TEST, "files of the temporary folder are only in the page cache");
+        return skip("files of the temporary folder are only in the page cache");
     }
     done("nbdcopy", &["--flush", &served.path("other"), &served.uri]);
     done("nbdcopy", &[&served.uri, &served.path("back")]);
@@ -257,7 +254,6 @@ fn fio_verifies_its_writes_on_one_and_many_connections() {
 /// A thousand clients that stop in the middle of a message, half of them in the handshake and half in a request.
 #[test]
 fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
-    const TEST: &str = "a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little";
     const MANY: usize = 1000;
     /// Allowed memory besides the storage, and per connection.
     const OWN: u64 = 16 << 20;
@@ -266,7 +262,7 @@ fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
-        return skip(TEST, "the limit of descriptors is too low");
+        return skip("the limit of descriptors is too low");
     }
     let served = Served::new("--backend memory:1m --unix s --threads 1");
     let mut stalled: Vec<UnixStream> = Vec::new();

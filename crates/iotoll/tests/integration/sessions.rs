@@ -60,8 +60,7 @@ fn cleanup_runs_however_a_verb_ends() {
         let iotoll = folder.iotoll(&words).word("--setup=touch entered").word("--cleanup=rm entered; touch left");
         let running = iotoll.word_list(rest).start();
         assert!(eventually(|| folder.exists("entered")), "{words}");
-        running.signal(signal);
-        let ended = running.wait();
+        let ended = running.ended_by(signal);
         let expected = (signal == Signal::INT).then_some(130);
         // A command that is measured ends by the signal, and its status is that of `cost`.
         assert!(verb.starts_with("cost") || ended.code == expected, "{words}: {ended:?}");
@@ -113,8 +112,7 @@ fn a_kill_leaves_every_verb_a_record_that_can_be_reported() {
         let folder = folder();
         let running = folder.iotoll(&format!("{verb} --quiet --out kept {rest}")).start();
         assert!(eventually(|| folder.lines(line).len() > 1), "{verb}");
-        running.signal(Signal::KILL);
-        running.wait();
+        running.ended_by(Signal::KILL);
         let ended = folder.iotoll("report kept --format json").run();
         assert_eq!(ended.code, Some(0), "{verb}: {ended:?}");
         assert_ne!(ended.json()["outcome"], "completed", "{verb}");
@@ -132,9 +130,7 @@ fn a_comparison_reads_probes_in_each_arm() {
             .iotoll("compare --budget 3s --out kept --quiet --format json --probe level=gauge:file:level:([0-9]+)");
         let iotoll = iotoll.word_list("--probe ticks=counter:file:/proc/uptime:^([0-9.]+)");
         let iotoll = iotoll.word("--candidate-setup=echo 8 >level").word("--candidate-cleanup=echo 2 >level");
-        let ended = iotoll.word_list(work).run();
-        ended.done();
-        let finding = ended.json();
+        let finding = iotoll.word_list(work).run().done().json();
         let probes = finding["cells"][0]["probes"].as_array().unwrap_or_else(|| panic!("{finding}"));
         let of = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("{probes:?}"));
         let mean = &of("level")["mean"];
@@ -150,8 +146,7 @@ fn a_comparison_reads_probes_in_each_arm() {
         assert!((0.5..2.0).contains(&rate), "{work}: {ticks}");
         assert_eq!(ticks["per_io"].is_null(), work == commands, "{work}: {ticks}");
         for format in ["table", "csv", "markdown", "html", "mail"] {
-            let shown = folder.iotoll(&format!("report kept --full --format {format}")).run();
-            shown.done();
+            let shown = folder.iotoll(&format!("report kept --full --format {format}")).run().done();
             assert!(shown.stdout.contains("ticks"), "{format}: {}", shown.stdout);
         }
     });
@@ -167,19 +162,17 @@ fn a_recording_and_a_blast_have_services() {
     let folder = Folder::new();
     let serve = "--service=s=iotoll serve --backend memory:16m --listen 127.0.0.1:{port}";
     let ftq = || folder.iotoll("ftq --no-save --quiet --format json --duration 500ms").word(serve);
-    let nbd = ftq().word_list("--target {s.uri} --rw=read").run();
-    nbd.done();
+    let nbd = ftq().word_list("--target {s.uri} --rw=read").run().done();
     assert!(nbd.json()["worker"].as_str().unwrap().contains(service(&nbd.json())["uri"].as_str().unwrap()), "{nbd:?}");
     assert!(number(&nbd.json()["amount"]) > 0.0, "{nbd:?}");
     // A command that talks to the server.
     let job = "run --background 200ms --no-save --quiet --name=c --ioengine=nbd --uri={s.uri} --rw=read --time_based --runtime=50";
-    let command = ftq().word_list("--count page_faults --").word(PROGRAM).word_list(job).run();
-    command.done();
+    let command = ftq().word_list("--count page_faults --").word(PROGRAM).word_list(job).run().done();
     let uri = service(&command.json())["uri"].as_str().unwrap().to_owned();
     assert!(command.json()["worker"].as_str().unwrap().contains(&uri), "{command:?}");
     let blast = folder.iotoll("blast --no-save --quiet --format json --duration 400ms --rounds 2");
-    let blast = blast.word("--service=rx=iotoll blast --serve 127.0.0.1:{port}").word("127.0.0.1:{rx.port}").run();
-    blast.done();
+    let blast =
+        blast.word("--service=rx=iotoll blast --serve 127.0.0.1:{port}").word("127.0.0.1:{rx.port}").run().done();
     let finding = blast.json();
     let port = &service(&finding)["port"];
     assert_eq!(finding["receiver"]["address"].as_str(), Some(format!("127.0.0.1:{port}").as_str()), "{finding}");

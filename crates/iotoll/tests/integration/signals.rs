@@ -21,8 +21,7 @@ fn catches_signals(running: &Running) -> bool {
 #[track_caller]
 fn interrupted(folder: &Folder, running: Running, signal: Signal, ready: impl Fn(&Running) -> bool) -> Ended {
     assert!(eventually(|| catches_signals(&running) && ready(&running)), "never ready for the signal");
-    running.signal(signal);
-    let ended = running.wait();
+    let ended = running.ended_by(signal);
     assert_eq!((ended.code, ended.signal), (Some(130), None), "{ended:?}");
     folder.assert_no_processes();
     ended
@@ -117,8 +116,7 @@ fn while_the_background_is_measured_again() {
 fn insisted(folder: &Folder, running: Running, signal: Signal, code: i32) -> Ended {
     running.signal(signal);
     std::thread::sleep(Duration::from_millis(600));
-    running.signal(signal);
-    let ended = running.wait();
+    let ended = running.ended_by(signal);
     assert_eq!((ended.code, ended.signal), (Some(code), None), "{ended:?}");
     folder.assert_no_processes();
     ended

@@ -102,11 +102,10 @@ fn programs_that_report_their_io_take_turns() {
 
 #[test]
 fn io_uring_is_counted_by_its_rings() {
-    const TEST: &str = "io_uring_is_counted_by_its_rings";
     let folder = Folder::with_file("data", 1 << 20);
     let once = format!("cost --quiet --no-save --background 200ms -- {}", fio("io_uring").replace("=600", "=100ms"));
     if folder.iotoll(&once).run().code != Some(0) {
-        return skip(TEST, "fio cannot use io_uring here");
+        return skip("fio cannot use io_uring here");
     }
     let words = format!("{} --out kept --aa -- {}", COMPARE.replace("--no-save ", ""), fio("io_uring"));
     let found = sliced(&folder, folder.iotoll(&words), "io_uring");
@@ -128,7 +127,6 @@ fn io_uring_is_counted_by_its_rings() {
 /// It works off what it missed, so its slices would show that, not what an I/O costs.
 #[test]
 fn a_generator_that_catches_up_is_refused() {
-    const TEST: &str = "a_generator_that_catches_up_is_refused";
     let folder = Folder::new();
     folder.write(
         "open_loop.py",
@@ -137,7 +135,7 @@ fn a_generator_that_catches_up_is_refused() {
          time.sleep(0.001)\n",
     );
     if !std::process::Command::new("python3").arg("-V").status().is_ok_and(|status| status.success()) {
-        return skip(TEST, "python3 is not installed");
+        return skip("python3 is not installed");
     }
     let running = folder.iotoll(&format!("{COMPARE} --aa -- python3 open_loop.py")).start();
     ended(&folder, running).refused(2, &["python3 open_loop.py", "catches up", "--slices off"]);
@@ -174,11 +172,10 @@ fn a_command_that_dies_while_it_is_frozen_gives_one_line() {
 /// A process that leaves its control group cannot be frozen with it.
 #[test]
 fn a_command_that_cannot_be_frozen_gives_one_line() {
-    const TEST: &str = "a_command_that_cannot_be_frozen_gives_one_line";
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let unified = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
     let Some(unified) = unified.and_then(|line| line.split(' ').nth(1)).filter(|_| is_root()) else {
-        return skip(TEST, "needs root and cgroup v2");
+        return skip("needs root and cgroup v2");
     };
     let folder = Folder::new();
     folder.write("leave.sh", format!("echo $$ > {unified}/cgroup.procs\nexec {DD}\n"));
@@ -218,9 +215,8 @@ mod long {
     /// Only its system calls show what it does, and counting them slows it: that is said.
     #[test]
     fn libaio_is_counted_by_its_system_calls() {
-        const TEST: &str = "libaio_is_counted_by_its_system_calls";
         if !is_root() {
-            return skip(TEST, "counting system calls needs root");
+            return skip("counting system calls needs root");
         }
         let folder = Folder::with_file("data", 1 << 20);
         let found = sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("libaio"))), "syscalls");
@@ -253,8 +249,7 @@ mod long {
         assert!(record.contains("\"commands\":[{\"cases\":[0,1]"), "one command for both arms");
         // A fresh process for each arm.
         let words = format!("{COMPARE} --candidate-fresh --candidate-set file:{}", folder.path("knob=after").display());
-        let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start());
-        ended.done();
+        let ended = ended(&folder, folder.iotoll(&words).word_list("-- sleep 0.1").start()).done();
         assert!(warns(&ended.json(), "executions_only", &["fresh"]), "{}", ended.stdout);
     }
 
@@ -268,8 +263,7 @@ mod long {
         ];
         at_once(cases, |(more, arms, words)| {
             let iotoll = commands(folder.iotoll(COMPARE).word_list(more), arms);
-            let ended = iotoll.run();
-            ended.done();
+            let ended = iotoll.run().done();
             assert!(warns(&ended.json(), "executions_only", words), "{arms:?}: {}", ended.json()["warnings"]);
             assert!(ended.json()["slice_seconds"].is_null());
         });
@@ -285,22 +279,20 @@ mod long {
     /// Without a control group, the processes are stopped by signals, also those that have left the process group.
     #[test]
     fn commands_take_turns_by_signals_where_there_is_no_control_group() {
-        const TEST: &str = "commands_take_turns_by_signals_where_there_is_no_control_group";
         // In a mount namespace without the unified hierarchy.
         let hide = "for at in $(awk '$3 == \"cgroup2\" {print $2}' /proc/mounts); do mount -t tmpfs none $at || exit 77; done; \
                 exec \"$0\" \"$@\"";
         let under = ["unshare", "--mount", "sh", "-c", hide];
         let possible = std::process::Command::new(under[0]).args(&under[1..]).arg("true").status();
         if !possible.is_ok_and(|status| status.success()) {
-            return skip(TEST, "needs a mount namespace");
+            return skip("needs a mount namespace");
         }
         let folder = Folder::with_file("data", 1 << 20);
         // fio starts its jobs in sessions of their own.
         sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("psync"))).under(&under), "task:both");
         let running = commands(folder.iotoll(ENDLESS), [DD, OTHER_DD]).under(&under).start();
         assert!(eventually(|| !folder.lines("round").is_empty()));
-        running.signal(Signal::KILL);
-        running.wait();
+        running.ended_by(Signal::KILL);
         folder.assert_no_processes();
     }
 }

@@ -78,8 +78,7 @@ fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
             let running = command.under(&["env", how]).start();
             let begun = || folder.exists("s") || !running.children().is_empty();
             assert!(eventually(begun), "{how}: {verb}");
-            running.signal(Signal::INT);
-            let ended = running.wait();
+            let ended = running.ended_by(Signal::INT);
             if verb.starts_with("cost") {
                 // The command had the signal's default action too.
                 assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{how}: {ended:?}");
@@ -180,7 +179,7 @@ mod long {
     /// With so little, some verbs work and others say what is missing. Root ignores the limit of processes.
     #[test]
     fn every_verb_works_or_names_the_limit() {
-        let Some(ordinary) = Ordinary::new("every_verb_works_or_names_the_limit") else { return };
+        let Some(ordinary) = Ordinary::new() else { return };
         ordinary.folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
         let processes = ["1", "2", "3", "5", "8", "12", "20"].map(|limit| ("nproc", limit));
         let others = [("nofile", "16"), ("nofile", "32"), ("memlock", "0")];

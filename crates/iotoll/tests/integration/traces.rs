@@ -40,7 +40,7 @@ fn issued(folder: &Folder, trace: &str) -> Vec<String> {
 #[test]
 fn traces_are_replayed_by_both() {
     if !has("fio") || !has("strace") {
-        return skip("traces_are_replayed_by_both", "no fio or no strace here");
+        return skip("no fio or no strace here");
     }
     let folder = Folder::new();
     let words = WRITES_AND_READS.split(' ').chain(["--write_iolog=theirs"]);

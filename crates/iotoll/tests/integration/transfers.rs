@@ -28,10 +28,9 @@ fn all_patterns(engine: &str, direct: u8) {
     folder.write("job.fio", text);
     let ended = folder.iotoll("run job.fio --background 200ms --no-save --quiet --format json").run();
     if direct == 1 && ended.stderr.contains("has no O_DIRECT") {
-        return skip("transfers", "the build folder's file system has no O_DIRECT");
+        return skip("the build folder's file system has no O_DIRECT");
     }
-    ended.done();
-    let finding = ended.json();
+    let finding = ended.done().json();
     let jobs = finding["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), PATTERNS.len());
     for (job, (rw, uses)) in jobs.iter().zip(PATTERNS) {

@@ -84,18 +84,11 @@ fn a_measurement_whose_standard_error_nobody_reads_ends() {
 /// Ctrl-S stops the output of a terminal. The progress line is then left out.
 #[test]
 fn a_measurement_on_a_stopped_terminal_ends() {
-    const TERMINAL: &str = "
-import os, pty, subprocess, sys, termios
-os.environ['TERM'] = 'xterm'
-terminal, end = pty.openpty()
-termios.tcflow(end, termios.TCOOFF)
-sys.exit(subprocess.run(sys.argv[1:], stderr=end, timeout=60).returncode)
-";
     if !has("python3") {
-        return skip("a_measurement_on_a_stopped_terminal_ends", "python3 makes the terminal, and is not here");
+        return skip("python3 makes the terminal, and is not here");
     }
     let folder = Folder::with_file("data", 1 << 20);
     let job = "run --name=j --filename=data --size=1m --rw=read --bs=4k --runtime=1 --time_based";
-    let ended = folder.iotoll(job).under(&["python3", "-c", TERMINAL]).run();
+    let ended = folder.iotoll(job).under(&["python3", "-c", include_str!("programs/stopped_terminal.py")]).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }

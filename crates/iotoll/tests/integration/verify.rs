@@ -49,7 +49,7 @@ fn assert_verified(finding: &Value) {
 #[test]
 fn fio_reads_what_iotoll_wrote_and_the_reverse() {
     if !has("fio") {
-        return skip("fio_reads_what_iotoll_wrote_and_the_reverse", "no fio here");
+        return skip("no fio here");
     }
     let folder = Folder::new();
     assert_verified(&folder.measured_job(&sections("rw=randwrite\n", "")));

@@ -10,78 +10,11 @@ use std::process::{Command, Stdio};
 const COMPARE: &str = "compare --quiet --no-save --format json --budget 4s";
 const COST: &str = "cost --background 200ms --no-save --quiet --no-output --format json";
 
-/// Sends messages by send(), which task accounting does not see, to a child that receives them: SIZE, EVERY. It prints a line
-/// after each EVERY messages.
-const TCP: &str = "
-import socket, sys, os
-size, every, sent = int(sys.argv[1]), int(sys.argv[2]), 0
-listening = socket.socket()
-listening.bind(('127.0.0.1', 0))
-listening.listen(1)
-if os.fork() == 0:
-    receiving = socket.create_connection(listening.getsockname())
-    while receiving.recv(1 << 20): pass
-    os._exit(0)
-sending, _ = listening.accept()
-while True:
-    sending.sendall(b'x' * size)
-    sent += 1
-    if sent % every == 0: os.write(1, b'%12d messages\\n' % sent)
-";
-/// The same with datagrams that nobody receives.
-const UDP: &str = "
-import socket, sys, os
-size, every, sent = int(sys.argv[1]), int(sys.argv[2]), 0
-sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-while True:
-    sending.sendto(b'x' * size, ('127.0.0.1', 9))
-    sent += 1
-    if sent % every == 0: os.write(1, b'%12d messages\\n' % sent)
-";
-/// Reads a file through a memory map, and drops it from the page cache.
-const MAPPED: &str = "
-import mmap, os, sys
-every, pages = int(sys.argv[1]), 0
-file = os.open('data', os.O_RDONLY)
-size = os.fstat(file).st_size
-while True:
-    mapped = mmap.mmap(file, size, prot=mmap.PROT_READ)
-    for place in range(0, size, 4096):
-        mapped[place]
-        pages += 1
-        if pages % every == 0: os.write(1, b'%12d pages\\n' % pages)
-    mapped.close()
-    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-";
-
-/// Reads and writes 64 KiB; after each EVERY reads, submits a no-op to a ring of io_uring. Ends with status 77 without io_uring.
-const RING: &str = "
-import ctypes, mmap, os, struct, sys
-kernel, every, done = ctypes.CDLL(None), int(sys.argv[1]), 0
-setup, enter, parameters = 425, 426, ctypes.create_string_buffer(120)
-ring = kernel.syscall(setup, 4, parameters)
-if ring < 0: sys.exit(77)
-_, tail, _, _, _, _, array, *_ = struct.unpack_from('10I', parameters, 40)
-completed_head, completed_tail, *_ = struct.unpack_from('10I', parameters, 80)
-queues = mmap.mmap(ring, 4096, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=0)
-entries = mmap.mmap(ring, 4096, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=0x10000000)
-zero, null = os.open('/dev/zero', os.O_RDONLY), os.open('/dev/null', os.O_WRONLY)
-while True:
-    os.write(null, os.read(zero, 65536))
-    done += 1
-    if done % every == 0:
-        at, = struct.unpack_from('I', queues, tail)
-        struct.pack_into('I', queues, array + 4 * (at % 4), 0)
-        struct.pack_into('I', queues, tail, at + 1)
-        kernel.syscall(enter, ring, 1, 1, 1, None, 0)
-        struct.pack_into('I', queues, completed_head, struct.unpack_from('I', queues, completed_tail)[0])
-";
-
 /// Whether there is a python3; otherwise the test is skipped.
-fn has_python(test: &str) -> bool {
+fn has_python() -> bool {
     let there = has("python3");
     if !there {
-        skip(test, "python3 is not installed");
+        skip("python3 is not installed");
     }
     there
 }
@@ -104,12 +37,11 @@ fn ratio(found: &Value, metric: &str) -> f64 {
 /// Two kinds of I/O have no common counter, and one line says both values.
 #[test]
 fn different_kinds_of_io_need_a_named_counter() {
-    const TEST: &str = "different_kinds_of_io_need_a_named_counter";
-    if !has_python(TEST) {
+    if !has_python() {
         return;
     }
     let folder = Folder::new();
-    folder.write("tcp.py", TCP);
+    folder.write("tcp.py", include_str!("programs/tcp.py"));
     let arms = ["python3 tcp.py 60000 5", "dd if=/dev/zero of=/dev/null bs=64k"];
     compared(&folder, "", arms)
         .refused(2, &["different kinds of I/O", "tcp ", "task:both ", "B/s", "--count", "--slices off"]);
@@ -133,16 +65,14 @@ fn beside_a_client(folder: &Folder, client: &str) -> (Value, Value) {
         found["error"].is_null() && end.is_object()
     });
     assert!(asked, "iperf3 did not listen");
-    let ended = measured.wait();
-    ended.done();
+    let ended = measured.wait().done();
     (ended.json(), end)
 }
 
 #[test]
 fn a_server_of_iperf3_counts_what_came_and_what_it_sent() {
-    const TEST: &str = "a_server_of_iperf3_counts_what_came_and_what_it_sent";
     if !has("iperf3") {
-        return skip(TEST, "iperf3 is not installed");
+        return skip("iperf3 is not installed");
     }
     let folder = Folder::new();
     let (found, client) = beside_a_client(&folder, "--bidir");
@@ -204,14 +134,13 @@ fn a_missing_job_file_gives_one_line_and_no_sheet() {
 
 #[test]
 fn flushes_are_no_ios_of_a_block_device() {
-    const TEST: &str = "flushes_are_no_ios_of_a_block_device";
-    if !has_python(TEST) {
+    if !has_python() {
         return;
     }
     let folder = Folder::with_file("image", 8 << 20);
     let device = match LoopDevice::attach(&folder.path("image"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip(TEST, &reason),
+        Err(reason) => return skip(&reason),
     };
     folder.write(
         "sync.py",
@@ -240,20 +169,17 @@ mod long {
 
     #[test]
     fn a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines() {
-        const TEST: &str = "a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines";
-        if !has_python(TEST) {
+        if !has_python() {
             return;
         }
         let folder = Folder::new();
-        folder.write("tcp.py", TCP);
-        folder.write("udp.py", UDP);
+        folder.write("tcp.py", include_str!("programs/tcp.py"));
+        folder.write("udp.py", include_str!("programs/udp.py"));
         for (program, counter, metric) in
             [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
         {
             let arms = [format!("{program} 5"), format!("{program} 100")];
-            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-            ended.done();
-            let found = ended.json();
+            let found = compared(&folder, "", [&arms[0], &arms[1]]).done().json();
             assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
             // By log lines the candidate would do a twentieth.
             let ratio = ratio(&found, metric);
@@ -263,18 +189,16 @@ mod long {
 
     #[test]
     fn a_memory_map_that_prints_is_counted_by_its_storage() {
-        const TEST: &str = "a_memory_map_that_prints_is_counted_by_its_storage";
-        if !has_python(TEST) {
+        if !has_python() {
             return;
         }
         let folder = Folder::with_file("data", 32 << 20);
-        folder.write("mapped.py", MAPPED);
+        folder.write("mapped.py", include_str!("programs/mapped.py"));
         let ended = compared(&folder, "", ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
         if ended.code == Some(2) && ended.stderr.contains("--count") {
-            return skip(TEST, "the files of this machine do not come from storage");
+            return skip("the files of this machine do not come from storage");
         }
-        ended.done();
-        let found = ended.json();
+        let found = ended.done().json();
         let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
         if counter == "task:both" {
             // In memory nothing but the lines moves: then that is said.
@@ -283,26 +207,23 @@ mod long {
                 "{}",
                 found["warnings"]
             );
-            return skip(TEST, "the files of this machine do not come from storage");
+            return skip("the files of this machine do not come from storage");
         }
         assert_eq!(counter, "task:storage", "{}", found["work_counter"]);
     }
 
     #[test]
     fn a_ring_beside_the_work_is_not_counted() {
-        const TEST: &str = "a_ring_beside_the_work_is_not_counted";
-        if !has_python(TEST) {
+        if !has_python() {
             return;
         }
         let folder = Folder::new();
-        folder.write("ring.py", RING);
+        folder.write("ring.py", include_str!("programs/ring.py"));
         let once = Command::new("timeout").args(["0.5", "python3"]).arg(folder.path("ring.py")).arg("100").status();
         if once.is_ok_and(|status| status.code() == Some(77)) {
-            return skip(TEST, "io_uring is not allowed here");
+            return skip("io_uring is not allowed here");
         }
-        let ended = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]);
-        ended.done();
-        let found = ended.json();
+        let found = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]).done().json();
         assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
         // By completions the candidate would do a twentieth.
         let ratio = ratio(&found, "bytes_per_second");
@@ -312,23 +233,21 @@ mod long {
     /// The kernel tells of the sockets of one network namespace only.
     #[test]
     fn a_command_in_another_network_namespace_is_counted_there() {
-        const TEST: &str = "a_command_in_another_network_namespace_is_counted_there";
-        if !has_python(TEST) {
+        if !has_python() {
             return;
         }
         let entered =
             is_root() && Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
         if !entered || !has("ip") {
-            return skip(TEST, "a network namespace needs root, unshare and ip");
+            return skip("a network namespace needs root, unshare and ip");
         }
         let folder = Folder::new();
-        folder.write("tcp.py", TCP);
-        folder.write("udp.py", UDP);
+        folder.write("tcp.py", include_str!("programs/tcp.py"));
+        folder.write("udp.py", include_str!("programs/udp.py"));
         folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
         for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
             let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
-            let ended = compared(&folder, "", [&arms[0], &arms[1]]);
-            ended.done();
+            let ended = compared(&folder, "", [&arms[0], &arms[1]]).done();
             assert_eq!(ended.json()["work_counter"]["name"], counter);
         }
         // What is not there is said.
@@ -352,10 +271,9 @@ mod long {
     /// It would switch nothing for the command.
     #[test]
     fn a_setting_of_another_network_namespace_is_said() {
-        const TEST: &str = "a_setting_of_another_network_namespace_is_said";
         const SETTING: &str = "sysctl:net.ipv4.tcp_autocorking=0";
         if !is_root() || !has("unshare") {
-            return skip(TEST, "a network namespace needs root and unshare");
+            return skip("a network namespace needs root and unshare");
         }
         let folder = Folder::new();
         let words = format!("{COMPARE} --candidate-set {SETTING} -- unshare -n dd if=/dev/zero of=/dev/null bs=64k");

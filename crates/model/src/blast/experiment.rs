@@ -22,11 +22,6 @@ struct File {
     published: Vec<PublishedPackets>,
 }
 
-/// Whether a text is an experiment of packets: it says so.
-pub fn is_experiment(text: &str) -> bool {
-    toml_file::kind(text) == Some("blast")
-}
-
 /// A plan with what the file says; the rest is that of `plan`.
 ///
 /// # Errors
@@ -149,7 +144,7 @@ mod tests {
     fn the_experiments_of_the_repository_can_be_run() {
         let mut found = 0;
         for (name, file, text) in toml_file::experiments() {
-            if !is_experiment(&text) {
+            if toml_file::kind(&text) != Some("blast") {
                 continue;
             }
             let command = format!("# Run: iotoll blast experiments/{file}");

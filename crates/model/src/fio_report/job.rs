@@ -2,9 +2,9 @@
 
 use super::samples::Samples;
 use super::{Bins, Cost, whole};
+use crate::ThreadUsage;
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, PhaseFinding};
 use crate::plan::options;
-use crate::thread_usage::ThreadUsage;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

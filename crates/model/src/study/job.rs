@@ -1,12 +1,12 @@
 //! The results of each job: rates, latencies, I/Os per system call.
 
+use crate::LatencyBins;
+use crate::ThreadUsage;
 use crate::finding::{CopiesApart, DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
-use crate::latency_bins::LatencyBins;
 use crate::plan::JobPlan;
 use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError, Verified};
-use crate::thread_usage::ThreadUsage;
 use crate::unit::{Hertz, Nanos, Ticks};
 use std::collections::HashMap;
 
