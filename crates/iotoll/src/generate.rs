@@ -4,7 +4,8 @@
 mod markdown;
 mod reference;
 
-use crate::arguments::{AFTER_HELP, Color, CommandLine, Earlier, Generated, JOB_VERBS, SHELLS, Shown, help};
+use crate::arguments::{AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, help};
+use crate::command_line::CommandLine;
 use crate::{kinds, stdout};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod blast;
+mod command_line;
 mod compare;
 mod cost;
 mod demo;
@@ -22,7 +23,7 @@ mod signals;
 mod standard_error;
 mod stdout;
 
-use arguments::{Invocation, Verb};
+use command_line::{Invocation, Verb};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

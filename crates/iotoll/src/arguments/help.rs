@@ -188,8 +188,8 @@ fn described(option: &Reference) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CommandLine;
     use super::*;
+    use crate::command_line::CommandLine;
     use crate::generate::verbs;
     use clap::CommandFactory;
 

@@ -1,6 +1,12 @@
 //! An experiment as the user wrote it, and how it is resolved into an [`Experiment`].
 
 mod braces;
+mod origin;
+mod published;
+mod surroundings;
+
+pub use origin::Origin;
+pub use surroundings::Surroundings;
 
 use super::{
     ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Metric, Published,
@@ -8,9 +14,8 @@ use super::{
 };
 use crate::limit::Limit;
 use crate::page_cache::is_buffered;
-use crate::plan::parse::Place;
-use crate::plan::service::{Address, Names, ServicePlan};
-use crate::plan::{DeviceWrites, Plan, Refused, Settings, UnknownOptions, parse};
+use crate::plan::service::{Names, ServicePlan};
+use crate::plan::{Plan, Refused, Settings, parse};
 use std::fmt;
 
 /// An experiment as it was written.
@@ -132,7 +137,7 @@ impl Draft {
         let services = braces::services(&self.services, &arms, &swept, boots.as_ref(), surroundings)?;
         let names = Names { services: &services, swept: &swept, arm: None };
         let cells = self.cells()?;
-        check_published(&self.published, &cells, &arms)?;
+        published::check(&self.published, &cells, &arms)?;
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
             let (cells, arms) = (cells.len(), arms.len());
             return wrong(format!("{cells} cells × {arms} arms exceed {MOST_CASES} cases; sweep fewer values"));
@@ -448,97 +453,10 @@ impl Draft {
     }
 }
 
-/// What resolving depends on besides the draft.
-#[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// The environment, for `${NAME}` in job files.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a file that a job file includes; `None` if there is no such file.
-    pub included: &'a dyn Fn(&str) -> Option<Result<String, String>>,
-    /// The address that was chosen for a service, by name.
-    pub address: &'a dyn Fn(&str) -> Address,
-    /// What to do with unknown job options.
-    pub unknown_options: UnknownOptions,
-    /// Whether jobs may write to block devices.
-    pub device_writes: DeviceWrites,
-}
-
-/// No environment, no services, and the safe choices.
-impl Default for Surroundings<'_> {
-    fn default() -> Self {
-        let Settings { environment, included, unknown_options, device_writes, .. } = Settings::default();
-        Self { environment, included, address: &|_| Address::default(), unknown_options, device_writes }
-    }
-}
-
-/// Where a draft was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// As flags.
-    #[default]
-    CommandLine,
-    /// In the experiment file of this name.
-    File(String),
-}
-
-impl Origin {
-    /// Picks the text for this origin.
-    fn says<'a>(&self, as_flags: &'a str, in_file: &'a str) -> &'a str {
-        match self {
-            Self::CommandLine => as_flags,
-            Self::File(_) => in_file,
-        }
-    }
-
-    /// Adds this origin to an error.
-    fn refuses(&self, error: DraftError) -> DraftError {
-        match (self, error) {
-            (_, DraftError::Job(refused)) => DraftError::Job(refused.placed(|place| match (self, place) {
-                // A line of a job file names it itself.
-                (_, line @ Place::Line { .. }) => line,
-                (Self::CommandLine, _) => Place::Verb(self.to_string()),
-                // Shows an option of an arm or a sweep without dashes.
-                (Self::File(name), _) => Place::Experiment(name.clone()),
-            })),
-            (_, error) => DraftError::Wrong(format!("{self}: {error}")),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::CommandLine => "compare",
-            Self::File(name) => name,
-        })
-    }
-}
-
-/// Each belongs to a point of the sweep, and to an arm that is compared with the baseline.
-fn check_published(published: &[Published], cells: &[Cell], arms: &[ArmPlan]) -> Result<(), DraftError> {
-    for found in published {
-        let source = &found.source;
-        if !cells.iter().any(|cell| found.fits(cell)) {
-            let place = Cell { values: found.cell.clone() };
-            return wrong(format!(
-                "published from '{source}': {place} is not a point of the sweep; write its values as the sweep does, or omit cell"
-            ));
-        }
-        let candidates: Vec<&str> = arms.iter().skip(1).map(|arm| arm.name.as_str()).collect();
-        if let Some(arm) = found.arm.as_deref().filter(|arm| !candidates.contains(arm)) {
-            let candidates = candidates.join(", ");
-            return wrong(format!(
-                "published from '{source}': arm '{arm}' is not compared with the baseline; use {candidates}"
-            ));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Metric, Setting, When};
+    use crate::experiment::{Setting, When};
     use crate::plan::service::Address;
 
     fn surroundings() -> Surroundings<'static> {
@@ -670,38 +588,5 @@ mod tests {
         };
         assert!(says(Origin::CommandLine, "a.fio").starts_with("a.fio:2: option 'bz'"));
         assert!(says(Origin::File("x.toml".to_owned()), "x.toml (job)").starts_with("x.toml (job):2: option 'bz'"));
-    }
-
-    fn published_says(cell: &[(&str, &str)], arm: Option<&str>) -> Option<String> {
-        let values =
-            |cell: &[(&str, &str)]| cell.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let cells = [("4k", "1"), ("4k", "8"), ("64k", "1"), ("64k", "8")];
-        let cells = cells.map(|(bs, depth)| Cell { values: values(&[("bs", bs), ("iodepth", depth)]) });
-        let arms = ["baseline", "candidate"].map(|name| ArmPlan { name: name.to_owned(), ..ArmPlan::default() });
-        let published = Published {
-            cell: values(cell),
-            arm: arm.map(str::to_owned),
-            metric: Metric::Iops,
-            baseline: None,
-            candidate: None,
-            change: Some(0.1),
-            source: "a mail".to_owned(),
-        };
-        check_published(&[published], &cells, &arms).err().map(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_published_number_belongs_to_a_point_and_an_arm() {
-        for lost in [[("bs", "8k")].as_slice(), &[("bs", "4096")], &[("rw", "read")], &[("bs", "4k"), ("iodepth", "2")]]
-        {
-            let why = published_says(lost, None).unwrap();
-            assert!(why.contains("published from 'a mail'") && why.contains("is not a point of the sweep"), "{why}");
-        }
-        for found in [[].as_slice(), &[("bs", "64k")], &[("bs", "4k"), ("iodepth", "8")]] {
-            assert_eq!(published_says(found, None), None, "{found:?}");
-        }
-        assert_eq!(published_says(&[], Some("candidate")), None);
-        let why = published_says(&[], Some("baseline")).unwrap();
-        assert!(why.ends_with("arm 'baseline' is not compared with the baseline; use candidate"), "{why}");
     }
 }
