@@ -14,10 +14,10 @@ pub mod value;
 
 pub use job::{
     Access, BlockSizes, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
-    Fallocate, FileAdvice, FilePlan, FileSize, HEADER_BYTES, InjectAt, JobPlan, LONGEST_PATTERN, LogKind, LogName,
-    LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Order, Pace, PathCopy, PathCrc, PathFraming, PathInFlight,
-    PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan,
-    Queue, Rates, RegionPlan, ReplayPlan, RequestPlan, Service, Shape, Size, SizeRange, SizeShare, Sizes, Target,
+    Fallocate, FileAdvice, FilePlan, FileService, FileSize, HEADER_BYTES, InjectAt, JobPlan, LONGEST_PATTERN, LogKind,
+    LogName, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Order, Pace, PathCopy, PathCrc, PathFraming,
+    PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer,
+    Phase, Plan, Queue, Rates, RegionPlan, ReplayPlan, RequestPlan, Shape, Size, SizeRange, SizeShare, Sizes, Target,
     Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WithoutLogs, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -75,15 +75,6 @@ pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
     }
 }
 
-/// Limits the segments of a TCP socket that is not yet connected (TCP_MAXSEG).
-///
-/// # Errors
-/// As setsockopt(2).
-pub fn set_largest_segment(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
-    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    set_int(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
-}
-
 fn set_int(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the option takes an int; the address and size are those of one that outlives the call.
     let outcome = unsafe {

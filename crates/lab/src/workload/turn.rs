@@ -1,12 +1,12 @@
 //! The file of the next request, where files do not simply take turns: `file_service_type`. The rules are fio's.
 
 use super::permutation::{below, split_mix};
-use model::plan::{JobPlan, Service};
+use model::plan::{FileService, JobPlan};
 
 /// The files that are in service, and whose turn it is.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    rule: Service,
+    rule: FileService,
     files: usize,
     /// Requests of a turn.
     requests: u64,
@@ -23,12 +23,12 @@ impl Turn {
     /// `None` if all files take turns after each request.
     pub fn new(plan: &JobPlan, files: usize, seed: u64) -> Option<Self> {
         let rule = plan.files.service;
-        if files < 2 || rule == (Service::RoundRobin { ios: 1 }) {
+        if files < 2 || rule == (FileService::RoundRobin { ios: 1 }) {
             return None;
         }
         let requests = match rule {
-            Service::RoundRobin { ios } | Service::Random { ios } => ios.into(),
-            Service::Sequential => u64::MAX,
+            FileService::RoundRobin { ios } | FileService::Random { ios } => ios.into(),
+            FileService::Sequential => u64::MAX,
         };
         let mut turn = Self { rule, files, requests, left: 0, active: Vec::with_capacity(files), at: 0, dice: seed };
         turn.begin_pass();
@@ -56,10 +56,10 @@ impl Turn {
     fn next(&mut self) -> usize {
         let count = self.active.len();
         match self.rule {
-            Service::Sequential => 0,
+            FileService::Sequential => 0,
             // The file behind the last one; `at` is not a valid index before the first.
-            Service::RoundRobin { .. } => self.at % count,
-            Service::Random { .. } => below(split_mix(&mut self.dice), count as u64) as usize,
+            FileService::RoundRobin { .. } => self.at % count,
+            FileService::Random { .. } => below(split_mix(&mut self.dice), count as u64) as usize,
         }
     }
 
@@ -71,7 +71,7 @@ impl Turn {
     /// This number of requests is made of the file that was chosen.
     pub fn spend(&mut self, requests: u64) {
         self.left = self.left.saturating_sub(requests);
-        if self.left == 0 && matches!(self.rule, Service::RoundRobin { .. }) {
+        if self.left == 0 && matches!(self.rule, FileService::RoundRobin { .. }) {
             self.at += 1;
         }
     }
@@ -93,13 +93,13 @@ mod tests {
     use model::plan::FilePlan;
     use model::unit::Bytes;
 
-    fn turn(service: Service, files: usize) -> Option<Turn> {
+    fn turn(service: FileService, files: usize) -> Option<Turn> {
         let plan = JobPlan { files: FilePlan { service, ..FilePlan::default() }, ..JobPlan::default() };
         Turn::new(&plan, files, 7)
     }
 
     /// The order of files of this number of blocks each.
-    fn order(service: Service, files: usize, blocks: u64) -> Vec<usize> {
+    fn order(service: FileService, files: usize, blocks: u64) -> Vec<usize> {
         let mut turn = turn(service, files).unwrap();
         let (mut left, mut order) = (vec![blocks; files], Vec::new());
         while let Some(file) = turn.choose() {
@@ -116,14 +116,14 @@ mod tests {
 
     #[test]
     fn the_order_of_files_is_that_of_fio() {
-        assert!(turn(Service::RoundRobin { ios: 1 }, 9).is_none());
-        assert_eq!(order(Service::RoundRobin { ios: 2 }, 2, 3), [0, 0, 1, 1, 0, 1]);
-        assert_eq!(order(Service::Sequential, 3, 2), [0, 0, 1, 1, 2, 2]);
+        assert!(turn(FileService::RoundRobin { ios: 1 }, 9).is_none());
+        assert_eq!(order(FileService::RoundRobin { ios: 2 }, 2, 3), [0, 0, 1, 1, 0, 1]);
+        assert_eq!(order(FileService::Sequential, 3, 2), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn a_random_order_serves_each_block_once() {
-        let order = order(Service::Random { ios: 3 }, 10, 4);
+        let order = order(FileService::Random { ios: 3 }, 10, 4);
         assert!((0..10).all(|file| order.iter().filter(|served| **served == file).count() == 4), "{order:?}");
     }
 
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn files_follow_the_order_of_the_job() {
         let mut job = JobPlan::default();
-        job.files.service = Service::RoundRobin { ios: 2 };
+        job.files.service = FileService::RoundRobin { ios: 2 };
         assert_eq!(all(&job, &[span(8), span(16)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
-        job.files.service = Service::Sequential;
+        job.files.service = FileService::Sequential;
         job.duration.loops = 2;
         let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
         assert_eq!(all(&job, &[span(8), span(8)]), [pass, pass].concat());

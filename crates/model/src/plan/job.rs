@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use conduct::{Access, CallPlan, Ends, Order, PATTERNS, Pace, ReplayPlan, Together};
 pub use content::{Content, LONGEST_PATTERN, Pattern, PatternPiece};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
-pub use files::{FileAdvice, FilePlan, FileSize, Making, Opening, Service, WriteSync};
+pub use files::{FileAdvice, FilePlan, FileService, FileSize, Making, Opening, WriteSync};
 pub use logs::{LogKind, LogName, LogPlan, WithoutLogs};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,

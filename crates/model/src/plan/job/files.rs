@@ -13,7 +13,7 @@ pub struct FilePlan {
     /// `filesize`: bytes of each file.
     pub each: Option<FileSize>,
     /// `file_service_type`: the file of the next I/O.
-    pub service: Service,
+    pub service: FileService,
     /// `filename_format`: the names of files, with `$jobname`, `$jobnum`, `$filenum`.
     pub name_format: Option<String>,
     /// `ioscheduler`: the I/O scheduler of the devices below the files, while the job runs.
@@ -59,7 +59,7 @@ impl Default for FilePlan {
         Self {
             count: None,
             each: None,
-            service: Service::RoundRobin { ios: 1 },
+            service: FileService::RoundRobin { ios: 1 },
             name_format: None,
             scheduler: None,
             making: Making::default(),
@@ -83,7 +83,7 @@ pub struct FileSize {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Service {
+pub enum FileService {
     /// They take turns.
     RoundRobin {
         /// I/Os of a turn.

@@ -1,7 +1,7 @@
 //! Values of the options about files: sizes, orders, names, and how they are synced.
 
 use super::{LARGEST_FILE, Quoted, Wrong, choice, count_in, integer_in, typed};
-use crate::plan::job::{FileSize, Service};
+use crate::plan::job::{FileService, FileSize};
 use crate::unit::Bytes;
 
 /// The largest number of I/Os between two files.
@@ -27,25 +27,25 @@ pub fn show_size(size: FileSize) -> String {
 }
 
 /// An order of files, with the number of I/Os or the parameter behind a colon.
-pub fn service(text: &str) -> Result<Service, Wrong> {
+pub fn service(text: &str) -> Result<FileService, Wrong> {
     let (word, after) = text.split_once(':').map_or((text, None), |(word, after)| (word, Some(after)));
     let ios = || after.map_or(Ok(1), |after| count_in(after, &(1..=MOST_IOS)));
     match word {
-        "roundrobin" => Ok(Service::RoundRobin { ios: ios()? }),
+        "roundrobin" => Ok(FileService::RoundRobin { ios: ios()? }),
         // A file is finished whatever the number says, as in fio.
-        "sequential" => ios().map(|_| Service::Sequential),
-        "random" => Ok(Service::Random { ios: ios()? }),
+        "sequential" => ios().map(|_| FileService::Sequential),
+        "random" => Ok(FileService::Random { ios: ios()? }),
         _ => Err(Wrong::because(text, "is not supported")),
     }
 }
 
 /// The reverse of [`service`].
-pub fn show_service(service: Service) -> String {
+pub fn show_service(service: FileService) -> String {
     let with = |word: &str, ios: u32| if ios == 1 { word.to_owned() } else { format!("{word}:{ios}") };
     match service {
-        Service::RoundRobin { ios } => with("roundrobin", ios),
-        Service::Sequential => "sequential".to_owned(),
-        Service::Random { ios } => with("random", ios),
+        FileService::RoundRobin { ios } => with("roundrobin", ios),
+        FileService::Sequential => "sequential".to_owned(),
+        FileService::Random { ios } => with("random", ios),
     }
 }
 
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn orders_have_fio_words_and_numbers() {
-        assert_eq!(service("roundrobin"), Ok(Service::RoundRobin { ios: 1 }));
-        assert_eq!(service("random:16"), Ok(Service::Random { ios: 16 }));
-        assert_eq!(service("sequential:9"), Ok(Service::Sequential));
+        assert_eq!(service("roundrobin"), Ok(FileService::RoundRobin { ios: 1 }));
+        assert_eq!(service("random:16"), Ok(FileService::Random { ios: 16 }));
+        assert_eq!(service("sequential:9"), Ok(FileService::Sequential));
         for bad in ["zipf:1.1", "random:0", "robin", "random:"] {
             assert!(service(bad).is_err(), "{bad}");
         }

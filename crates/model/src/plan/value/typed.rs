@@ -68,7 +68,7 @@ shown! {
     BlockSizes: |sizes: &BlockSizes| Some(each([sizes.read, sizes.write, sizes.trim].map(|size| bytes(size.0)))),
     Distribution: |of: &Distribution| Some(distribution(of)),
     FileSize: |size: &FileSize| Some(show_size(*size)),
-    Service: |service: &Service| Some(show_service(*service)),
+    FileService: |service: &FileService| Some(show_service(*service)),
     LogName: |name: &LogName| Some(name.text().to_owned()),
     Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
     Peer: printed,
