@@ -8,7 +8,7 @@ use crate::run::files_and_options;
 use crate::saving::Saving;
 use crate::series;
 use clap::Args;
-use lab::ftq::{Event, Settings};
+use lab::ftq::{Settings, Stage};
 use lab::session::Settings as Session;
 use lab::store::Saved;
 use lab::workload::target::Created;
@@ -117,7 +117,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let lab = |session: Session, created: &Created, line: &ProgressLine| {
         let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
-        let show = &mut |event: Event| line.show_recording(&event);
+        let show = &mut |event: Stage| line.show_recording(&event);
         lab::ftq::record(&plan, &settings, created, show).map_err(crate::cost::mended)
     };
     let ftq = Measurement {

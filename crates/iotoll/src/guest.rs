@@ -10,7 +10,7 @@ use crate::saving::write_file;
 use crate::signals::LeftBehind;
 use crate::stdout;
 use clap::{Args, Subcommand};
-use lab::guest::Event;
+use lab::guest::Stage;
 use lab::guest::cache::{Cache, Kept, LIMIT_BYTES, Part};
 use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
@@ -307,7 +307,7 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
     let line = ProgressLine::new(arguments.quiet);
     let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
     let outcome =
-        shell::run(&look, &settings, &mut |text| line.show_guests(&Event::Preparing(text)), &mut || line.clear());
+        shell::run(&look, &settings, &mut |text| line.show_guests(&Stage::Preparing(text)), &mut || line.clear());
     line.clear();
     outcome?;
     Ok(ExitCode::SUCCESS)

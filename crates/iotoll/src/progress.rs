@@ -6,8 +6,8 @@ use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::blast::Progress as Packets;
 use lab::compare::Stage;
-use lab::ftq::{Event as Recording, Look};
-use lab::guest::Event;
+use lab::ftq::{Look, Stage as Recording};
+use lab::guest::Stage as Guests;
 use lab::progress::Progress;
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -48,10 +48,10 @@ impl ProgressLine {
     }
 
     /// Shows the progress of guests.
-    pub fn show_guests(&self, event: &Event) {
+    pub fn show_guests(&self, event: &Guests) {
         let text = match event {
-            Event::Preparing(what) => what.clone(),
-            Event::Measured(done, total) => format!("{done} of {total} guests"),
+            Guests::Preparing(what) => what.clone(),
+            Guests::Measured(done, total) => format!("{done} of {total} guests"),
         };
         if self.is_due(Instant::now()) {
             standard_error::say(&format!("iotoll: {text}"));
@@ -77,10 +77,10 @@ impl ProgressLine {
     }
 
     /// Shows the progress of a blast of packets.
-    pub fn show_packets(&self, event: &lab::blast::Event) {
+    pub fn show_packets(&self, event: &lab::blast::Stage) {
         let progress = match event {
-            lab::blast::Event::Preparing(progress) => return self.draw(describe(progress)),
-            lab::blast::Event::Measured(progress) => progress,
+            lab::blast::Stage::Preparing(progress) => return self.draw(describe(progress)),
+            lab::blast::Stage::Measured(progress) => progress,
         };
         let Packets { rounds, of, point, delivered_per_second } = progress;
         let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);

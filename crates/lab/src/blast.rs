@@ -62,7 +62,7 @@ pub struct Settings {
 
 /// What happens, for an observer.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Stage<'a> {
     /// Before the first packet.
     Preparing(progress::Progress<'a>),
     /// A point was measured.
@@ -86,12 +86,12 @@ pub struct Progress {
 ///
 /// # Errors
 /// When nothing could be measured: no receiver, no socket, no meter's thread. What fails later is in the record.
-pub fn blast(plan: &BlastPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<BlastRecord> {
+pub fn blast(plan: &BlastPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<BlastRecord> {
     let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
     let allowed_cpus = refuse_cpus(wanted)?;
     refuse_memory(plan)?;
     let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Event::Preparing(progress::Progress::Starting { service }));
+        observer(Stage::Preparing(progress::Progress::Starting { service }));
     })?;
     let measured = measure(plan, settings, &session, allowed_cpus, observer);
     let (record, end) = session.close_with_end(measured, &Created::default(), |end| &mut end.outcome)?;
@@ -103,7 +103,7 @@ fn measure(
     settings: &Settings,
     session: &Session,
     allowed_cpus: usize,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(Stage),
 ) -> Result<(BlastRecord, End)> {
     let begun = Instant::now();
     let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
@@ -252,7 +252,7 @@ struct Measurement<'a> {
     meters: MeterSet,
     receiving: Box<dyn Receiving>,
     shuffler: Shuffler,
-    observer: &'a mut dyn FnMut(Event),
+    observer: &'a mut dyn FnMut(Stage),
 }
 
 impl Measurement<'_> {
@@ -321,7 +321,7 @@ impl Measurement<'_> {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
                         let rounds = u32::try_from(number).unwrap_or(u32::MAX);
                         let progress = Progress { rounds, of: self.plan.rounds, point, delivered_per_second };
-                        (self.observer)(Event::Measured(progress));
+                        (self.observer)(Stage::Measured(progress));
                     }
                     Some((slice, Some(delivery)))
                 }

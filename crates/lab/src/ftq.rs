@@ -59,7 +59,7 @@ pub struct Settings {
 
 /// Progress of a recording.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Stage<'a> {
     /// Before the first reading.
     Preparing(Progress<'a>),
     Recording(&'a Look),
@@ -101,7 +101,7 @@ pub fn record(
     plan: &FtqPlan,
     settings: &Settings,
     created: &Created,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(Stage),
 ) -> Result<FtqRecord> {
     if let Worker::Job(plan) = &plan.worker {
         demand::check(&plan.phases)?;
@@ -110,7 +110,7 @@ pub fn record(
     asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let cpus = Cpus::choose(plan)?;
     let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Event::Preparing(Progress::Starting { service }));
+        observer(Stage::Preparing(Progress::Starting { service }));
     })?;
     let measured = measure(plan, settings, &session, cpus, created, observer);
     let (record, end) = session.close_with_end(measured, created, |end| &mut end.outcome)?;
@@ -174,7 +174,7 @@ fn measure(
     session: &Session,
     cpus: Cpus,
     created: &Created,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(Stage),
 ) -> Result<(FtqRecord, End)> {
     session.prepare(&Cell::default())?;
     let mut warnings = if let Worker::Job(job) = &plan.worker { job.warnings.clone() } else { Vec::new() };
@@ -189,7 +189,7 @@ fn measure(
         clock: &clock,
         warnings: &mut warnings,
     };
-    let mut preparing = |progress: Progress| observer(Event::Preparing(progress));
+    let mut preparing = |progress: Progress| observer(Stage::Preparing(progress));
     let mut subject = open(plan, surroundings, &settings.session.guardian, &mut preparing)?;
     let (probes, counted) = sources(settings, subject.as_mut())?;
     session.calibration.wait(CALIBRATION);
@@ -302,7 +302,7 @@ struct Recording<'a> {
     recorder: Recorder,
     subject: Box<dyn Subject>,
     settings: &'a session::Settings,
-    observer: &'a mut dyn FnMut(Event),
+    observer: &'a mut dyn FnMut(Stage),
     warnings: Vec<Warning>,
     /// The readings, as they were saved.
     chunks: Vec<Chunk>,
@@ -414,7 +414,7 @@ impl Watch {
     }
 
     /// Shows a chunk of which the first `known` rows were shown before.
-    fn look(&mut self, chunk: &Chunk, known: usize, observer: &mut dyn FnMut(Event)) {
+    fn look(&mut self, chunk: &Chunk, known: usize, observer: &mut dyn FnMut(Stage)) {
         let before = self.last;
         for (at, amount) in chunk.at.iter().zip(&chunk.amount).skip(known) {
             let late = self.last.is_some_and(|(last, _)| at.since(last).as_f64() >= 1.5 * self.quantum.as_f64());
@@ -429,7 +429,7 @@ impl Watch {
         }
         let column = self.dirty.and_then(|index| chunk.probes.get(index));
         self.look.dirty_pages = column.and_then(|column| column.last().copied().flatten()).or(self.look.dirty_pages);
-        observer(Event::Recording(&self.look));
+        observer(Stage::Recording(&self.look));
     }
 }
 
@@ -460,8 +460,8 @@ mod tests {
             &mut |_| {},
         );
         watch.look(&chunk, 2, &mut |event| match event {
-            Event::Recording(look) => seen.push((look.readings, look.late, look.per_second)),
-            Event::Preparing(_) => {}
+            Stage::Recording(look) => seen.push((look.readings, look.late, look.per_second)),
+            Stage::Preparing(_) => {}
         });
         let [(readings, late, Some(per_second))] = seen.as_slice() else { panic!("{seen:?}") };
         assert_eq!((*readings, *late), (4, 1));

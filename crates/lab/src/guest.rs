@@ -20,4 +20,4 @@ mod snapshot;
 pub mod stack;
 pub mod tool;
 
-pub use run::{Event, Settings, run};
+pub use run::{Settings, Stage, run};

@@ -1,7 +1,7 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
 use crate::engine::files_in_loop::opens_in_loop;
-use crate::engine::ledger::LiveCounters;
+use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
@@ -437,14 +437,14 @@ fn job_record(
     thread_nanos: Nanos,
     failed: Option<String>,
 ) -> JobRecord {
-    let ledger = &worker.ledger;
-    let [read, write, trim] = ledger.kinds.clone().map(|kind| Direction {
+    let tally = &worker.tally;
+    let [read, write, trim] = tally.kinds.clone().map(|kind| Direction {
         ios: kind.latency.total(),
         bytes: Bytes(kind.bytes),
         short: kind.short,
         latency: if kind.latency.total() > 0 { Latency::Ticks(kind.latency) } else { Latency::None },
     });
-    let stamps = ledger.stamp_error_count;
+    let stamps = tally.stamp_error_count;
     JobRecord {
         name: plan.name.clone(),
         copy,
@@ -458,19 +458,19 @@ fn job_record(
         read,
         write,
         trim,
-        syncs: ledger.syncs,
+        syncs: tally.syncs,
         verified: worker.verified(),
         errors: u64::from(failed.is_some()),
         error: failed,
-        wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
+        wall_nanos: clock.nanos(Ticks(tally.end_ticks.saturating_sub(tally.begin_ticks))),
         thread_nanos: Some(thread_nanos),
         usage: None,
         syscalls: worker.syscalls,
         stamp_error: (stamps > 0).then(|| StampError {
-            mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,
-            max_nanos: clock.nanos(Ticks(ledger.stamp_error_max)),
+            mean_nanos: tally.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,
+            max_nanos: clock.nanos(Ticks(tally.stamp_error_max)),
         }),
-        stages: ledger.stages.clone(),
+        stages: tally.stages.clone(),
         injected_ns: worker.injected(plan, clock),
         percentiles: plan.percentiles.clone(),
     }

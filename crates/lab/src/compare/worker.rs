@@ -172,7 +172,7 @@ impl WorkerThread {
                 if std::mem::take(&mut pending) {
                     // Here, because a warm-up follows, which does not count.
                     worker
-                        .ledger
+                        .tally
                         .kinds
                         .iter()
                         .filter(|kind| kind.latency.total() > 0)
@@ -189,7 +189,7 @@ impl WorkerThread {
                 pending = signal(&self.words, KEEP).load(Ordering::Relaxed) == 1;
                 if !pending {
                     // Here, so that the next slice does not pay for clearing the tables.
-                    worker.ledger.restart(0);
+                    worker.tally.restart(0);
                 }
             }
         })
@@ -206,14 +206,14 @@ impl WorkerThread {
 fn report(plan: &JobPlan, worker: &Worker, clock: Hertz, [begin_cpu, end_cpu]: [u64; 2]) -> [u64; WORDS_OF_REPORT] {
     let end_ticks = ticks();
     let thread_nanos = Nanos(sys::clock::own_thread_nanos()).since(worker.thread_begin).0;
-    let (ledger, kinds) = (&worker.ledger, &worker.ledger.kinds);
+    let (tally, kinds) = (&worker.tally, &worker.tally.kinds);
     let injected = worker.injected(plan, clock).map(|injected| [injected.asked, injected.burnt].map(f64::to_bits));
     let [asked, burnt] = injected.unwrap_or_default();
     let ios = kinds.iter().map(|kind| kind.latency.total()).sum();
     let bytes = kinds.iter().map(|kind| kind.bytes).sum();
     let latency_ticks = kinds.iter().map(|kind| kind.latency.sum()).sum();
     let read_bytes = kinds.get(Kind::Read as usize).map_or(0, |kind| kind.bytes);
-    let begin_ticks = ledger.begin_ticks;
+    let begin_ticks = tally.begin_ticks;
     [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, asked, burnt, begin_cpu, end_cpu]
 }
 

@@ -1,7 +1,7 @@
 //! One suite that loops over the table of engines, so that none is left out.
 
 use super::files_in_loop::opens_in_loop;
-use super::ledger::LiveCounters;
+use super::tally::LiveCounters;
 use super::worker::{Control, Worker};
 use super::{Setup, TABLE, open, prepare};
 use crate::worker_pool::build_worker;
@@ -97,7 +97,7 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let live = Arc::new(LiveCounters::default());
     let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
     open(&Setup { plan, targets: &targets, copy: 0, clock })?(&mut worker)?;
-    let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+    let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
     assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
     Ok(worker)
 }
@@ -117,9 +117,9 @@ fn every_engine_does_exactly_the_requested_ios() {
     each_engine(|engine, directory| {
         for (access, kinds) in [(Access::Read, [64, 0, 0]), (Access::Write, [0, 64, 0]), (Access::Trim, [0, 0, 64])] {
             let worker = run(&job(engine, directory, access)).unwrap();
-            let counts = worker.ledger.kinds.each_ref().map(|kind| kind.latency.total());
+            let counts = worker.tally.kinds.each_ref().map(|kind| kind.latency.total());
             assert_eq!(counts, kinds, "{engine:?} {access:?}");
-            assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
+            assert!(worker.tally.kinds.iter().all(|kind| kind.short == 0));
             // A mapping is accessed without calls.
             let calls = engine.medium() == Medium::Files && access != Access::Trim && engine != EngineKind::Mmap;
             let makes_calls = engine.medium() == Medium::Remote || calls;
@@ -143,7 +143,7 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
         let plan =
             JobPlan { calls, invalidate: Some(false), ..job(EngineKind::IoUring, directory.path(), Access::Read) };
         let worker = run(&plan).unwrap();
-        assert_eq!(worker.ledger.kinds[0].latency.total(), BLOCKS, "{calls:?}");
+        assert_eq!(worker.tally.kinds[0].latency.total(), BLOCKS, "{calls:?}");
         // The kernel's thread sleeps after a second without work.
         let made = worker.syscalls.unwrap();
         assert!(if calls.submission_thread { made < 8 } else { made > 0 }, "{calls:?}: {made}");
@@ -155,12 +155,12 @@ fn stages_add_up_to_latency() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::ReadWrite);
         plan.depth.complete_max = 1;
-        let ledger = run(&plan).unwrap().ledger;
+        let tally = run(&plan).unwrap().tally;
         let over_sockets = engine.medium() == Medium::Remote || engine == EngineKind::Rr;
-        assert_eq!(ledger.stages.is_some(), over_sockets, "{engine:?}");
-        let Some(stages) = ledger.stages else { return };
+        assert_eq!(tally.stages.is_some(), over_sockets, "{engine:?}");
+        let Some(stages) = tally.stages else { return };
         assert_eq!(stages.sending.is_some(), engine == EngineKind::Rr, "{engine:?}");
-        let latency: u64 = ledger.kinds.iter().map(|kind| kind.latency.sum()).sum();
+        let latency: u64 = tally.kinds.iter().map(|kind| kind.latency.sum()).sum();
         let parts: Vec<_> =
             [&stages.backlog_wait, &stages.round_trip, &stages.delivery].into_iter().chain(&stages.sending).collect();
         assert!(parts.iter().all(|part| part.total() == BLOCKS && part.sum() > 0), "{engine:?}");
@@ -174,7 +174,7 @@ fn every_engine_stops_at_the_number_of_ios() {
         let mut plan = job(engine, directory, Access::ReadWrite);
         plan.duration.number_ios = Some(37);
         let worker = run(&plan).unwrap();
-        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 37, "{engine:?}");
+        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 37, "{engine:?}");
     });
 }
 
@@ -184,7 +184,7 @@ fn every_engine_syncs_when_asked() {
         let mut plan = job(engine, directory, Access::Write);
         (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
         // As in fio, no sync follows the last write; end_fsync does that.
-        assert_eq!(run(&plan).unwrap().ledger.syncs, 3 + 1, "{engine:?}");
+        assert_eq!(run(&plan).unwrap().tally.syncs, 3 + 1, "{engine:?}");
     });
 }
 
@@ -194,7 +194,7 @@ fn every_engine_works_with_o_direct() {
         let mut plan = job(engine, directory, Access::ReadWrite);
         plan.direct = true;
         let worker = run(&plan).unwrap();
-        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), BLOCKS, "{engine:?}");
+        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), BLOCKS, "{engine:?}");
     });
 }
 
@@ -287,7 +287,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
         let mut worker = Worker::new(&plan, source, live.clone(), Arc::default(), clock);
         open(&Setup { plan: &plan, targets: &targets, copy: 0, clock }).unwrap()(&mut worker).unwrap();
-        let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+        let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
@@ -311,8 +311,8 @@ fn every_engine_opens_files_in_the_loop() {
         plan.files.making.on_open = true;
         plan.duration.loops = 2;
         let worker = run_in_loop(&plan).unwrap();
-        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 2 * BLOCKS, "{engine:?}");
-        assert_eq!(worker.ledger.syncs, 2 * 16, "{engine:?}: each file when it is closed");
+        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 2 * BLOCKS, "{engine:?}");
+        assert_eq!(worker.tally.syncs, 2 * 16, "{engine:?}: each file when it is closed");
         for number in 0..16 {
             let bytes = std::fs::read(directory.join(format!("{}.0.{number}", plan.name))).unwrap();
             assert_eq!(bytes.len() as u64, BLOCK * BLOCKS / 16, "{engine:?}");

@@ -9,8 +9,8 @@ mod interludes;
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::files_in_loop::FilesInLoop;
-use super::ledger::{Ledger, LiveCounters};
 use super::pacing::Pacing;
+use super::tally::{LiveCounters, Tally};
 use super::traits::{Perform, Queue};
 use crate::error::Result;
 use crate::io_log::IoLog;
@@ -79,7 +79,7 @@ pub struct Worker {
     pub reads_usage: bool,
     /// What the kernel had counted for this thread when counting started.
     pub usage_begin: Option<ThreadUsage>,
-    pub ledger: Ledger,
+    pub tally: Tally,
     /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,
     syscalls_before: Option<u64>,
@@ -155,7 +155,7 @@ impl Worker {
             thread_begin: Nanos(0),
             reads_usage: false,
             usage_begin: None,
-            ledger: Ledger::new(ticks()),
+            tally: Tally::new(ticks()),
             syscalls: None,
             syscalls_before: None,
         }
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     fn begin_counting(&mut self, now: u64) {
-        self.ledger.restart(now);
+        self.tally.restart(now);
         if self.reads_usage {
             self.usage_begin = thread_usage::own();
         }
@@ -243,7 +243,7 @@ impl Worker {
                     // An engine that performs each I/O at once has none in flight here.
                     Next::Settle => continue,
                     Next::Done => {
-                        self.ledger.end_ticks = ticks();
+                        self.tally.end_ticks = ticks();
                         return Ok(());
                     }
                 }
@@ -252,14 +252,14 @@ impl Worker {
             if until_check == 0 {
                 until_check = STAMP_CHECK;
                 let late = ticks().saturating_sub(stamp);
-                self.ledger.note_stamp_error(late, late, 1);
+                self.tally.note_stamp_error(late, late, 1);
             }
             self.inject();
             let result = engine.perform(&request);
             let now = ticks();
             let moved = self.count(&request, result, now.saturating_sub(stamp))?;
             self.live.add(1, moved);
-            self.ledger.end_ticks = now;
+            self.tally.end_ticks = now;
             stamp = now;
         }
     }
@@ -345,7 +345,7 @@ impl Worker {
                 Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
                 Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
                 Some(Next::Done) => {
-                    self.ledger.end_ticks = ticks();
+                    self.tally.end_ticks = ticks();
                     return Ok(());
                 }
                 Some(Next::Issue(_) | Next::Count | Next::Settle) | None => continue,
@@ -396,7 +396,7 @@ impl Worker {
             free.push(slot);
             let latency = now.saturating_sub(entry.stamp);
             if let Some(stages) = stages.filter(|_| result > 0) {
-                self.ledger.count_stages(entry.stamp, stages, now);
+                self.tally.count_stages(entry.stamp, stages, now);
             }
             match self.count(&entry.request, result, latency) {
                 Ok(moved) => {
@@ -413,9 +413,9 @@ impl Worker {
         if count > 0 {
             // A wait for a single I/O returns when it completes, so nothing shares its stamp.
             if self.depth.in_flight > 1 {
-                self.ledger.note_stamp_error(late, latest, count);
+                self.tally.note_stamp_error(late, latest, count);
             }
-            self.ledger.end_ticks = now;
+            self.tally.end_ticks = now;
         }
         failure.map_or(Ok(()), Err)
     }
@@ -429,7 +429,7 @@ impl Worker {
         if moved.wrapping_sub(1) >= LARGEST {
             return Err(self.failed(request, result));
         }
-        self.ledger.count(request.kind, request.length, moved, latency);
+        self.tally.count(request.kind, request.length, moved, latency);
         Ok(u64::from(moved))
     }
 

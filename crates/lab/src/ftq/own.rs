@@ -1,7 +1,7 @@
 //! Whose progress is read: a worker thread of iotoll, which does a job's I/O, or computes, without pause until the recording ends;
 //! or a process (`foreign`).
 
-use crate::engine::ledger::LiveCounters;
+use crate::engine::tally::LiveCounters;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::laying_out::{prepare, set_cache, warn_of_holes};

@@ -273,7 +273,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ledger::LiveCounters;
+    use crate::engine::tally::LiveCounters;
     use std::time::Duration;
 
     fn task(live: &Arc<LiveCounters>, quanta: u64) -> Task {

@@ -49,7 +49,7 @@ pub struct Settings {
 
 /// What happens, for an observer.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum Stage {
     /// Something is downloaded, unpacked or made.
     Preparing(String),
     /// This number of guests of all is done.
@@ -60,7 +60,7 @@ pub enum Event {
 ///
 /// # Errors
 /// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<GuestRecord> {
+pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<GuestRecord> {
     let begun = Instant::now();
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(), measured: Vec::new(), end: None };
@@ -91,7 +91,7 @@ pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event
 ///
 /// # Errors
 /// As [`run`].
-pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<usize> {
+pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<usize> {
     let prepared = Prepared::new(plan, settings, observer)?;
     prepared.each_guest(observer, &mut |_, _| Ok(()), |guest, _, _| {
         prepared.booted(guest, settings.fresh)?;
@@ -129,12 +129,12 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(Event)) -> Result<Self> {
+    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(Stage)) -> Result<Self> {
         let emulator = Emulator::find(&settings.care)?;
         let cache = Cache::open(settings.care.clone())?;
         enough_space(&cache)?;
         let plugin = emulator.plugin(&cache)?;
-        let mut observe = |text: String| observer(Event::Preparing(text));
+        let mut observe = |text: String| observer(Stage::Preparing(text));
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
             if !kernels.contains_key(&point.kernel) {
@@ -209,7 +209,7 @@ impl<'a> Prepared<'a> {
     /// a guest that fails later loses none; `keep` gets them as they come.
     fn each_guest(
         &self,
-        observer: &mut dyn FnMut(Event),
+        observer: &mut dyn FnMut(Stage),
         keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
         work: impl Fn(&Guest, &[usize], &Sender<News>) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -245,7 +245,7 @@ impl<'a> Prepared<'a> {
                     News::Measured(measured, caveat) => keep(*measured, caveat),
                     News::Ended(ended) => ended.map(|()| {
                         done += 1;
-                        observer(Event::Measured(done, total));
+                        observer(Stage::Measured(done, total));
                     }),
                 };
                 if result.is_err() {

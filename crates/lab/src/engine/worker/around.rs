@@ -144,7 +144,7 @@ impl Worker {
     /// What was logged, when the job has ended.
     pub(crate) fn take_log(&mut self) -> Option<IoLog> {
         let mut log = self.log.take()?;
-        log.finish(self.ledger.end_ticks);
+        log.finish(self.tally.end_ticks);
         Some(*log)
     }
 

@@ -35,7 +35,7 @@ impl Worker {
                 continue;
             }
             if call(file, what).map_err(|error| Error::job(&self.job, "fsync", error))? {
-                self.ledger.count_sync(ticks());
+                self.tally.count_sync(ticks());
             }
         }
         Ok(())
@@ -52,7 +52,7 @@ impl Worker {
         let Some(files) = &mut self.files else { return Ok(()) };
         if files.open(file, replace)? {
             self.pacing.note_closed(file);
-            self.ledger.count_sync(ticks());
+            self.tally.count_sync(ticks());
         }
         Ok(())
     }

@@ -159,11 +159,11 @@ impl Member {
             if self.meet() {
                 mark_end();
             }
-            let kinds = &worker.ledger.kinds;
+            let kinds = &worker.tally.kinds;
             let mut done = Done {
                 ios: kinds.iter().map(|kind| kind.latency.total()).sum(),
                 bytes: kinds.iter().map(|kind| kind.bytes).sum(),
-                clock_ticks: worker.ledger.end_ticks.saturating_sub(worker.ledger.begin_ticks),
+                clock_ticks: worker.tally.end_ticks.saturating_sub(worker.tally.begin_ticks),
                 ..Done::default()
             };
             // Everybody has ended before the counters are read again, and the one who read them first reads them again.

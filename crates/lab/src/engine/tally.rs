@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Results of one worker. Their size does not depend on the length of the run.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct Tally {
     /// One for each [`Kind`].
-    pub kinds: [KindLedger; 3],
+    pub kinds: [KindTally; 3],
     /// fsync and fdatasync calls.
     pub syncs: u64,
     /// I/Os that failed, and did not end the job. They count as I/Os, with no bytes.
@@ -31,7 +31,7 @@ pub struct Ledger {
 
 /// Results of one direction. The number of I/Os is the total of the histogram.
 #[derive(Clone, Debug, Default)]
-pub struct KindLedger {
+pub struct KindTally {
     /// Bytes moved.
     pub bytes: u64,
     /// I/Os that moved fewer bytes than requested.
@@ -40,8 +40,8 @@ pub struct KindLedger {
     pub latency: Histogram,
 }
 
-impl Ledger {
-    /// An empty ledger that counts from `begin_ticks`.
+impl Tally {
+    /// An empty tally that counts from `begin_ticks`.
     pub fn new(begin_ticks: u64) -> Self {
         Self {
             kinds: Default::default(),
@@ -80,10 +80,10 @@ impl Ledger {
     /// Counts one successful I/O.
     #[inline(always)]
     pub fn count(&mut self, kind: Kind, asked: u32, moved: u32, latency_ticks: u64) {
-        let ledger = &mut self.kinds[kind as usize];
-        ledger.bytes += u64::from(moved);
-        ledger.short += u64::from(moved < asked);
-        ledger.latency.record(latency_ticks, 1);
+        let tally = &mut self.kinds[kind as usize];
+        tally.bytes += u64::from(moved);
+        tally.short += u64::from(moved < asked);
+        tally.latency.record(latency_ticks, 1);
     }
 
     /// Counts the time of one I/O in each stage between issue and reaping.
@@ -194,18 +194,18 @@ mod tests {
 
     #[test]
     fn the_last_sync_is_part_of_the_job_s_time() {
-        let mut ledger = Ledger::new(5);
-        ledger.count_sync(77);
-        assert_eq!((ledger.syncs, ledger.end_ticks), (1, 77));
+        let mut tally = Tally::new(5);
+        tally.count_sync(77);
+        assert_eq!((tally.syncs, tally.end_ticks), (1, 77));
     }
 
     #[test]
     fn the_ramp_leaves_nothing_behind() {
-        let mut ledger = Ledger::new(5);
-        ledger.count(Kind::Write, 512, 100, 77);
-        ledger.note_stamp_error(3, 3, 1);
-        ledger.restart(9);
-        assert_eq!(ledger.kinds[1].latency.total() + ledger.kinds[1].bytes + ledger.kinds[1].short, 0);
-        assert_eq!((ledger.begin_ticks, ledger.stamp_error_count), (9, 0));
+        let mut tally = Tally::new(5);
+        tally.count(Kind::Write, 512, 100, 77);
+        tally.note_stamp_error(3, 3, 1);
+        tally.restart(9);
+        assert_eq!(tally.kinds[1].latency.total() + tally.kinds[1].bytes + tally.kinds[1].short, 0);
+        assert_eq!((tally.begin_ticks, tally.stamp_error_count), (9, 0));
     }
 }
