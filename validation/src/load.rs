@@ -58,7 +58,7 @@ pub fn usage() -> String {
 }
 
 /// Runs the load named by the first argument.
-pub fn main(arguments: &[&str]) -> ExitCode {
+pub fn main(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     let named = arguments.split_first().and_then(|(name, rest)| {
         let (_, arguments, run) = LOADS.iter().find(|load| load.0 == *name)?;
         let more = arguments.last() == Some(&MORE) && rest.len() > arguments.len();
@@ -66,15 +66,9 @@ pub fn main(arguments: &[&str]) -> ExitCode {
     });
     let Some((name, run, rest)) = named else {
         eprintln!("usage:\n{}", usage());
-        return ExitCode::from(2);
+        return Ok(ExitCode::from(2));
     };
-    match run(rest) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("load {name}: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    run(rest).with_context(|| format!("load {name}")).map(|()| ExitCode::SUCCESS)
 }
 
 /// Parses the argument at `place`; [`main`] has checked their number.

@@ -16,10 +16,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
+    let ended = match arguments.as_slice() {
         ["load", rest @ ..] => load::main(rest),
         rest => validations::main(rest),
-    }
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("{error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// The workspace root: the parent of this crate's directory.

@@ -23,20 +23,14 @@ fn usage() -> anyhow::Result<String> {
 }
 
 /// Runs the validation named by the first argument.
-pub fn main(arguments: &[&str]) -> ExitCode {
+pub fn main(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     let named = arguments.split_first().filter(|(name, _)| Experiment::names().iter().any(|file| file == *name));
     let Some((name, rest)) = named else {
-        eprintln!("{}", usage().unwrap_or_else(|error| format!("{error:#}")));
-        return ExitCode::from(2);
+        eprintln!("{}", usage()?);
+        return Ok(ExitCode::from(2));
     };
-    match Experiment::load(name).and_then(|file| measure(name, &file, rest)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{name}: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let met = Experiment::load(name).and_then(|file| measure(name, &file, rest)).with_context(|| (*name).to_owned())?;
+    Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn options(file: &Experiment, arguments: &[&str]) -> anyhow::Result<Options> {

@@ -1,11 +1,9 @@
 //! `xtask deb` and `xtask static`: build a Debian package and a static binary.
 
 use anyhow::{Context, bail, ensure};
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Files of `iotoll generate completions`, and their paths in a Debian package.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -60,43 +58,30 @@ pub fn deb(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let pages = fs::read_dir(man.parent().unwrap_or(&staged))?.map(|page| Ok(page?.path()));
     let pages: Vec<PathBuf> = pages.collect::<anyhow::Result<_>>()?;
     run(Command::new("gzip").args(["-9", "--no-name", "--force"]).args(pages).arg(&changelog))?;
-    let bytes = sizes(&staged)?;
-    fs::write(place("DEBIAN/control")?, control(version, &architecture, bytes.div_ceil(1024), &glibc(&installed)?))?;
-    modes(&staged)?;
-    fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
+    let size = output(Command::new("du").args(["--summarize", "--apparent-size", "--block-size=1K"]).arg(&staged))?;
+    let kibibytes = size.split_whitespace().next().context("du printed nothing")?;
+    let (architecture, glibc) = (&*architecture, &*glibc(&installed)?);
+    let values = [("version", version), ("architecture", architecture), ("kibibytes", kibibytes), ("glibc", glibc)];
+    fs::write(place("DEBIAN/control")?, filled(include_str!("../debian/control"), &values))?;
+    // Independent of the umask; what is executable stays so.
+    run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&staged))?;
     let package = root.join(format!("target/deb/iotoll_{version}_{architecture}.deb"));
     run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).args([&staged, &package]))?;
     Ok(())
 }
 
-fn control(version: &str, architecture: &str, kibibytes: u64, glibc: &str) -> String {
-    format!(
-        "Package: iotoll\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the iotoll authors\n\
-         Installed-Size: {kibibytes}\nDepends: libc6 (>= {glibc}), libgcc-s1\nSection: utils\nPriority: optional\n\
-         Description: cost of one I/O in CPU cycles of the whole machine\n \
-         iotoll runs a workload in fio's language, or any command, and reports what one\n \
-         I/O costs: CPU cycles of the whole machine, latency by stage, and context\n \
-         switches. It compares two options, commands or settings in interleaved slices,\n \
-         with confidence intervals, and has an NBD server and client to tune.\n"
-    )
+/// A file of `xtask/debian` with its values.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
 }
 
 /// The license in Debian's machine-readable format.
 fn copyright(root: &Path) -> anyhow::Result<String> {
     let license = fs::read_to_string(root.join("LICENSE-MIT")).context("LICENSE-MIT")?;
     let text = license.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).context("LICENSE-MIT")?.1;
-    let lines: Vec<String> = text
-        .trim_end()
-        .lines()
-        .map(|line| if line.is_empty() { " .".to_owned() } else { format!(" {line}") })
-        .collect();
-    Ok(format!(
-        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: iotoll\n\n\
-         Files: *\nCopyright: 2026 the iotoll authors\nLicense: Expat or Apache-2.0\n\n\
-         Files: crates/report/assets/uplot/*\nCopyright: 2022 Leon Sorokin\nLicense: Expat\n\nLicense: Expat\n{}\n\n\
-         License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n",
-        lines.join("\n")
-    ))
+    let indented = |line: &str| if line.is_empty() { " .".to_owned() } else { format!(" {line}") };
+    let lines: Vec<String> = text.trim_end().lines().map(indented).collect();
+    Ok(filled(include_str!("../debian/copyright"), &[("license", &lines.join("\n"))]))
 }
 
 /// The newest C library version that the program needs.
@@ -110,29 +95,6 @@ fn glibc(program: &Path) -> anyhow::Result<String> {
         String::from_utf8(digits).ok()?.parse::<u32>().ok()
     });
     Ok(format!("2.{}", minor.max().context("the program names no version of the C library; is it static?")?))
-}
-
-fn sizes(folder: &Path) -> anyhow::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { sizes(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
-}
-
-/// Sets the modes of files and folders, independent of the umask.
-fn modes(folder: &Path) -> anyhow::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            modes(&entry.path())?;
-        } else {
-            fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o644))?;
-        }
-    }
-    Ok(())
 }
 
 /// Builds a static binary, and prints its path.
@@ -157,21 +119,14 @@ fn cargo(root: &Path) -> Command {
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
-    let program = command.get_program().to_owned();
-    let status = command.status().with_context(|| named(&program))?;
-    ensure!(status.success(), "{} failed: {status}", named(&program));
-    Ok(())
+    output(command.stdout(Stdio::inherit())).map(|_| ())
 }
 
 fn output(command: &mut Command) -> anyhow::Result<String> {
-    let program = command.get_program().to_owned();
-    let output = command.output().with_context(|| named(&program))?;
-    ensure!(output.status.success(), "{} failed: {}", named(&program), output.status);
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| program.clone())?;
+    ensure!(output.status.success(), "{program} failed: {}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-fn named(program: &OsStr) -> String {
-    program.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

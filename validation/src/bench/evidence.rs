@@ -8,13 +8,8 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     parts: Vec<String>,
-    criteria: Vec<Criterion>,
-}
-
-#[derive(Clone, Debug)]
-struct Criterion {
-    met: bool,
-    text: String,
+    /// Whether each was met, and its words.
+    criteria: Vec<(bool, String)>,
 }
 
 impl Evidence {
@@ -34,12 +29,12 @@ impl Evidence {
 
     /// Adds a criterion, and whether it was met.
     pub fn criterion(&mut self, met: bool, text: impl Into<String>) {
-        self.criteria.push(Criterion { met, text: text.into() });
+        self.criteria.push((met, text.into()));
     }
 
     /// Whether all criteria were met.
     pub fn met(&self) -> bool {
-        self.criteria.iter().all(|criterion| criterion.met)
+        self.criteria.iter().all(|(met, _)| *met)
     }
 
     /// The heading: date, machine, and command.
@@ -60,9 +55,7 @@ impl Evidence {
 
     /// The tables, notes, and criteria.
     pub fn body(&self) -> String {
-        let line = |criterion: &Criterion| {
-            format!("- {}: {}\n", if criterion.met { "shown" } else { "NOT SHOWN" }, criterion.text)
-        };
+        let line = |(met, text): &(bool, String)| format!("- {}: {text}\n", if *met { "shown" } else { "NOT SHOWN" });
         let criteria: String = self.criteria.iter().map(line).collect();
         let parts = self.parts.iter().cloned().chain((!criteria.is_empty()).then_some(criteria));
         parts.collect::<Vec<_>>().join("\n")

@@ -68,37 +68,29 @@ fn channels(file: &File) -> Vec<(usize, &str, &str)> {
 
 /// No path of a developer's machine.
 pub fn machine_paths(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for file in &tree.files {
-        for (index, line) in file.text.lines().enumerate() {
-            let absolute = line.match_indices(MACHINE_PATH).any(|(start, _)| {
-                let before = line.get(..start).and_then(|before| before.chars().next_back());
-                !before.is_some_and(|letter| letter.is_alphanumeric() || "._-/~".contains(letter))
-            });
-            if absolute {
-                let message =
-                    "a path that exists on one machine only: make it relative to the repository, or an argument";
-                breaches.push(Breach::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    breaches
+    let message = "a path that exists on one machine only: make it relative to the repository, or an argument";
+    lines_with(tree, message, |_, line| {
+        line.match_indices(MACHINE_PATH).any(|(start, _)| {
+            let before = line.get(..start).and_then(|before| before.chars().next_back());
+            !before.is_some_and(|letter| letter.is_alphanumeric() || "._-/~".contains(letter))
+        })
+    })
 }
 
 /// Packages come from crates.io, not from a mirror that only some machines can reach.
 pub fn registries(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for file in &tree.files {
-        let lock = file.path.ends_with("Cargo.lock");
-        let config = file.path.ends_with(".cargo/config.toml");
-        for (index, line) in file.text.lines().map(str::trim).enumerate() {
-            let foreign = lock && line.starts_with("source = ") && line != format!("source = \"{SOURCE}\"");
-            let replaced = config && (line.starts_with("[source") || line.starts_with("[registries"));
-            if foreign || replaced {
-                let message = "a private package registry: move it to the machine's own configuration";
-                breaches.push(Breach::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    breaches
+    let message = "a private package registry: move it to the machine's own configuration";
+    lines_with(tree, message, |path, line| {
+        let foreign = line.starts_with("source = ") && line != format!("source = \"{SOURCE}\"");
+        let replaced = line.starts_with("[source") || line.starts_with("[registries");
+        path.ends_with("Cargo.lock") && foreign || path.ends_with(".cargo/config.toml") && replaced
+    })
+}
+
+/// One breach for each line of which `is_wrong` is true; lines are given with their file's path and without the space around them.
+fn lines_with(tree: &Tree, message: &str, is_wrong: impl Fn(&str, &str) -> bool) -> Vec<Breach> {
+    let lines =
+        tree.files.iter().flat_map(|file| file.text.lines().enumerate().map(move |(index, line)| (file, index, line)));
+    let wrong = lines.filter(|(file, _, line)| is_wrong(&file.path, line.trim()));
+    wrong.map(|(file, index, _)| Breach::new(&file.path, index + 1, message)).collect()
 }
