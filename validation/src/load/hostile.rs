@@ -211,7 +211,8 @@ fn forge(folder: &Path, victim: &Path, seeded: &mut Seeded) -> anyhow::Result<()
 /// `under` starts iotoll with a verb.
 fn under(under: &[String], verb: &str, folder: &Path) -> anyhow::Result<Output> {
     std::fs::write(folder.join("data"), vec![7; 1 << 20])?;
-    let program = "iotoll";
+    // By its path: some starters have no variables.
+    let program = std::env::current_exe()?.with_file_name("iotoll");
     let mut command = Command::new(under.first().context("a starter")?);
     command.args(under.get(1..).unwrap_or_default()).arg(program).args(verb.split(' '));
     command.current_dir(folder).stdin(Stdio::null()).env("XDG_STATE_HOME", folder.join("state"));
