@@ -42,7 +42,8 @@ impl Counters {
         let of_calls = if system_calls { usize::try_from(NUMBERED_CALLS).unwrap_or(0) + 1 } else { 0 };
         let words = (tracepoints.len() + of_calls).max(1).next_multiple_of(LINE);
         let counts = ArrayMap::create("iotoll_events", words, cpus)?;
-        let offset = |index: usize| i16::try_from(8 * index).map_err(|_| Error::unsupported("so many counters"));
+        let too_many = |_| Error::because("a BPF program reaches at most 4096 counters of a CPU; name fewer events");
+        let offset = |index: usize| i16::try_from(8 * index).map_err(too_many);
         let load = |name: &str, code: Code<'_>| Program::load(&format!("iotoll_{name}"), &code);
         let counting = |(index, name): (usize, &&str)| {
             let code = finished(at_words_of_cpu(&counts), offset(index)?);

@@ -17,7 +17,7 @@ pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A process by its number, for the kernel.
+/// A process number in the form that rustix passes to the kernel; `None` for what is no process, 0 among them.
 pub(crate) fn pid(process: u32) -> Option<Pid> {
     i32::try_from(process).ok().and_then(Pid::from_raw)
 }

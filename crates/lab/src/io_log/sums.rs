@@ -89,8 +89,12 @@ impl Windows {
     /// Adds an I/O. Returns whether there was room.
     #[inline]
     pub fn note(&mut self, entry: &Entry) -> bool {
-        if self.slicing.is_over(entry.done) && !self.close(entry.done) {
-            return false;
+        if self.slicing.is_over(entry.done) {
+            let room = self.flush();
+            self.slicing.go_on(entry.done);
+            if !room {
+                return false;
+            }
         }
         let sums = &mut self.now[entry.kind as usize];
         sums.ios += 1;
@@ -103,12 +107,6 @@ impl Windows {
     }
 
     #[cold]
-    fn close(&mut self, now: u64) -> bool {
-        let room = self.flush();
-        self.slicing.go_on(now);
-        room
-    }
-
     fn flush(&mut self) -> bool {
         if self.rows.capacity() - self.rows.len() < Kind::ALL.len() {
             return false;
@@ -189,8 +187,12 @@ impl Bins {
     /// Adds an I/O. Returns whether there was room.
     #[inline]
     pub fn note(&mut self, entry: &Entry) -> bool {
-        if self.slicing.is_over(entry.done) && !self.close(entry.done) {
-            return false;
+        if self.slicing.is_over(entry.done) {
+            let room = self.flush();
+            self.slicing.go_on(entry.done);
+            if !room {
+                return false;
+            }
         }
         let [_, _, completion] = entry.latencies();
         let nanos = self.clock.nanos(Ticks(completion)).0;
@@ -203,12 +205,6 @@ impl Bins {
     }
 
     #[cold]
-    fn close(&mut self, now: u64) -> bool {
-        let room = self.flush();
-        self.slicing.go_on(now);
-        room
-    }
-
     fn flush(&mut self) -> bool {
         let number = self.slicing.number;
         for direction in self.now.iter_mut().filter(|direction| direction.ios > 0) {
