@@ -25,16 +25,18 @@ impl Slicing {
         self.end = now.saturating_add(self.length as u64);
     }
 
-    /// Whether an instant is behind the current window.
+    /// If an instant is behind the current window: its number. The window of the instant is the current one then.
     #[inline]
-    pub fn is_over(&self, now: u64) -> bool {
-        now >= self.end
+    pub fn ended(&mut self, now: u64) -> Option<u64> {
+        if now < self.end { None } else { Some(self.go_on(now)) }
     }
 
-    /// Goes on to the window of an instant.
-    pub fn go_on(&mut self, now: u64) {
-        self.number = (self.number + 1).max((now.saturating_sub(self.begin) as f64 / self.length) as u64);
+    #[cold]
+    fn go_on(&mut self, now: u64) -> u64 {
+        let ended = self.number;
+        self.number = (ended + 1).max((now.saturating_sub(self.begin) as f64 / self.length) as u64);
         self.end = self.begin.saturating_add(((self.number + 1) as f64 * self.length) as u64);
+        ended
     }
 }
 
@@ -89,12 +91,10 @@ impl Windows {
     /// Adds an I/O. Returns whether there was room.
     #[inline]
     pub fn note(&mut self, entry: &Entry) -> bool {
-        if self.slicing.is_over(entry.done) {
-            let room = self.flush();
-            self.slicing.go_on(entry.done);
-            if !room {
-                return false;
-            }
+        if let Some(ended) = self.slicing.ended(entry.done)
+            && !self.flush(ended)
+        {
+            return false;
         }
         let sums = &mut self.now[entry.kind as usize];
         sums.ios += 1;
@@ -107,21 +107,21 @@ impl Windows {
     }
 
     #[cold]
-    fn flush(&mut self) -> bool {
+    fn flush(&mut self, number: u64) -> bool {
         if self.rows.capacity() - self.rows.len() < Kind::ALL.len() {
             return false;
         }
         for (kind, sums) in Kind::ALL.into_iter().zip(&mut self.now) {
             let sums = std::mem::take(sums);
             if sums.ios > 0 {
-                self.rows.push(Window { number: self.slicing.number, kind, sums });
+                self.rows.push(Window { number, kind, sums });
             }
         }
         true
     }
 
     pub fn finish(&mut self) {
-        self.flush();
+        self.flush(self.slicing.number);
     }
 }
 
@@ -187,12 +187,10 @@ impl Bins {
     /// Adds an I/O. Returns whether there was room.
     #[inline]
     pub fn note(&mut self, entry: &Entry) -> bool {
-        if self.slicing.is_over(entry.done) {
-            let room = self.flush();
-            self.slicing.go_on(entry.done);
-            if !room {
-                return false;
-            }
+        if let Some(ended) = self.slicing.ended(entry.done)
+            && !self.flush(ended)
+        {
+            return false;
         }
         let [_, _, completion] = entry.latencies();
         let nanos = self.clock.nanos(Ticks(completion)).0;
@@ -205,8 +203,7 @@ impl Bins {
     }
 
     #[cold]
-    fn flush(&mut self) -> bool {
-        let number = self.slicing.number;
+    fn flush(&mut self, number: u64) -> bool {
         for direction in self.now.iter_mut().filter(|direction| direction.ios > 0) {
             let used = direction.bins.iter().filter(|count| **count > 0).count();
             if self.rows.capacity() - self.rows.len() <= used {
@@ -224,7 +221,7 @@ impl Bins {
     }
 
     pub fn finish(&mut self) {
-        self.flush();
+        self.flush(self.slicing.number);
     }
 }
 
