@@ -22,7 +22,7 @@ use model::experiment::Cell;
 use model::ftq::record::{Chunk, End, Header, Worker};
 use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
-use model::probe::{Place, Probe, WorkerCounter};
+use model::probe::{Place, Probe};
 use model::record::Outcome;
 use model::stats::basics::Random;
 use model::storage::Storage;
@@ -274,15 +274,6 @@ fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, 
     let mut asked = settings.session.probes.clone();
     // The machine may lack any of these, and nobody has asked for them.
     asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
-    if let (WorkerTask::Process(process), None) = (task, &settings.count) {
-        let threads = foreign::of_threads(process, settings.access);
-        if !threads.is_empty() {
-            // Those of one thread would be taken for those of all.
-            let of_first = |probe: &Probe| matches!(&probe.place, Place::Worker(WorkerCounter::Sleeps));
-            asked.retain(|probe| !of_first(probe) || settings.session.probes.iter().any(&of_first));
-        }
-        asked.extend(threads.into_iter().filter(|thread| is_there(thread, task)));
-    }
     Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
 }
 

@@ -44,8 +44,6 @@ pub enum Scope {
     File,
     /// The worker of a recording.
     Worker,
-    /// One thread of a worker that has several.
-    Thread,
 }
 
 /// What a probe reads, as stored in the record.
@@ -268,7 +266,7 @@ impl Descriptor {
                  before the measurement could not tell, because a CPU was never idle or has no cpuidle; with CAP_BPF and CAP_PERFMON \
                  iotoll counts by a program of its own, which misses none",
             ),
-            Scope::Machine | Scope::Device | Scope::File | Scope::Worker | Scope::Thread => None,
+            Scope::Machine | Scope::Device | Scope::File | Scope::Worker => None,
         }
     }
 }

@@ -102,9 +102,7 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
         let folder = offer.unpacked(cache, Part::KERNELS, observe)?;
         cache.remove_earlier(Part::KERNELS, &answers, "");
         if let Some(answer) = answer {
-            cache.make(Part::KERNELS, &answer, |path| {
-                fs::write(path, offer.stem()).map_err(|error| Error::file(path, "noting the newest kernel", error))
-            })?;
+            cache.write(Part::KERNELS, &answer, offer.stem().as_bytes())?;
         }
         return Ok(folder);
     }
@@ -136,25 +134,6 @@ fn newest(names: &[String], version: &str) -> Option<String> {
 /// The release in the name of a package, or of its folder in the cache.
 fn named(package: &str) -> Option<&str> {
     package.strip_prefix(PACKAGE)?.split('_').next()
-}
-
-/// Whether these folders of the cache have a newer kernel of the same Debian series (6.1, 6.12) than the one in a folder of it, or than the
-/// kernel of a release.
-pub(super) fn is_superseded(kernel: &str, folders: &[String]) -> bool {
-    let Some(series) = series(named(kernel).unwrap_or(kernel)) else { return false };
-    newest(folders, &series).is_some_and(|newest| match named(kernel) {
-        Some(_) => newest != kernel,
-        // A kernel of the user's own is of no Debian series.
-        None => stock_version(kernel, &series).is_some() && named(&newest) != Some(kernel),
-    })
-}
-
-/// The first two numbers of a version: `6.1` of `6.1.0-56-amd64`.
-fn series(version: &str) -> Option<String> {
-    let mut parts = version.split('.');
-    let (first, second) = (parts.next()?, parts.next()?);
-    let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    (number(first) && number(second)).then(|| format!("{first}.{second}"))
 }
 
 /// The version in the rest of the package name of a stock kernel, such as `6.1.0-56-amd64`, if it is one of `asked`.

@@ -172,10 +172,6 @@ pub struct FunctionFinding {
     /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_from: Vec<String>,
-    /// The name of the baseline's function that this one is taken for, because only the baseline has that one and only this arm has
-    /// this one, with the same callers or as many instructions; then the change is from that one. `null` for all others.
-    #[serde(default)]
-    pub was: Option<String>,
 }
 
 /// Instructions at the end of one chain of calls.

@@ -3,8 +3,8 @@
 
 use super::tables::rows;
 use super::words;
-use crate::document::{self, Axis, Calls, Chart, Point, Series};
-use crate::flame_graph::svg;
+use crate::change::Change;
+use crate::document::{Axis, Calls, Chart, FlameGraph, Point, Series};
 use crate::number::COUNT;
 use model::experiment::Axis as Swept;
 use model::guest::GuestFinding;
@@ -77,31 +77,17 @@ fn axes(finding: &GuestFinding) -> Vec<Swept> {
 fn drawn(finding: &GuestFinding, x: f64, point: &PointFinding) -> Option<Point> {
     let value = point.instructions_per_io.filter(|value| value.value.is_finite())?;
     let change = point.change.as_ref().map_or_else(String::new, |change| {
-        format!(
-            ", {} against {}",
-            words::change_in_full(&change.change),
-            finding.arms.first().map_or("", String::as_str)
-        )
+        format!(", {} against {}", Change::from(change.change).whole(), finding.arms.first().map_or("", String::as_str))
     });
     let hint = format!("{}: {}{change}", words::point(finding, point), words::plus_minus(&value));
     Some(Point { ends: value.ends(), hint, ..Point::new(x, value.value) })
 }
 
-/// A flame graph as a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlameGraph {
-    /// `flame-2-debian_6.12.svg`.
-    pub name: String,
-    pub text: String,
-}
-
-/// A flame graph of each point whose calls were followed.
-pub fn flame_graphs(finding: &GuestFinding) -> Vec<FlameGraph> {
-    let with_chains = finding.points.iter().enumerate().filter(|(_, point)| !point.chains.is_empty());
-    with_chains.filter_map(|(number, point)| flame_graph(finding, number, point)).collect()
-}
-
-fn flame_graph(finding: &GuestFinding, number: usize, point: &PointFinding) -> Option<FlameGraph> {
+/// A flame graph of a point whose calls were followed.
+pub(super) fn flame_graph(finding: &GuestFinding, point: &PointFinding) -> Option<FlameGraph> {
+    if point.chains.is_empty() {
+        return None;
+    }
     let baseline = point.change.as_ref().and_then(|_| {
         let same = |other: &&PointFinding| {
             Some(&other.arm) == finding.arms.first()
@@ -122,14 +108,10 @@ fn flame_graph(finding: &GuestFinding, number: usize, point: &PointFinding) -> O
         cost: after,
         before: baseline.map(|_| before),
     });
-    let graph = document::FlameGraph {
+    Some(FlameGraph {
         title: words::point(finding, point),
         subtitle: baseline.map(|baseline| format!("red: more instructions than {}, blue: fewer", baseline.arm)),
         what: "instructions".to_owned(),
         calls: calls.collect(),
-    };
-    let text = svg(&graph)?;
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' };
-    let arm: String = point.arm.chars().map(plain).collect();
-    Some(FlameGraph { name: format!("flame-{}-{arm}.svg", number + 1), text })
+    })
 }
