@@ -16,7 +16,6 @@ pub const SCHEMA: &str = "iotoll.ftq/1";
 
 /// The results of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FtqFinding {
     /// The schema name, `iotoll.ftq/1`.
     pub schema: String,
@@ -88,7 +87,6 @@ pub struct FtqFinding {
 
 /// A part of the recording in which the rate stayed at one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// When it began, since the recording began.
     pub begin_seconds: f64,
@@ -100,7 +98,6 @@ pub struct Level {
 
 /// Noise: what the worker lost against its own typical quantum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
     /// Amount of a quantum without noise: the 95th percentile of the quanta; if the rate stepped, the mean over the levels.
     pub undisturbed_per_quantum: f64,
@@ -115,7 +112,6 @@ pub struct Noise {
 
 /// Stalls that repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Periodic {
     /// The period.
     pub period_seconds: f64,
@@ -141,7 +137,6 @@ pub struct Periodic {
 
 /// A probe that moves with stalls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Label {
     /// The probe.
     pub probe: String,
@@ -158,7 +153,6 @@ pub struct Label {
 
 /// One stall.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stall {
     /// When it began, since the recording began.
     pub at_seconds: f64,
@@ -174,7 +168,6 @@ pub struct Stall {
 
 /// A probe over the whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
     /// Its name.
     pub name: String,
@@ -197,7 +190,6 @@ pub struct ProbeFinding {
 
 /// Periods against those of an earlier recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeriodChanges {
     /// The earlier recording.
     pub stored: StoredFinding,
@@ -211,7 +203,6 @@ pub struct PeriodChanges {
 
 /// A period of two recordings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptPeriod {
     /// Of this recording.
     pub period_seconds: f64,
