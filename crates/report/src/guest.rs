@@ -1,8 +1,8 @@
 //! Finding of guests → document: the answer, the table of points, what moved, by function, and which path the I/O took.
 
-mod drawings;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod flame_graphs;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,7 @@ pub fn document(finding: &GuestFinding) -> Document {
 }
 
 fn sections(finding: &GuestFinding) -> Vec<Section> {
-    let mut sections = vec![points(finding)];
+    let mut sections = vec![Section::on_page("Instructions per I/O", vec![tables::points(finding)])];
     sections.extend(limits::section(&finding.limits, "cell"));
     sections.extend(against_stored(finding));
     let path = Section::on_page("The path that the I/O took", vec![tables::paths(finding)]);
@@ -153,11 +153,6 @@ fn subjects(finding: &GuestFinding) -> Vec<Fact> {
     finding.arms.iter().map(subject).collect()
 }
 
-fn points(finding: &GuestFinding) -> Section {
-    let charts = Block::new("", Body::Charts(drawings::charts(finding))).of(Audience::PAGE);
-    Section::on_page("Instructions per I/O", vec![tables::points(finding), charts])
-}
-
 /// A table for each change, or one line for each if there are many.
 fn moved(finding: &GuestFinding) -> Section {
     let changes: Vec<_> = tables::changes(finding).into_iter().filter(|(_, change)| !change.moved.is_empty()).collect();
@@ -192,7 +187,7 @@ fn functions(finding: &GuestFinding) -> Section {
         let name = words::point(finding, point);
         let title = if point.change.is_some() { "Largest changes" } else { "Most instructions" };
         let table = |most| Body::Table(tables::functions(finding, point, most));
-        let graph = drawings::flame_graph(finding, point).map(|graph| Block::new("Calls", Body::FlameGraph(graph)));
+        let graph = flame_graphs::of(finding, point).map(|graph| Block::new("Calls", Body::FlameGraph(graph)));
         let fold = Fold { summary: name.clone(), open: finding.points.len() == 1 };
         let page = [Block::new(title, table(MANY_FUNCTIONS))].into_iter().chain(graph);
         blocks.extend(page.map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }));

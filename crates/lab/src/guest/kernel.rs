@@ -164,19 +164,7 @@ fn built(folder: &Path) -> Result<Found> {
     if !image.exists() {
         return Err(Error::Refused(format!("{shown}: a kernel build without {BUILT_IMAGE}; run `make` there")));
     }
-    let release = release(&image)?;
-    match configured(folder).filter(|configured| *configured != release) {
-        Some(configured) => Err(Error::Refused(format!(
-            "{shown}: {BUILT_IMAGE} is of release {release}, and the modules are of {configured}; run `make` there"
-        ))),
-        None => Ok((image, release, Some(folder.to_owned()))),
-    }
-}
-
-/// The release that a build says its modules are of.
-fn configured(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join(BUILT_RELEASE)).ok()?;
-    Some(text.trim().to_owned()).filter(|release| !release.is_empty())
+    Ok((image.clone(), release(&image)?, Some(folder.to_owned())))
 }
 
 /// The modules of a release that are installed below one of these folders.
@@ -251,15 +239,7 @@ fn with_modules(image: PathBuf, folder: &Path) -> Result<Found> {
     if let Some(modules) = own.or_else(|| modules_of(&release, [folder])) {
         return Ok((image, release, Some(modules)));
     }
-    let named = || folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let of = configured(folder).or_else(named).filter(|of| of.starts_with(|c: char| c.is_ascii_digit()));
-    match of {
-        Some(other) if other != release => Err(Error::Refused(format!(
-            "{shown}: modules of release {other}, but kernel {} is of release {release}; give the folder of its own modules",
-            image.display()
-        ))),
-        _ => Ok((image, release, Some(folder.to_owned()))),
-    }
+    Ok((image, release, Some(folder.to_owned())))
 }
 
 /// The release of an image for x86, from its header (Documentation/arch/x86/boot.rst).

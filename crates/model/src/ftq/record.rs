@@ -70,7 +70,7 @@ pub struct Header {
     pub plan: FtqPlan,
     /// The machine.
     pub host: Host,
-    /// The worker in words: "4 KiB sequential writes to /data/f, psync".
+    /// The worker in words: "ioengine=psync rw=write bs=4k filename=/data/f".
     pub worker: String,
     /// Where the worker's amount was read, in words: "bytes that its system calls wrote (/proc/PID/io, wchar)".
     pub counted_by: String,

@@ -38,7 +38,6 @@ impl<'a> Named<'a> {
 #[derive(Clone, Copy, Default)]
 struct Part {
     all: f64,
-    locked: f64,
     calls: f64,
 }
 
@@ -53,7 +52,6 @@ fn by_function<'a>(replicates: &[&'a Measured]) -> Parts<'a> {
         for function in &measured.instructions.functions {
             let sum: &mut Part = sums.entry(Named::of(function)).or_default();
             sum.all += mean(function.count);
-            sum.locked += mean(function.locked);
             sum.calls += if fold::is_part(&function.name) { 0.0 } else { mean(function.entries) };
         }
     }
@@ -72,7 +70,6 @@ pub(super) fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Ve
             program: named.program.map(str::to_owned),
             subsystem: named.subsystem().map(str::to_owned),
             instructions_per_io: part.all,
-            locked_per_io: part.locked,
             calls_per_io: part.calls,
             baseline_calls_per_io: before.map(|before| before.calls),
             change: before.map(|before| part.all - before.all),

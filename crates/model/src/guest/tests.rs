@@ -86,8 +86,6 @@ fn the_interval_is_students_over_replicates() {
     let value = point(&finding, 0).instructions_per_io.unwrap();
     assert!(close(value.value, 104.0));
     assert!(close(value.half_width().unwrap(), 2.776_445_105_197_793_4 * 2.0_f64.sqrt()), "{value:?}");
-    let point = point(&finding, 0);
-    assert_eq!((point.lowest.unwrap().0, point.highest.unwrap().0), (100.0, 108.0));
 }
 
 #[test]

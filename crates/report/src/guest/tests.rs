@@ -35,17 +35,13 @@ fn guests_as_they_are_read() {
     insta::assert_snapshot!("two_kernels_as_a_mail", Format::Mail.render(&fixture::two_kernels(), Ink::Plain, 72));
 }
 
-/// Of the page only what the other formats do not have: the folds and the charts.
+/// Of the page only what the other formats do not have: the folds.
 #[test]
-fn a_page_has_a_fold_for_each_change_and_a_curve_for_each_arm() {
+fn a_page_has_a_fold_for_each_change() {
     let page = |finding: &GuestFinding| Format::Html.render(finding, Ink::Plain, 80);
     let jobs = page(&fixture::ten_jobs());
     assert_eq!(jobs.matches("<summary>tmpfs 4k read, debian:6.12</summary>").count(), 2, "moves and functions");
     assert!(jobs.contains("Largest changes") && jobs.contains("4,700 ± "), "{jobs}");
-    let curves = drawings::charts(&fixture::sweep());
-    assert_eq!(curves.iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [5]);
-    assert_eq!(drawings::charts(&fixture::sizes()).iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [1]);
-    assert!(drawings::charts(&fixture::ten_jobs()).is_empty());
 }
 
 #[test]
