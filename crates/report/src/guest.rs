@@ -50,10 +50,10 @@ pub fn document(finding: &GuestFinding) -> Document {
 }
 
 fn sections(finding: &GuestFinding) -> Vec<Section> {
-    let mut sections = vec![Section::on_page("Instructions per I/O", vec![tables::points(finding)])];
+    let mut sections = vec![Section::on_page("Instructions per I/O", tables::points(finding))];
     sections.extend(limits::section(&finding.limits, "cell"));
     sections.extend(against_stored(finding));
-    let path = Section::on_page("The path that the I/O took", vec![tables::paths(finding)]);
+    let path = Section::on_page("The path that the I/O took", tables::paths(finding));
     sections.extend([moved(finding), functions(finding), path, published(finding)].map(Section::in_full));
     sections
 }

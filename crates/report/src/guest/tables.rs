@@ -12,6 +12,9 @@ use model::guest::finding::{ChangeFinding, FunctionFinding, PointFinding};
 /// Smaller moves are in the rest.
 pub(super) const LEAST_MOVE: f64 = 0.5;
 
+/// Most arms of a matrix.
+const MOST_ARMS: usize = 8;
+
 /// What was measured with several arms and is otherwise the same.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
@@ -47,12 +50,36 @@ pub(super) fn changes(finding: &GuestFinding) -> Vec<(&PointFinding, &ChangeFind
     finding.points.iter().filter_map(|point| Some((point, point.change.as_ref()?))).collect()
 }
 
-/// The points: a row for each pair of two arms, otherwise one for each.
-pub(super) fn points(finding: &GuestFinding) -> Block {
-    let is_pairs = finding.compared.is_some() && finding.arms.len() == 2;
-    let table = if is_pairs { pairs(finding) } else { each(finding) };
-    let notes = legend(finding).map(|text| Note::new(Tone::Faint, text)).into_iter().collect();
-    Block::new("Instructions per I/O", Body::Table(table)).with(notes)
+/// The points: a row for each pair of two arms, matrices of several, otherwise a row for each point.
+pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
+    const TITLE: &str = "Instructions per I/O";
+    let notes: Vec<Note> = legend(finding).map(|text| Note::new(Tone::Faint, text)).into_iter().collect();
+    let list = |table| vec![Block::new(TITLE, Body::Table(table)).with(notes.clone())];
+    match (&finding.compared, finding.arms.len()) {
+        (Some(_), 2) => list(pairs(finding)),
+        (Some(by), 3..=MOST_ARMS) => {
+            let title = format!("{TITLE} by {}", words::axis(by));
+            let values = Block::new(title, Body::Table(matrix(finding, &value_cell))).with(notes);
+            let first = finding.arms.first().map_or_else(String::new, |arm| words::arm_head(finding, arm));
+            let changed = |point: Option<&PointFinding>| match point.and_then(|point| point.change.as_ref()) {
+                Some(change) => Cell::new(compare::tone(change.verdict), Change::from(change.change).percent()),
+                None => Cell::new(Tone::Faint, "·"),
+            };
+            vec![values, Block::new(format!("Change against {first}"), Body::Table(matrix(finding, &changed)))]
+        }
+        _ => list(each(finding)),
+    }
+}
+
+/// A row for each job and cell, a column for each arm.
+fn matrix(finding: &GuestFinding, cell: &dyn Fn(Option<&PointFinding>) -> Cell) -> Table {
+    let heads = finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm)));
+    let mut table = Table::new(std::iter::once(Column::rows("job")).chain(heads).collect());
+    for row in rows(finding) {
+        let name = std::iter::once(Cell::from(row.name));
+        table.row(name.chain(row.points.iter().map(|point| cell(*point))).collect());
+    }
+    table
 }
 
 /// What the intervals are, and how wide at most, because a table may have no room for them.
@@ -283,13 +310,21 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
     table
 }
 
-/// Which path the I/O took, by kernel counters: a fact for each stack if all its points have the same, otherwise one for each point.
-pub(super) fn paths(finding: &GuestFinding) -> Block {
+/// Which path the I/O took, by kernel counters: a fact for each stack if all its points have the same, otherwise one for each point, or a
+/// matrix for each counter that differs between several arms.
+pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
     let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.path_proof.is_empty()).collect();
+    let value = |point: &PointFinding, name: &str| {
+        point.path_proof.get(name).map_or_else(|| MISSING.to_owned(), |value| words::whole(*value))
+    };
+    let is_matrix = (3..=MOST_ARMS).contains(&finding.arms.len());
+    let names = distinct(points.iter().flat_map(|point| point.path_proof.keys()));
+    let varies = |name: &&&String| distinct(points.iter().map(|point| value(point, name))).len() > 1;
+    let varying: Vec<&String> = names.iter().filter(|name| is_matrix && varies(name)).copied().collect();
     let counters = |point: &PointFinding| {
-        let counters = point.path_proof.iter().map(|(name, value)| format!("{name} {}", words::whole(*value)));
-        let ios = words::whole(i64::try_from(point.ios).unwrap_or(i64::MAX));
-        format!("{ios} I/Os: {}", counters.collect::<Vec<_>>().join(", "))
+        let same = point.path_proof.keys().filter(|name| !varying.contains(name));
+        let counters: Vec<String> = same.map(|name| format!("{name} {}", value(point, name))).collect();
+        format!("{} I/Os: {}", words::whole(i64::try_from(point.ios).unwrap_or(i64::MAX)), counters.join(", "))
     };
     let mut facts = Vec::new();
     for stack in distinct(points.iter().map(|point| point.stack.as_str())) {
@@ -299,5 +334,11 @@ pub(super) fn paths(finding: &GuestFinding) -> Block {
             _ => facts.extend(own.iter().map(|point| Fact::new(words::point(finding, point), counters(point)))),
         }
     }
-    Block::new("Path, by kernel counters", Body::Facts(facts))
+    let matrix = |name: &&String| {
+        let cell =
+            |point: Option<&PointFinding>| Cell::from(point.map_or_else(String::new, |point| value(point, name)));
+        Block::new(format!("Path: {name}"), Body::Table(matrix(finding, &cell)))
+    };
+    let facts = Block::new("Path, by kernel counters", Body::Facts(facts));
+    varying.iter().map(matrix).chain([facts]).collect()
 }
