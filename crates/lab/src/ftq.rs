@@ -151,7 +151,7 @@ fn decide(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Cpus, String> 
     }
     let (own, starts): (&[u32], bool) = match &plan.worker {
         Worker::Job(job) => {
-            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.cpus_allowed), true)
+            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.thread.cpus_allowed), true)
         }
         Worker::Cpu => (&[], true),
         Worker::Command(_) | Worker::Process(_) => (&[], false),

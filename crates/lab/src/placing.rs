@@ -56,7 +56,7 @@ impl Placing {
     /// Pins the job of a thread to its CPUs.
     pub fn apply(&self, job: &mut JobPlan, thread: usize) {
         if !self.of_threads.is_empty() {
-            job.cpus_allowed = self.of(thread).to_vec();
+            job.thread.cpus_allowed = self.of(thread).to_vec();
         }
     }
 }
@@ -188,7 +188,7 @@ fn cpu_of(addresses: &[Address]) -> Option<u32> {
 
 /// Where the servers of jobs listen, if they are on this machine.
 pub(crate) fn servers_of<'a>(jobs: impl IntoIterator<Item = &'a JobPlan>) -> Vec<Address> {
-    jobs.into_iter().filter_map(|job| local(job.uri.as_deref()?)).collect()
+    jobs.into_iter().filter_map(|job| local(job.path.uri.as_deref()?)).collect()
 }
 
 /// Where the servers of a command listen, as far as its words show: URIs, and all numbers that can be ports.

@@ -63,34 +63,6 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
     assert_eq!(whole(&fio["jobs"][0]["write"]["total_ios"]), 128);
 }
 
-/// The job has its scheduler, and the device gets its own one back, also if iotoll is asked to end.
-#[test]
-fn a_scheduler_is_set_for_the_job_and_put_back() {
-    let Some((folder, device)) = attached() else { return };
-    let setting = format!("/sys/block/{}/queue/scheduler", device.name());
-    let now = || std::fs::read_to_string(&setting).unwrap_or_default();
-    let before = now();
-    if !before.contains("[none]") || !before.contains("mq-deadline") {
-        return skip(&format!("the schedulers of a loop device are '{}'", before.trim()));
-    }
-    let finding = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline").done().json();
-    assert_eq!(finding["host"]["storage"][0]["scheduler"], "mq-deadline", "{}", finding["host"]["storage"]);
-    assert_eq!(now(), before);
-    run(&folder, &device.path, "--rw=read --ioscheduler=nosuch")
-        .refused(2, &["ioscheduler=nosuch", "give another one"]);
-    assert_eq!(now(), before);
-    let options = format!(
-        "run --no-save --quiet --background 200ms --name=d --filename={} --runtime=60 --time_based",
-        device.path
-    );
-    let running = folder.iotoll(&format!("{options} --ioscheduler=mq-deadline")).start();
-    // It tries the scheduler before, and then keeps it.
-    assert!(eventually(|| running.has_threads("job d", 1) && now().contains("[mq-deadline]")), "{}", now());
-    running.ended_by(rustix::process::Signal::TERM);
-    assert_eq!(now(), before);
-    run(&folder, "new", "--rw=write --size=64k --ioscheduler=none").done();
-}
-
 #[test]
 fn a_device_that_is_mounted_is_never_written_to() {
     let made = device(&[], |image| tool("mkfs.ext4", &["-q", image]).map(|_| ()));

@@ -12,7 +12,7 @@ struct Spin {
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     // Calibrated, so that the known cost is the real cost.
-    let burner = Burner::calibrated(setup.plan.spin_cycles).burner;
+    let burner = Burner::calibrated(setup.plan.own.spin_cycles).burner;
     Ok(ready(Spin { burner }, setup.plan.depth.in_flight))
 }
 

@@ -12,7 +12,7 @@ struct Work {
 }
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    Ok(ready(Work { steps: setup.plan.work_steps, state: 1 }, setup.plan.depth.in_flight))
+    Ok(ready(Work { steps: setup.plan.own.work_steps, state: 1 }, setup.plan.depth.in_flight))
 }
 
 impl Perform for Work {

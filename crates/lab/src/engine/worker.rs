@@ -123,7 +123,7 @@ impl Worker {
             live,
             control,
             clock,
-            start_delay: plan.start_delay.duration(),
+            start_delay: plan.together.start_delay.duration(),
             at_start: None,
             sure: 0,
             ios_left: 0,
@@ -137,10 +137,10 @@ impl Worker {
             alarm: u64::MAX,
             ramping: false,
             // For other layers the engine or the server does it.
-            inject: Some(clock.ticks(plan.inject).0)
-                .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
+            inject: Some(clock.ticks(plan.inject.time).0)
+                .filter(|ticks| *ticks > 0 && plan.inject.at == InjectAt::Submit)
                 .map(Burner::uncalibrated),
-            inject_every: clock.ticks(plan.inject_every).0,
+            inject_every: clock.ticks(plan.inject.every).0,
             inject_due: 0,
             burnt_ticks: None,
             paced: pacing.is_in_force(),

@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         let is_broken = !refusals.is_empty();
         self.errors.extend(refusals.into_iter().map(|refusal| refusal.placed(&names)));
         let mut global = Draft::default();
-        global.job.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
+        global.job.target.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
         // As in fio, a file after another one begins when the other has ended.
         let mut begins = !self.plan.phases.is_empty();
         let mut any = false;
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
                     let found = self.job(name, (&section.assignments, section.origin), &global, &names);
                     let Some((start, job)) = found else { continue };
                     let later = start == Start::AfterPrevious && !self.plan.phases.is_empty();
-                    if later && job.start_delay > Nanos(0) {
+                    if later && job.together.start_delay > Nanos(0) {
                         let message = format!(
                             "job {}: startdelay counts from the end of the jobs before it (stonewall); fio counts from the start of the run",
                             Quoted(&job.name)
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         self.apply(&overrides, &mut draft, files);
         self.overrides = overrides;
         // As in fio, `name` within a section names the job, but not its files.
-        draft.job.section = (draft.job.name != name).then_some(name);
+        draft.job.target.section = (draft.job.name != name).then_some(name);
         let (start, new_group) = (draft.start, draft.new_group);
         if self.errors.len() > before {
             // What is missing may stand in the lines that were refused.

@@ -1,11 +1,11 @@
 //! The requests of a job, in order.
 
 use super::*;
-use model::plan::{BlockSizes, EngineKind};
+use model::plan::{Each, EngineKind};
 use model::unit::Bytes;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
-    let block_sizes = BlockSizes { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
+    let block_sizes = Each { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
     JobPlan { access, order, block_sizes, ..JobPlan::default() }
 }
 
@@ -121,7 +121,7 @@ fn a_mix_ends_with_its_bytes_in_each_loop() {
         let mut job = JobPlan { engine, ..plan(Access::ReadWrite, order, 4096, 4096) };
         job.duration.loops = loops;
         assert_eq!(all(&job, &[span(64, 0)]).len() as u32, 16 * loops);
-        job.read_percent = 100;
+        job.requests.read_percent = 100;
         assert_eq!(all(&job, &[span(66, 0)]).len() as u32, 16 * loops);
     }
 }

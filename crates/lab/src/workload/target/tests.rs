@@ -322,7 +322,7 @@ fn sizes_of_files_are_whole_blocks_in_their_range_and_the_same_in_each_run() {
     let directory = tempfile::tempdir().unwrap();
     let mut plan = own_files(directory.path(), None);
     plan.files.count = Some(40);
-    let size = |least, most| Some(model::plan::FileSize { least: Bytes(least), most: Bytes(most) });
+    let size = |least, most| Some(model::plan::SizeRange { least: Bytes(least), most: Bytes(most) });
     plan.files.each = size(8 << 10, 40 << 10);
     let made = || {
         let created = Created::default();

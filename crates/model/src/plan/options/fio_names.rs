@@ -117,14 +117,18 @@ pub(super) static REFUSED: &[Refused] = &[
     work("the kernel chooses the CPU of its thread", "sqthread_poll_cpu"),
     work("an option of engine cpuio; engine spin or work burns CPU time", "cpuchunks cpuload cpumode exit_on_io_done"),
     work("stonewall waits for all jobs before it", "wait_for"),
-    work("iotoll replays a trace as it is; edit the trace", "replay_align replay_scale replay_skip"),
+    work(
+        "iotoll compare --candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME compares schedulers; --setup and --cleanup set one",
+        "ioscheduler",
+    ),
+    work("iotoll replays a trace as it is; edit the trace", "replay_align replay_scale replay_skip replay_time_scale"),
     harmless(
         "leave it out: it would change no I/O here",
         "allrandrepeat create_fsync hugepage-size iomem_align mem_align lockfile nonvectored read_iolog_chunked softrandommap unique_filename",
     ),
     harmless(
-        "iotoll writes the time since the job's start, or since 1970 (log_unix_epoch), and all bins of a histogram",
-        "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_prio",
+        "iotoll writes the time since the job's start, means of windows, no offsets, and all bins of a histogram",
+        "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_max_value log_offset log_prio log_unix_epoch",
     ),
     harmless("completions are always taken by the system call", "userspace_reap"),
 ];

@@ -3,7 +3,7 @@
 
 use super::{Default, JobOption, Role, Value};
 use crate::plan::draft::Draft;
-use crate::plan::job::{BlockSizes, Each, EngineKind, JobPlan, Rates, Size};
+use crate::plan::job::{Each, EngineKind, JobPlan, Size};
 use crate::plan::value::{Choice, TimeUnit, Wrong, list_words};
 use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
@@ -115,17 +115,9 @@ impl<T> Takes<[Option<T>; 3]> for Each<T> {
     }
 }
 
-impl Takes<[Option<u64>; 3]> for BlockSizes {
-    fn take(&mut self, [read, write, trim]: [Option<u64>; 3]) {
-        self.read = read.map_or(self.read, Bytes);
-        self.write = write.map_or(self.write, Bytes);
-        self.trim = trim.map_or(self.trim, Bytes);
-    }
-}
-
-impl Takes<[Option<u64>; 3]> for Rates {
+impl Takes<[Option<u64>; 3]> for Each<Bytes> {
     fn take(&mut self, given: [Option<u64>; 3]) {
-        self.update(given);
+        self.update(given.map(|size| size.map(Bytes)));
     }
 }
 

@@ -8,8 +8,8 @@ const LONGEST_BACKLOG: u64 = 1 << 24;
 pub(super) static OPTIONS: &[JobOption] = &[
     work("refill_buffers", switch(field!(content.refill)), Is("0"), "1", "2")
         .help("Fill each block with new noise before it is written; measured, as a part of the I/O"),
-    work("scramble_buffers", boolean(field!(content.scramble)), Is("0"), "1", "2")
-        .help("Change 16 bytes of every 512 before each write, so that no two blocks are equal; measured. On in fio"),
+    nothing("scramble_buffers", one_of(&["0"], nowhere!()), Words("0"), "0", "1")
+        .help("Accepted as 0 without effect. 1, fio's default, is refused: refill_buffers makes every block another one"),
     work("zero_buffers", switch(field!(content.zero)), Is("0"), "1", "2").help("Write zeros instead of noise"),
     work("buffer_pattern", text(parsed!(content.pattern, without_offset)), Words("noise"), "0xdeadface", "%o")
         .form(Pattern::FORM)

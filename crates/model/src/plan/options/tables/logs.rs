@@ -10,27 +10,21 @@ const fn log(name: &'static str, kind: Kind) -> JobOption {
 }
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    log("write_bw_log", name_or_nothing(parsed!(logs.bandwidth, LogName::parse)))
+    log("write_bw_log", name_or_nothing(parsed!(logs.bandwidth, log_name)))
         .help("Log the bandwidth, in KiB/s, in NAME_bw.N.log; N is the number of the thread"),
-    log("write_iops_log", name_or_nothing(parsed!(logs.iops, LogName::parse)))
+    log("write_iops_log", name_or_nothing(parsed!(logs.iops, log_name)))
         .help("Log the I/Os per second in NAME_iops.N.log"),
-    log("write_lat_log", name_or_nothing(parsed!(logs.latency, LogName::parse)))
+    log("write_lat_log", name_or_nothing(parsed!(logs.latency, log_name)))
         .help("Log the latencies, in nanoseconds, in NAME_lat.N.log, NAME_slat.N.log and NAME_clat.N.log"),
-    log("write_hist_log", name_or_nothing(parsed!(logs.histogram, LogName::parse)))
+    log("write_hist_log", name_or_nothing(parsed!(logs.histogram, log_name)))
         .help("Log histograms of the latency in NAME_clat_hist.N.log, with log_hist_msec"),
     other("write_iolog", text(parsed!(logs.trace, file_name)), Words("no trace"), "trace.log", "traces/")
         .form("a file's name")
         .help("Write the job's requests with their times into this file, which read_iolog of fio replays"),
     other("log_avg_msec", count("milliseconds", 0..=MANY, field!(logs.window)), Is("0"), "1000", "1s")
         .help("Milliseconds of a row of a log, which has means; 0 for a row for each I/O"),
-    other("log_max_value", boolean(field!(logs.largest)), Is("0"), "1", "2")
-        .help("With log_avg_msec, the largest latency of each window instead of the mean"),
     other("log_hist_msec", count("milliseconds", 0..=MANY, field!(logs.histogram_window)), Is("0"), "1000", "1s")
         .help("Milliseconds of a row of the log of histograms; 0 for none"),
-    other("log_offset", boolean(field!(logs.offset)), Is("0"), "1", "2")
-        .help("Rows of logs have the offset of their I/O"),
-    other("log_unix_epoch", boolean(field!(logs.unix_epoch)), Is("0"), "1", "2")
-        .help("Times in logs are milliseconds since 1970, not since the job's start"),
     other("per_job_logs", boolean(field_not!(logs.shared)), Is("1"), "0", "2")
         .help("Each thread writes logs of its own; with 0, jobs with the same NAME share a file"),
     other("gtod_reduce", switch(GTOD_REDUCE), Is("0"), "1", "2")
@@ -67,8 +61,6 @@ pub(super) static REPLAY: &[JobOption] = &[
         ),
     work("replay_no_stall", boolean(field!(replay.no_stall)), Is("0"), "1", "2")
         .help("Replay the requests of a trace one after the other, without its times"),
-    work("replay_time_scale", count("percent", 1..=MANY, field!(replay.time_scale)), Is("100"), "200", "0")
-        .help("Replay a trace at this rate, in percent of its own"),
     work("replay_redirect", text(parsed!(replay.redirect, file_name)), Required, "/tmp/a", "/tmp/")
         .otherwise("the files of the trace")
         .form("a file's name")
@@ -105,6 +97,14 @@ pub(super) static REPORTS: &[JobOption] = &[
     nothing("significant_figures", number("digits", 1..=10, nowhere!()), Words("by the interval"), "6", "0")
         .help("Accepted without effect: the interval of a figure decides"),
 ];
+
+/// The first part of a file's name, or nothing.
+fn log_name(text: &str) -> Result<String, Wrong> {
+    match text.ends_with('/') {
+        true => Err(Wrong::because(text, "is a folder; add the first part of the file's name")),
+        false => Ok(text.to_owned()),
+    }
+}
 
 // Places that are no fields.
 const GTOD_REDUCE: Place<Set<bool>> = place(
