@@ -6,7 +6,6 @@ macro_rules! part {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name {
             $($(#[$about])* pub $field: $type,)+
         }
@@ -24,7 +23,6 @@ macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident: $word:literal $(| $other:literal)*,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name {
             $($(#[$about])* #[serde(rename = $word)] $value,)+
         }
@@ -65,7 +63,6 @@ pub use requests::{Distribution, Each, RequestPlan, Shape, SizeRange, SizeShare,
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The phases in order. fio's `stonewall` starts a new one.
     pub phases: Vec<Phase>,
@@ -92,7 +89,6 @@ impl Plan {
 
 /// Jobs that run at the same time and share one machine cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// The jobs, in file order. The `numjobs` copies are created when the phase runs.
     pub jobs: Vec<JobPlan>,
@@ -237,7 +233,6 @@ part! {
 /// A size in bytes, or as a percentage of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Size {
     /// Bytes.
     Bytes(Bytes),

@@ -9,7 +9,6 @@ use std::fmt;
 /// Which directions a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
     /// Reads only.
     Read,
@@ -38,7 +37,6 @@ impl Access {
 /// The order in which blocks are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
     /// In ascending order.
     Sequential,
@@ -242,7 +240,6 @@ impl ReplayPlan {
 /// An echo server, which returns what it receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Peer {
     /// Host and port, over TCP.
     Tcp(String),

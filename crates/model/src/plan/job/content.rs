@@ -85,8 +85,6 @@ impl VerifyMethod {
 /// Bytes that are repeated: texts, numbers, the content of files, and the offset of the block. It is stored as it was typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Pattern {
     text: String,
     pieces: Vec<PatternPiece>,

@@ -57,7 +57,6 @@ part! {
 /// The order in which files are used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FileService {
     /// They take turns.
     RoundRobin {

@@ -52,7 +52,6 @@ part! {
 
 /// `path_send`: how a payload is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSend {
     /// Payloads of at most this many bytes are copied behind the header (pull-up); longer ones are sent from their
     /// buffer (gather).
@@ -63,7 +62,6 @@ pub struct PathSend {
 
 /// `path_receive`: how a payload is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathReceive {
     /// Payloads of at most this many bytes are received into a shared buffer and copied; longer ones are received in
     /// place.
@@ -85,7 +83,6 @@ words! {
 
 /// `path_segment`: segment size of payloads that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSegment {
     /// Maximum length of a segment.
     pub bytes: u32,
@@ -160,7 +157,6 @@ words! {
 
 /// `tx_task_cpus`: CPUs of the thread that drains the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TxTaskCpus {
     /// Any CPU.
     #[default]

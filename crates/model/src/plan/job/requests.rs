@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// A value for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "{T}PerDirection"))]
 pub struct Each<T> {
     /// Of reads.
     pub read: T,
@@ -70,7 +69,6 @@ part! {
 
 /// Sizes from one to another: `bsrange` of one direction, or those of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRange {
     /// The smallest size.
     pub least: Bytes,
@@ -80,7 +78,6 @@ pub struct SizeRange {
 
 /// One size of `bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
     /// The size.
     pub size: Bytes,
@@ -91,7 +88,6 @@ pub struct SizeShare {
 /// `random_distribution`: how often each block is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Distribution {
     /// All equally often.
     #[default]
@@ -102,7 +98,6 @@ pub enum Distribution {
 
 /// Parameters of Zipf's law.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
     /// The exponent, theta.
     pub parameter: f64,
