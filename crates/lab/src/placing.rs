@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::whereabouts::servers::{Address, listens};
 use model::placement::Place;
-use model::plan::JobPlan;
+use model::plan::{JobPlan, ThreadPlan};
 use model::plan::service::Service;
 use nbd::client::{self, Uri};
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub fn check<'a>(
     of_services(None, services)?;
     Placing::resolve(place.filter(|place| matches!(place, Place::Cpus(_))), &[])?;
     let online = online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-    for JobPlan { name, cpus_allowed, .. } in jobs {
+    for JobPlan { name, thread: ThreadPlan { cpus_allowed, .. }, .. } in jobs {
         // As fio: a thread runs on those of its CPUs that there are.
         if !cpus_allowed.is_empty() && !cpus_allowed.iter().any(|cpu| online.contains(cpu)) {
             let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();

@@ -127,8 +127,8 @@ impl Own {
     /// # Errors
     /// When it cannot be started.
     pub fn computing(surroundings: Surroundings, observer: Observer) -> Result<Self> {
-        let mut job =
-            JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, work_steps: STEP, ..JobPlan::default() };
+        let mut job = JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, ..JobPlan::default() };
+        job.own.work_steps = STEP;
         job.target.size = Some(Size::Bytes(Bytes(1 << 30)));
         let words = format!("a thread that computes, in steps of {STEP} multiplications");
         Self::start(&job, true, words, surroundings, observer)

@@ -354,35 +354,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The options of a job file as flags, `--name=JOB` before those of each job.
-///
-/// # Errors
-/// The lines that are no options.
-pub fn as_flags(file_name: &str, text: &str, settings: &Settings) -> Result<Vec<String>, Refused> {
-    let mut lines = file::Lines::new(settings);
-    lines.read(file_name, text);
-    let file::Lines { sections, refusals, names, .. } = lines;
-    let errors = refusals.into_iter().map(|refusal| refusal.placed(&names)).collect();
-    if let Some(refused) = Refused::of(errors) {
-        return Err(refused);
-    }
-    let mut flags = Vec::new();
-    for section in sections {
-        match section.kind {
-            Kind::Job(name) if !settings.sections.is_empty() && !settings.sections.contains(&name) => continue,
-            Kind::Job(name) => flags.push(format!("--name={name}")),
-            // The first options are those of all jobs anyway.
-            Kind::Global if flags.is_empty() => {}
-            Kind::Global => flags.push("--name=global".to_owned()),
-        }
-        flags.extend(section.assignments.into_iter().map(|assignment| match assignment.value {
-            Some(value) => format!("--{}={value}", assignment.name),
-            None => format!("--{}", assignment.name),
-        }));
-    }
-    Ok(flags)
-}
-
 /// Splits flags into sections, one for each `--name`.
 fn sections(arguments: &[String]) -> Result<Vec<Section>, Refusal> {
     let (mut sections, mut section) = (Vec::new(), Section::new(Kind::Global, Origin::Flag));

@@ -1,4 +1,4 @@
-//! The options of fio 3.33 that are not in our tables, its engines' options and all aliases included, as `fio --cmdhelp=all` and
+//! The options of fio 3.33 that are not in our tables, its engines' options, all aliases and its own flags included, as `fio --cmdhelp=all` and
 //! `fio --enghelp=ENGINE` list them.
 
 use crate::plan::value::Effect;
@@ -131,6 +131,32 @@ pub(super) static REFUSED: &[Refused] = &[
         "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_max_value log_offset log_prio log_unix_epoch",
     ),
     harmless("completions are always taken by the system call", "userspace_reap"),
+    harmless(
+        "leave it out: percentiles and rates are always reported, errors always said, and figures have the digits of their intervals",
+        "block_error_percentiles bwavgtime error_dump experimental_verify iopsavgtime significant_figures slat_percentiles unit_base",
+    ),
+    harmless(
+        "leave it out: logs are text in memory that is taken before the first I/O, and each thread reads the clock itself",
+        "gtod_cpu log_compression log_compression_cpus log_entries log_store_compressed",
+    ),
+    work("k, m and g are powers of 1024", "kb_base"),
+    // Flags of its command line.
+    harmless("run iotoll on that machine, for example by ssh, and save its record with --out", "client remote-config server"),
+    harmless("start iotoll in the background with the shell's &, or with systemd-run", "daemonize"),
+    harmless(
+        "progress is shown only on a terminal, and the result comes once; --probe and the record show the run over time",
+        "eta eta-interval eta-newline status-interval",
+    ),
+    harmless(
+        "run the command with --setup or --cleanup",
+        "trigger trigger-file trigger-remote trigger-timeout",
+    ),
+    harmless("iotoll measures the cycles of the whole machine; --meters idle reads its idle time", "idle-prof"),
+    harmless("--parse-only shows the resolved job, and strace -f its system calls", "debug"),
+    harmless("write_bw_log with log_avg_msec logs the bandwidth of each job", "bandwidth-log"),
+    harmless("--format fio-json has all numbers", "append-terse terse-version"),
+    harmless("leave it out: iotoll has no such table or pool, and no such warnings", "alloc-size max-jobs warnings-fatal"),
+    harmless("run fio --crctest or fio --showcmd JOB.fio; iotoll doctor checks the clocks", "cpuclock-test crctest showcmd"),
 ];
 
 /// Options of ours that fio does not have.

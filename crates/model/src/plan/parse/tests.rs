@@ -295,18 +295,3 @@ fn a_file_of_options_alone_does_not_run_but_parses_as_in_fio() {
         parsed(&[options, options], &Settings::default()).unwrap_err().to_string().starts_with("g:2: section 'job1'")
     );
 }
-
-#[test]
-fn the_flags_of_a_file_mean_the_same_jobs() {
-    let text = "[global]\nbs=8k\n[a]\nrw=randread\nsize=1m\nthread\n[global]\niodepth=1\n[b]\nstonewall\nsize=2m\n";
-    let settings = Settings::default();
-    let words = as_flags("f", text, &settings).expect("no error in it");
-    assert_eq!(
-        words.join(" "),
-        "--bs=8k --name=a --rw=randread --size=1m --thread --name=global --iodepth=1 --name=b --stonewall --size=2m"
-    );
-    assert_eq!(flags(&words, &settings), job_file("f", text, &settings));
-    let sections = ["b".to_owned()];
-    let words = as_flags("f", text, &Settings { sections: &sections, ..settings }).expect("no error in it");
-    assert_eq!(words.join(" "), "--bs=8k --name=global --iodepth=1 --name=b --stonewall --size=2m");
-}

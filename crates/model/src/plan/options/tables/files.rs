@@ -21,8 +21,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
             "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. \
              With size, the job moves at most that much in each pass",
         ),
-    said("openfiles", count("files", 1..=MANY, nowhere!()), Words("all"), "16", "-1")
-        .help("Accepted; all files of a job are open from its first I/O to its last"),
+    said("openfiles", "all files of a job are open from its first I/O to its last"),
     work("file_service_type", text(parsed!(files.service, service)), Is("roundrobin"), "random:16", "shuffled")
         .form("roundrobin[:N], sequential or random[:N]")
         .help("Which file is next. roundrobin and random switch after N I/Os, 1 by default"),
@@ -71,10 +70,8 @@ pub(super) static CALLS: &[JobOption] = &[
         .help("Open the files with O_SYNC (sync, 1) or O_DSYNC (dsync), so that each write is durable when it returns"),
     work("fsync_on_close", boolean(field!(sync.on_close)), Is("0"), "1", "2")
         .help("Call fsync for each file that the job may write to when it is closed"),
-    nothing("create_serialize", boolean(nowhere!()), Is("1"), "0", "2")
-        .help("Accepted without effect: files are made one after the other, before the measurement"),
-    nothing("allow_mounted_write", boolean(nowhere!()), Is("0"), "1", "2")
-        .help("Accepted without effect: iotoll never writes to a device that is mounted or in use otherwise"),
+    nothing("create_serialize", "files are made one after the other, before the measurement"),
+    nothing("allow_mounted_write", "iotoll never writes to a device that is mounted or in use otherwise"),
 ];
 
 // Places that are no fields.

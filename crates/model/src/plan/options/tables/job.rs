@@ -21,22 +21,19 @@ const fn ios_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
 
 /// The largest number: no machine has more.
 const MOST_LOCKED: u64 = 1 << 50;
-const MEMORIES: &[&str] = &["malloc", "shm", "mmap", "mmapshared"];
+const ENDS_BY_RUNTIME: &str =
+    "the job runs for its runtime: iotoll compare is what ends when its intervals are narrow enough";
 
 pub(super) static OPTIONS: &[JobOption] = &[
     other("name", text(NAME), Words("the section's name; job, as a flag"), "writer", "")
         .form("a name")
         .help("Name the job. As a flag, start a new job"),
-    nothing("description", text(unshown(|_, _| Ok(()))), Words("none"), "nightly run", "")
-        .form("any text")
-        .help("Describe the job. Has no effect"),
+    nothing("description", "it describes the job"),
     work("ioengine", words(list_words::<EngineKind>, parsed!(engine, engine)), Is("psync"), "io_uring", "tape")
         .help("Select the I/O engine"),
     work("numjobs", count("copies", 1..=4096, field!(copies)), Is("1"), "4", "0")
         .help("Run this many copies of the job at the same time"),
-    nothing("thread", switch(nowhere!()), Is("1"), "1", "2")
-        .also(&["threads"])
-        .help("Accepted for compatibility with fio. Jobs are always threads"),
+    nothing("thread", "jobs are always threads").also(&["threads"]).bare(),
     other("group_reporting", switch(field!(reporting.group)), Is("0"), "1", "yes")
         .help("Report all copies as one job in fio's formats and in jobs of the JSON; reports for people always do"),
     other("stonewall", switch(STONEWALL), Is("0"), "1", "2")
@@ -93,20 +90,10 @@ pub(super) static TOGETHER: &[JobOption] = &[
         "What ends with a job that has exitall: the jobs of its group, those that run until the next \
          stonewall, or the whole run",
     ),
-    said("steadystate", text(unshown(|_, text| any(text).map(|_| ()))), Words("none"), "bw_slope:0.1%", "")
-        .also(&["ss"])
-        .form("a criterion")
-        .help(
-            "Accepted; the job runs for its runtime: iotoll compare is what ends when its intervals are narrow enough",
-        ),
-    said("steadystate_duration", time(Seconds, nowhere!()), Words("none"), "30s", "30x")
-        .also(&["ss_dur"])
-        .help("Accepted; as steadystate"),
-    said("steadystate_ramp_time", time(Seconds, nowhere!()), Words("none"), "10s", "-1")
-        .also(&["ss_ramp"])
-        .help("Accepted; as steadystate"),
-    nothing("exitall_on_error", switch(nowhere!()), Is("1"), "1", "2")
-        .help("Accepted without effect: an error of one job always ends the others"),
+    said("steadystate", ENDS_BY_RUNTIME).also(&["ss"]),
+    said("steadystate_duration", ENDS_BY_RUNTIME).also(&["ss_dur"]),
+    said("steadystate_ramp_time", ENDS_BY_RUNTIME).also(&["ss_ramp"]),
+    nothing("exitall_on_error", "an error of one job always ends the others").bare(),
 ];
 
 pub(super) static THREAD: &[JobOption] = &[
@@ -115,9 +102,9 @@ pub(super) static THREAD: &[JobOption] = &[
         .help("Pin the job's threads to these CPUs"),
     other("cpumask", number("as a mask of CPUs", 1..=0xffff_ffff, CPUMASK), Words("all CPUs"), "0x5", "0")
         .help("The same as a bit mask: 5 is CPUs 0 and 2. The later of the two wins"),
-    nothing("mem", one_of(MEMORIES, nowhere!()), Is("malloc"), "mmap", "stack")
+    nothing("mem", "buffers are small pages of the job's own")
         .also(&["iomem"])
-        .help("Accepted without effect: buffers are small pages of the job's own"),
+        .only(&["malloc", "shm", "mmap", "mmapshared"]),
     work("lockmem", number("bytes", 0..=MOST_LOCKED, field!(thread.locked_memory)), Is("0"), "64m", "much")
         .help("Take this much memory away from the machine: each thread of the job locks it for as long as it runs"),
 ];

@@ -33,9 +33,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 pub(super) static SIZES: &[JobOption] = &[
-    said("bs_unaligned", switch(nowhere!()), Is("0"), "1", "2")
-        .also(&["blocksize_unaligned"])
-        .help("Accepted; sizes of bsrange and bssplit are multiples of the smallest"),
+    said("bs_unaligned", "sizes of bsrange and bssplit are multiples of the smallest").also(&["blocksize_unaligned"]).bare(),
     work("bsrange", text(parsed!(requests.ranges, ranges)), Words("one size, bs"), "4k-16k", "4k-x")
         .form("SMALLEST-LARGEST in bytes (READ,WRITE,TRIM)")
         .also(&["blocksize_range"])
@@ -64,14 +62,7 @@ pub(super) static POSITIONS: &[JobOption] = &[
             "How often a random order uses each block. Any but random sets norandommap. CENTRE, from 0 to 1, is \
          the place of the block that is used most",
         ),
-    nothing(
-        "random_generator",
-        one_of(&["tausworthe", "tausworthe64"], nowhere!()),
-        Is("tausworthe"),
-        "tausworthe64",
-        "lfsr",
-    )
-    .help("Accepted without effect: both stand for the same permutation of the blocks. lfsr is refused"),
+    nothing("random_generator", "both stand for the same permutation of the blocks").only(&["tausworthe", "tausworthe64"]),
     work("offset_increment", size(0, 0..=100, field!(target.increment)), Is("0"), "1g", "101%").help(
         "Start the region of each copy of numjobs this far behind that of the copy before it. A percentage is \
          of the file",
