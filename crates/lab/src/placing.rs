@@ -6,8 +6,8 @@
 use crate::error::{Error, Result};
 use crate::whereabouts::servers::{Address, listens};
 use model::placement::Place;
-use model::plan::{JobPlan, ThreadPlan};
 use model::plan::service::Service;
+use model::plan::{JobPlan, ThreadPlan};
 use nbd::client::{self, Uri};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -289,7 +289,11 @@ mod tests {
 
     #[test]
     fn servers_are_where_jobs_and_commands_say() {
-        let job = |uri: &str| JobPlan { uri: Some(uri.to_owned()), ..JobPlan::default() };
+        let job = |uri: &str| {
+            let mut job = JobPlan::default();
+            job.path.uri = Some(uri.to_owned());
+            job
+        };
         let jobs = [job("nbd://127.0.0.1:10999"), job("nbd://[::1]/x"), job("nbd://10.0.0.1"), JobPlan::default()];
         assert_eq!(servers_of(&jobs), [Address::Port(10_999), Address::Port(10_809)]);
         let unix = job("nbd+unix:///?socket=/run/n%20bd");

@@ -155,7 +155,11 @@ fn as_replayed(job: &JobPlan, replays: &[Arc<Replay>]) -> JobPlan {
         access,
         order: Order::Sequential,
         block_sizes: longest.into(),
-        requests: RequestPlan { repeatable: job.requests.repeatable, seed: job.requests.seed, ..RequestPlan::default() },
+        requests: RequestPlan {
+            repeatable: job.requests.repeatable,
+            seed: job.requests.seed,
+            ..RequestPlan::default()
+        },
         target: PlannedTarget { files, section, allow_device_write, ..PlannedTarget::default() },
         files: FilePlan { opening, fallocate, invalidate, unlink, ..FilePlan::default() },
         duration: Duration { runtime: job.duration.runtime, ramp: job.duration.ramp, ..Duration::default() },

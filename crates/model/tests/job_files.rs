@@ -152,7 +152,9 @@ fn option(random: &mut Random) -> Choice {
             job.thread.cpus_allowed = vec![0, 1];
             job.thread.cpus_allowed.extend((count > 1).then_some(count));
         }),
-        17 => choice(format!("percentile_list=99.5:{number}"), move |job| job.reporting.percentiles = vec![number as f64, 99.5]),
+        17 => choice(format!("percentile_list=99.5:{number}"), move |job| {
+            job.reporting.percentiles = vec![number as f64, 99.5]
+        }),
         18 => choice(format!("filename=/tmp/ü\\:{number}:b"), move |job| {
             // As in fio, another one adds to the files.
             job.target.files.extend([format!("/tmp/ü:{number}"), "b".to_owned()]);

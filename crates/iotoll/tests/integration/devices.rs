@@ -1,6 +1,6 @@
 //! Block devices: read as they are, written to only with permission and if they are not in use.
 
-use super::iotoll::{Folder, eventually, warns, whole};
+use super::iotoll::{Folder, warns, whole};
 use super::machine::{LoopDevice, Mount, has, skip, tool};
 
 /// A loop device of 8 MiB, with its backing file.

@@ -9,8 +9,7 @@ use crate::workload::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify,
-    VerifyMethod,
+    Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify, VerifyMethod,
 };
 use model::unit::{Bytes, Hertz};
 use std::path::Path;
@@ -28,7 +27,8 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     let depth = Depth { in_flight: 8, low: Some(5), submit: 3, complete_min: 2, complete_max: 8 };
     let name = format!("{engine:?}");
     let block_sizes = Bytes(BLOCK).into();
-    let mut job = JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() };
+    let mut job =
+        JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() };
     job.path.uri = (engine.medium() == Medium::Remote).then(|| server(directory));
     job.own.rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
     job

@@ -347,6 +347,7 @@ mod tests {
     #[test]
     fn every_option_reaches_the_path() {
         let path = PathPlan {
+            uri: None,
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,

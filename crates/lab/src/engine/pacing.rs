@@ -503,7 +503,10 @@ mod tests {
         (0..3000).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         // A third of a millisecond each, a million of them: one second.
         assert_eq!(rates.due(), [1_000_000_100, 100, 100]);
-        let plan = JobPlan { pace: Pace { ios: Each { read: 3, ..Each::default() }, ..Pace::default() }, ..JobPlan::default() };
+        let plan = JobPlan {
+            pace: Pace { ios: Each { read: 3, ..Each::default() }, ..Pace::default() },
+            ..JobPlan::default()
+        };
         let mut rates = Rates::new(&plan, CLOCK);
         (0..3).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         assert_eq!(rates.due()[0], 1_000_000_000);

@@ -88,7 +88,10 @@ pub(crate) enum Value {
     /// The user gives bytes, at least this number, or a percentage in this range.
     Size(u64, RangeInclusive<u8>, Set<Size>),
     /// It has no effect: one of these words, or any text without them; a bare name too, if it is `bare`.
-    Ignored { words: &'static [&'static str], bare: bool },
+    Ignored {
+        words: &'static [&'static str],
+        bare: bool,
+    },
     /// One of the words that the first function lists.
     Choice(fn() -> String, SetText),
     /// Free text.

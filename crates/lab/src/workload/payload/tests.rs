@@ -68,10 +68,9 @@ fn buffers_are_filled_once_as_the_job_says() {
 
 #[test]
 fn refilled_blocks_all_differ() {
-    for content in [
-        Content { refill: true, ..Content::default() },
-        Content { compress_percent: 50, ..Content::default() },
-    ] {
+    for content in
+        [Content { refill: true, ..Content::default() }, Content { compress_percent: 50, ..Content::default() }]
+    {
         let mut blocks = blocks(&writing(content.clone(), None), 50);
         assert!(blocks.iter().all(|block| block.iter().any(|byte| *byte != 0)));
         blocks.sort_unstable();

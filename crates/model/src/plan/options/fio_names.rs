@@ -141,22 +141,28 @@ pub(super) static REFUSED: &[Refused] = &[
     ),
     work("k, m and g are powers of 1024", "kb_base"),
     // Flags of its command line.
-    harmless("run iotoll on that machine, for example by ssh, and save its record with --out", "client remote-config server"),
+    harmless(
+        "run iotoll on that machine, for example by ssh, and save its record with --out",
+        "client remote-config server",
+    ),
     harmless("start iotoll in the background with the shell's &, or with systemd-run", "daemonize"),
     harmless(
         "progress is shown only on a terminal, and the result comes once; --probe and the record show the run over time",
         "eta eta-interval eta-newline status-interval",
     ),
-    harmless(
-        "run the command with --setup or --cleanup",
-        "trigger trigger-file trigger-remote trigger-timeout",
-    ),
+    harmless("run the command with --setup or --cleanup", "trigger trigger-file trigger-remote trigger-timeout"),
     harmless("iotoll measures the cycles of the whole machine; --meters idle reads its idle time", "idle-prof"),
     harmless("--parse-only shows the resolved job, and strace -f its system calls", "debug"),
     harmless("write_bw_log with log_avg_msec logs the bandwidth of each job", "bandwidth-log"),
     harmless("--format fio-json has all numbers", "append-terse terse-version"),
-    harmless("leave it out: iotoll has no such table or pool, and no such warnings", "alloc-size max-jobs warnings-fatal"),
-    harmless("run fio --crctest or fio --showcmd JOB.fio; iotoll doctor checks the clocks", "cpuclock-test crctest showcmd"),
+    harmless(
+        "leave it out: iotoll has no such table or pool, and no such warnings",
+        "alloc-size max-jobs warnings-fatal",
+    ),
+    harmless(
+        "run fio --crctest or fio --showcmd JOB.fio; iotoll doctor checks the clocks",
+        "cpuclock-test crctest showcmd",
+    ),
 ];
 
 /// Options of ours that fio does not have.

@@ -194,7 +194,12 @@ fn overrides_come_last_and_are_checked() {
         job_file("f", "[a]\nbuffered=1\nbs=8k\n[b]\n", &settings).map_err(|error| error.to_string())
     };
     let plan = read(&["bs=16k", "direct=1", "norandommap"]).unwrap();
-    assert!(plan.phases[0].jobs.iter().all(|job| job.direct && job.requests.no_random_map && job.block_sizes.read.0 == 16384));
+    assert!(
+        plan.phases[0]
+            .jobs
+            .iter()
+            .all(|job| job.direct && job.requests.no_random_map && job.block_sizes.read.0 == 16384)
+    );
     assert_eq!(read(&["iodepht=4"]).unwrap_err(), "option '--iodepht': unknown; did you mean 'iodepth'?");
     let plan = read(&["time_based"]).unwrap();
     assert!(!plan.phases[0].jobs[0].duration.time_based, "as in fio, it has no effect without runtime");

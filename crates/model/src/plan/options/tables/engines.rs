@@ -62,7 +62,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 // Places that are no fields.
-const INJECT_NS: Place<Set<u64>> = 
+const INJECT_NS: Place<Set<u64>> =
     place(|job| shown(&job.inject.time.0), |draft, nanos| draft.job.inject.time = Nanos(nanos));
 
 /// The places of injected work that are not in the server.

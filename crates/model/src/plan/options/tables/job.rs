@@ -102,9 +102,12 @@ pub(super) static THREAD: &[JobOption] = &[
         .help("Pin the job's threads to these CPUs"),
     other("cpumask", number("as a mask of CPUs", 1..=0xffff_ffff, CPUMASK), Words("all CPUs"), "0x5", "0")
         .help("The same as a bit mask: 5 is CPUs 0 and 2. The later of the two wins"),
-    nothing("mem", "buffers are small pages of the job's own")
-        .also(&["iomem"])
-        .only(&["malloc", "shm", "mmap", "mmapshared"]),
+    nothing("mem", "buffers are small pages of the job's own").also(&["iomem"]).only(&[
+        "malloc",
+        "shm",
+        "mmap",
+        "mmapshared",
+    ]),
     work("lockmem", number("bytes", 0..=MOST_LOCKED, field!(thread.locked_memory)), Is("0"), "64m", "much")
         .help("Take this much memory away from the machine: each thread of the job locks it for as long as it runs"),
 ];

@@ -33,7 +33,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 pub(super) static SIZES: &[JobOption] = &[
-    said("bs_unaligned", "sizes of bsrange and bssplit are multiples of the smallest").also(&["blocksize_unaligned"]).bare(),
+    said("bs_unaligned", "sizes of bsrange and bssplit are multiples of the smallest")
+        .also(&["blocksize_unaligned"])
+        .bare(),
     work("bsrange", text(parsed!(requests.ranges, ranges)), Words("one size, bs"), "4k-16k", "4k-x")
         .form("SMALLEST-LARGEST in bytes (READ,WRITE,TRIM)")
         .also(&["blocksize_range"])
@@ -62,7 +64,8 @@ pub(super) static POSITIONS: &[JobOption] = &[
             "How often a random order uses each block. Any but random sets norandommap. CENTRE, from 0 to 1, is \
          the place of the block that is used most",
         ),
-    nothing("random_generator", "both stand for the same permutation of the blocks").only(&["tausworthe", "tausworthe64"]),
+    nothing("random_generator", "both stand for the same permutation of the blocks")
+        .only(&["tausworthe", "tausworthe64"]),
     work("offset_increment", size(0, 0..=100, field!(target.increment)), Is("0"), "1g", "101%").help(
         "Start the region of each copy of numjobs this far behind that of the copy before it. A percentage is \
          of the file",
@@ -80,7 +83,8 @@ const RW: Place<SetText> = place(
         Ok(())
     },
 );
-const RWMIXWRITE: Place<Set<u8>> = unshown(|draft, percent| draft.job.requests.read_percent = 100_u8.saturating_sub(percent));
+const RWMIXWRITE: Place<Set<u8>> =
+    unshown(|draft, percent| draft.job.requests.read_percent = 100_u8.saturating_sub(percent));
 
 /// Parses `rw=`, with the length of the runs of a random order behind a colon.
 fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
