@@ -78,7 +78,7 @@ pub fn study(record: &Record) -> RunFinding {
             }
             jobs
         };
-        finding.jobs.extend(jobs(|job| job.reporting.group));
+        finding.jobs.extend(jobs(|job| job.group_reporting));
         finding.merged_jobs.extend(jobs(|_| true));
     }
     caveats::add(record, &mut finding);

@@ -159,7 +159,7 @@ fn option(random: &mut Random) -> Choice {
             // As in fio, another one adds to the files.
             job.target.files.extend([format!("/tmp/ü:{number}"), "b".to_owned()]);
         }),
-        19 => choice(format!("inject_ns={number}k"), move |job| job.inject.time.time = Nanos(number * 1024)),
+        19 => choice(format!("inject_ns={number}k"), move |job| job.inject.time = Nanos(number * 1024)),
         20 => choice(format!("loops={number}"), move |job| job.duration.loops = count),
         _ => choice(format!("invalidate={bit}"), move |job| job.files.invalidate = Some(on)),
     }

@@ -56,8 +56,8 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let bytes = if parts == 1 { block } else { part as usize };
     let mut options = options(&plan.path);
     // Without a wire there is no delay on the wire.
-    if plan.inject.time.at == InjectAt::Wire && plan.path.null != PathNull::Wire {
-        options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject.time.time).0);
+    if plan.inject.at == InjectAt::Wire && plan.path.null != PathNull::Wire {
+        options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject.time).0);
     }
     // In this thread, because it also receives the replies.
     let burnt = options.tuning.delay.calibrate();

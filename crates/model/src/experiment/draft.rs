@@ -491,7 +491,7 @@ mod tests {
         let last = experiment.cases.last().unwrap();
         let Work::Jobs(plan) = &last.work else { panic!("no jobs") };
         let job = &plan.phases[0].jobs[0];
-        assert_eq!((job.block_sizes.read.0, job.rw(), job.inject.time.time.0), (65_536, "write", 100));
+        assert_eq!((job.block_sizes.read.0, job.rw(), job.inject.time.0), (65_536, "write", 100));
         assert_eq!(experiment.cells[last.cell].to_string(), "bs=64k rw=write");
     }
 
