@@ -140,10 +140,10 @@ impl Worker {
             },
             injection: Injection {
                 // For other layers the engine or the server does it.
-                burner: Some(clock.ticks(plan.inject.time.time.time).0)
-                    .filter(|ticks| *ticks > 0 && plan.inject.time.time.at == InjectAt::Submit)
+                burner: Some(clock.ticks(plan.inject.time).0)
+                    .filter(|ticks| *ticks > 0 && plan.inject.at == InjectAt::Submit)
                     .map(Burner::uncalibrated),
-                every: clock.ticks(plan.inject.time.time.every).0,
+                every: clock.ticks(plan.inject.every).0,
                 due: 0,
             },
             burnt_ticks: None,
