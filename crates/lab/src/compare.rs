@@ -5,7 +5,6 @@
 
 pub mod boots;
 mod cache;
-mod counter_by_bytes;
 mod drawn_cpus;
 mod explaining;
 

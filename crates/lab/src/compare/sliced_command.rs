@@ -1,7 +1,7 @@
 //! A command that takes turns: started frozen, thawed for its slices, and ended so that it reports what it did.
 
 use super::drawn_cpus::ThreadTimes;
-use super::work_counter::{Everything, Source, WorkReader};
+use super::work_counter::{Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, Output, Prepared, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
@@ -191,8 +191,8 @@ impl<'a> SlicedCommand<'a> {
         self.reader.read(&self.members, source)
     }
 
-    /// Every counter of its own processes, and what helps to choose one.
-    pub fn read_all(&mut self) -> Everything {
+    /// Every counter of its own processes.
+    pub fn read_all(&mut self) -> Vec<Option<u64>> {
         self.find_members();
         self.reader.all(&self.members)
     }

@@ -138,16 +138,6 @@ pub(super) struct WorkReader {
     woke: Option<u64>,
 }
 
-/// All that is known of a command at one instant.
-pub(super) struct Everything {
-    /// Every counter of [`COUNTERS_BY_PREFERENCE`]; `None` where this machine has none.
-    pub counts: Vec<Option<u64>>,
-    /// Calls of read, write and their like.
-    pub calls: Option<u64>,
-    /// Bytes of IP packets of its network namespaces while it was awake, if it has UDP sockets.
-    pub octets: Option<u64>,
-}
-
 fn cpu_nanos(processes: &[u32]) -> Option<Nanos> {
     processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum()
 }
@@ -171,16 +161,12 @@ impl WorkReader {
         }
     }
 
-    /// Every counter, and what helps to choose one.
-    pub fn all(&mut self, processes: &[u32]) -> Everything {
+    /// Every counter of [`COUNTERS_BY_PREFERENCE`]; `None` where this machine has none.
+    pub fn all(&mut self, processes: &[u32]) -> Vec<Option<u64>> {
         self.look_around(processes);
         let io = task_io(processes);
         self.datagrams.count();
-        Everything {
-            counts: (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.own(place, io.as_ref())).collect(),
-            calls: io.map(|io| io.calls),
-            octets: self.datagrams.octets(),
-        }
+        (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.own(place, io.as_ref())).collect()
     }
 
     /// Looks for new rings and sockets, which takes longer than a reading.
