@@ -80,8 +80,6 @@ pub enum Code {
     ReadingsLost,
     /// The counter of a sliced command and its own total disagree.
     CountersDisagree,
-    /// A counter does not see some of the events that it says it counts.
-    EventsLost,
     /// Counting what a sliced command does is a noticeable part of its cost.
     CountingCosts,
     /// Arms found different parts of their files in the page cache.
@@ -186,7 +184,6 @@ impl Code {
             Self::MetersDisagree => "see the meters (--full)",
             Self::StackNotReached => "use direct=1",
             Self::ReadingsLost => "save on a faster disk (--out)",
-            Self::EventsLost => "count by another probe",
             Self::CountingCosts => "choose a cheaper --count",
             Self::CacheDiffers => "use --cache warm or cold",
             Self::CacheNotKept => "use smaller files",

@@ -14,7 +14,7 @@ use crate::probe::ProbeSet;
 use model::comparison::record::CommandReading;
 use model::experiment::WorkCounter;
 use model::experiment::work_counter::{self, COUNTERS_BY_PREFERENCE, Counted};
-use model::probe::{Descriptor, Kind, Probe};
+use model::probe::{Kind, Probe};
 use model::unit::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fs;
@@ -102,10 +102,7 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         return Err(refused("is a gauge; only what increases can count".to_owned()));
     }
     let set = ProbeSet::open(std::slice::from_ref(&probe))?;
-    let shortfall = set.descriptors().first().and_then(Descriptor::shortfall);
-    let what = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
-    let what = format!("the probe, of the whole machine{what}");
-    Ok((Source::Probe(Box::new(set)), counter(Counted::Ios, &what)))
+    Ok((Source::Probe(Box::new(set)), counter(Counted::Ios, "the probe, of the whole machine")))
 }
 
 /// The kernel shows nothing of a ring while a task submits to it (io_uring_show_fdinfo only tries the lock). A reading is tried

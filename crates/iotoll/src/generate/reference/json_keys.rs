@@ -320,7 +320,7 @@ s since 1970: unix_seconds
 s: seconds_needed _seconds seconds
 GB/s: gigabytes_per_second
 bytes per s: bytes_per_second
-per s: switches_per_second migrations_per_second
+per s: switches_per_second
 fraction: iops_change cycles_change per_io_change
 Hz: hertz
 cycles per byte: cycles_per_byte per_byte
