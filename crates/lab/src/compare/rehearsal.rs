@@ -90,7 +90,7 @@ impl RoundRunner<'_> {
             Some((source, counter)) => {
                 let place = match &source {
                     Source::Own(place) => *place,
-                    Source::Kernel(_) | Source::Probe(_) => COUNTERS_BY_PREFERENCE.len(),
+                    Source::Kernel(_) => COUNTERS_BY_PREFERENCE.len(),
                 };
                 if let Some(still) = trials.iter().find(|trial| !trial.moves(place)) {
                     let (name, why) = (&counter.name, still.out_of_reach.as_ref());

@@ -277,7 +277,7 @@ impl<'a> SlicedCommand<'a> {
 
     /// What it reports of itself; `None` if it does not report.
     fn own_total(&mut self) -> Result<Option<OwnTotal>> {
-        let report = self.output.report(&[]).map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
+        let report = self.output.report().map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
         if let Some(why) = report.failure.filter(|_| report.jobs.is_empty()) {
             return Err(self.failed(&why));
         }

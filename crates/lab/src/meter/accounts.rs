@@ -449,7 +449,7 @@ impl Programs {
     }
 
     fn left_out(&self) -> Result<u64, Error> {
-        self.all().map(|program| Ok(program.statistics()?.left_out)).sum()
+        self.all().map(Program::left_out).sum()
     }
 }
 
