@@ -145,7 +145,7 @@ mod tests {
             told(two(Mode::Apart)),
             "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart"
         );
-        assert!(told(two(Mode::Mixed)).contains(": on one CPU in 61 % of the time;"));
+        assert!(told(two(Mode::Mixed)).contains(": on one CPU in 61 % of the time"));
         let many =
             PlacementFinding { cpus: (0..9).map(|cpu| (cpu, 1.0 / 9.0)).collect(), ..PlacementFinding::default() };
         assert!(told(many).ends_with("and 5 more"));
