@@ -58,5 +58,5 @@ pub mod workload;
 
 pub use error::{Error, Result};
 pub use interruption::Interruption;
-pub use sys::io_uring_probe::io_uring;
 pub use sys::process::reset_inherited_signals;
+pub use sys::uring::probe as io_uring;
