@@ -20,7 +20,6 @@ mod event_counters;
 mod file_roles;
 pub(crate) mod freezer;
 pub mod ftq;
-pub(crate) mod gate;
 mod group_limits;
 pub mod guardian;
 pub mod guest;
