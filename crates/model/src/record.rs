@@ -79,7 +79,6 @@ pub enum Source {
 /// How a measurement ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Outcome {
     /// As planned.
     #[default]
@@ -92,7 +91,6 @@ pub enum Outcome {
 
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Kernel release (`uname -r`).
     pub kernel: String,
@@ -136,7 +134,6 @@ impl Host {
 
 /// Speeds of canary operations, which show whether the machine changed during the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Canaries {
     /// A null system call.
     pub null_system_call_nanos: f64,
@@ -381,9 +378,9 @@ impl IoInterval {
 
     /// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
     pub fn of_jobs(phase: &Phase, stretch: &Stretch) -> Option<Self> {
-        let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
+        let delay = phase.jobs.iter().map(|job| job.together.start_delay).min().unwrap_or_default();
         let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
-        let ramp = ramped.map(|job| job.start_delay + job.duration.ramp).max().unwrap_or_default();
+        let ramp = ramped.map(|job| job.together.start_delay + job.duration.ramp).max().unwrap_or_default();
         let uncounted = delay.max(ramp);
         let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
         let begin_nanos = first.at_nanos + uncounted;
@@ -396,7 +393,6 @@ impl IoInterval {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Exit {
     /// With this exit status.
     Status(i32),

@@ -7,7 +7,6 @@ pub use super::basics::{CONFIDENCE, student_t};
 
 /// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The value.
     pub value: f64,
@@ -42,6 +41,11 @@ impl Estimate {
             Some((below, above)) => Self { value, low: Some(value - below), high: Some(value + above) },
             None => Self::bare(value),
         }
+    }
+
+    /// The change as a fraction of a logarithm with its interval: exp(x) − 1.
+    pub fn exp_m1(self) -> Self {
+        Self { value: self.value.exp_m1(), low: self.low.map(f64::exp_m1), high: self.high.map(f64::exp_m1) }
     }
 
     /// The ends of the interval.

@@ -198,7 +198,8 @@ fn what_the_user_writes_or_puts_there_meanwhile_stays() {
         folder.write("knob", "old");
         folder.write("other", "mine");
         let setting = format!("--candidate-set=file:{}=new", folder.name("knob"));
-        let running = folder.iotoll(&format!("{} --no-save --slice 50ms {setting}", SHORT.replace("1s", "20s"))).start();
+        let running =
+            folder.iotoll(&format!("{} --no-save --slice 50ms {setting}", SHORT.replace("1s", "20s"))).start();
         // Once while it is rehearsed, then in slices.
         let running = running.when(|_| folder.read("knob") == b"new");
         std::thread::sleep(std::time::Duration::from_millis(1500));

@@ -27,7 +27,6 @@ pub const SCHEMA: &str = "iotoll.compare/1";
 
 /// The results of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareFinding {
     /// The schema name, `iotoll.compare/1`.
     pub schema: String,
@@ -71,9 +70,6 @@ pub struct CompareFinding {
     pub counted_rounds: usize,
     /// The events that were to be counted, and why some were not.
     pub events: Vec<EventFinding>,
-    /// The events whose change over the cells of a sweep is correlated with that of cycles per I/O, the closest first for each arm; the
-    /// intervals hold together (95 %) and exclude 0. An event that goes along with the cost need not be its cause.
-    pub event_correlations: Vec<EventCorrelation>,
     /// Why no cell has events although some were to be counted.
     pub events_reason: Option<String>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
@@ -133,7 +129,6 @@ pub struct CompareFinding {
 
 /// The two families of comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Families {
     /// The target metrics in all cells and arms.
     pub targets: FamilyFinding,
@@ -143,7 +138,6 @@ pub struct Families {
 
 /// The work of an arm in a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlan {
     /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
@@ -155,7 +149,6 @@ pub struct CasePlan {
 
 /// An arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmFinding {
     /// Name of the arm: `baseline`, `candidate`…
     pub name: String,
@@ -169,7 +162,6 @@ pub struct ArmFinding {
 
 /// One boot of an arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BootFinding {
     /// Index of the round, from 0.
     pub round: usize,
@@ -187,7 +179,6 @@ pub struct BootFinding {
 
 /// The page cache condition of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFound {
     /// State of the files' pages when a slice begins.
     pub condition: CacheCondition,
@@ -199,7 +190,6 @@ pub struct CacheFound {
 
 /// Where the reads of a case came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseCache {
     /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
@@ -213,7 +203,6 @@ pub struct CaseCache {
 
 /// Rounds in which the rate had one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundsRegime {
     /// The first round, from 1.
     pub first_round: usize,
@@ -231,7 +220,6 @@ pub struct RoundsRegime {
 
 /// The comparison of an arm with the baseline in one cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFinding {
     /// The cell: option and value; empty without a sweep.
     pub cell: BTreeMap<String, String>,
@@ -258,23 +246,8 @@ pub struct CellFinding {
     pub events: Vec<EventChange>,
 }
 
-/// An event that goes along with the cost over the cells of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EventCorrelation {
-    /// The arm.
-    pub arm: String,
-    /// The event.
-    pub name: String,
-    /// Number of cells in which both changes are known; at least four.
-    pub cells: usize,
-    /// Correlation (Pearson) of the change of its count per I/O with the change of cycles per I/O.
-    pub correlation: Estimate,
-}
-
 /// A probe while either arm ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeComparison {
     /// Name of the probe, as typed.
     pub name: String,
@@ -305,7 +278,6 @@ impl ProbeComparison {
 
 /// A value in both arms, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BothArms {
     /// The baseline's value.
     pub baseline: Estimate,
@@ -317,7 +289,6 @@ pub struct BothArms {
 
 /// A metric of a comparison.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricFinding {
     /// The baseline's value, in the metric's unit.
     pub baseline: Option<f64>,
@@ -367,7 +338,6 @@ impl MetricFinding {
 /// A metric relative to the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), where `change` is the
 /// metric's own. The intervals of all three have the metric's `confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstStored {
     /// The stored baseline's value, in the metric's unit.
     pub baseline: f64,
@@ -379,7 +349,6 @@ pub struct AgainstStored {
 
 /// A change with its interval, as fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The change.
     pub change: f64,
@@ -398,7 +367,6 @@ impl Interval {
 
 /// One latency percentile.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShiftPoint {
     /// The percentile, in percent.
     pub percent: f64,
@@ -412,7 +380,6 @@ pub struct ShiftPoint {
 
 /// A slice.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlicePoint {
     /// Middle of the slice, in seconds from the start of the experiment.
     pub seconds: f64,
@@ -433,7 +400,6 @@ pub struct SlicePoint {
 
 /// A crossover: where along an axis the candidate becomes better than the baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossoverFinding {
     /// Name of the numeric axis.
     pub axis: String,
@@ -456,7 +422,6 @@ pub struct CrossoverFinding {
 
 /// The fitted cost of an I/O of b bytes: cost(b) = c0 + c1 × b.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineFinding {
     /// Name of the arm.
     pub arm: String,
@@ -472,7 +437,6 @@ pub struct LineFinding {
 
 /// The resolution of this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// The noise of each metric, by name; in a sweep, that of the least sensitive cell.
     pub metrics: BTreeMap<String, NoiseOfMetric>,
@@ -480,7 +444,6 @@ pub struct NoiseFloor {
 
 /// The noise of a metric.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseOfMetric {
     /// Half-width of the interval, as a fraction, with the confidence of the metric's family.
     pub half_width: f64,
@@ -492,7 +455,6 @@ pub struct NoiseOfMetric {
 
 /// The measuring time needed for a precision.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeNeeded {
     /// Half-width of the interval, as a fraction.
     pub half_width: f64,
@@ -502,7 +464,6 @@ pub struct TimeNeeded {
 
 /// The machine and its state during the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// The machine.
     pub host: Host,
@@ -520,7 +481,6 @@ pub struct Environment {
 
 /// A common step in the rates of all arms: the machine changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentStep {
     /// Number of rounds before the step.
     pub after_round: usize,

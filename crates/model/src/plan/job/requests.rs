@@ -1,12 +1,11 @@
 //! Which requests a job makes, beyond its direction, its order and one size of blocks.
 
-use super::{Access, JobPlan, Size};
+use super::{Access, JobPlan};
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// A value for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "{T}PerDirection"))]
 pub struct Each<T> {
     /// Of reads.
     pub read: T,
@@ -20,6 +19,11 @@ impl<T> Each<T> {
     /// Reads, writes, trims.
     pub fn all(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]
+    }
+
+    /// The same by value.
+    pub fn each(self) -> [T; 3] {
+        [self.read, self.write, self.trim]
     }
 
     /// Replaces the values that are given.
@@ -37,49 +41,34 @@ impl<T: Clone> From<T> for Each<T> {
     }
 }
 
-/// The options of sizes and positions that most jobs leave out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RequestPlan {
-    /// `bsrange`, instead of one size.
-    pub ranges: Each<Option<SizeRange>>,
-    /// `bssplit`, instead of one size or a range. Empty means not given.
-    pub splits: Each<Vec<SizeShare>>,
-    /// `blockalign` of random positions; 0 means the smallest size of the direction.
-    pub align: Each<Bytes>,
-    /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
-    pub percent_random: Each<u8>,
-    /// `random_distribution`.
-    pub distribution: Distribution,
-}
-
-impl Default for RequestPlan {
-    fn default() -> Self {
-        Self {
-            ranges: Each::default(),
-            splits: Each::default(),
-            align: Each::default(),
-            percent_random: Each::from(100),
-            distribution: Distribution::default(),
-        }
+part! {
+    /// The options of requests that most jobs leave out.
+    RequestPlan {
+        /// `rw=randread:N`: each random position is followed by the blocks behind it, N blocks in all.
+        run: u32 = 1,
+        /// `rwmixread`: percentage of reads in mixed access.
+        read_percent: u8 = 50,
+        /// `bsrange`, instead of one size.
+        ranges: Each<Option<SizeRange>> = Each::default(),
+        /// `bssplit`, instead of one size or a range. Empty means not given.
+        splits: Each<Vec<SizeShare>> = Each::default(),
+        /// `blockalign` of random positions; 0 means the smallest size of the direction.
+        align: Each<Bytes> = Each::default(),
+        /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
+        percent_random: Each<u8> = Each::from(100),
+        /// `random_distribution`.
+        distribution: Distribution = Distribution::default(),
+        /// `norandommap`: draw random offsets with replacement.
+        no_random_map: bool = false,
+        /// `randrepeat`: use the same random sequence in each run. On by default, as in fio.
+        repeatable: bool = true,
+        /// `randseed`, mixed with the job's index. Overrides `repeatable`.
+        seed: Option<u64> = None,
     }
 }
 
-/// How the beginning of the region of each copy is found, beyond `offset` and `size`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RegionPlan {
-    /// `offset_increment`: the copies begin this far apart.
-    pub increment: Size,
-    /// `offset_align`: percentages of offsets are rounded up to this; 0 means to the smallest block.
-    pub align: Bytes,
-}
-
-/// `bsrange` of one direction.
+/// Sizes from one to another: `bsrange` of one direction, or those of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRange {
     /// The smallest size.
     pub least: Bytes,
@@ -89,7 +78,6 @@ pub struct SizeRange {
 
 /// One size of `bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
     /// The size.
     pub size: Bytes,
@@ -100,7 +88,6 @@ pub struct SizeShare {
 /// `random_distribution`: how often each block is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Distribution {
     /// All equally often.
     #[default]
@@ -111,7 +98,6 @@ pub enum Distribution {
 
 /// Parameters of Zipf's law.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
     /// The exponent, theta.
     pub parameter: f64,
@@ -171,8 +157,8 @@ impl JobPlan {
     /// The sizes of reads, writes and trims.
     pub fn sizes(&self) -> [Sizes; 3] {
         let RequestPlan { ranges, splits, .. } = &self.requests;
-        let ones = [self.block_sizes.read, self.block_sizes.write, self.block_sizes.trim];
-        std::array::from_fn(|direction| Sizes::of(ones[direction], *ranges.all()[direction], splits.all()[direction]))
+        let ones = self.block_sizes.all();
+        std::array::from_fn(|direction| Sizes::of(*ones[direction], *ranges.all()[direction], splits.all()[direction]))
     }
 
     /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
@@ -222,7 +208,7 @@ impl JobPlan {
 
     /// `norandommap`, or an alignment that sets it.
     pub fn sets_no_random_map(&self) -> bool {
-        self.no_random_map || self.has_own_alignment()
+        self.requests.no_random_map || self.has_own_alignment()
     }
 
     /// Whether each block of a random order is used once before any is used again.
