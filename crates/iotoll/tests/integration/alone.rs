@@ -81,7 +81,7 @@ fn keeps_the_contract(finding: &Value) {
 fn cached_reads_have_a_cost_of_their_own_thread_and_one_submission_each() {
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--ioengine=libaio --filename=data --rw=randread --bs=4k --time_based --runtime=1500ms --invalidate=0";
-    let finding = folder.measured(&format!("run {job} --name=r --events syscalls:io_submit,sched"));
+    let finding = folder.costed(&format!("run {job} --name=r --events syscalls:io_submit,sched"));
     keeps_the_contract(&finding);
     let (phase, job) = (&finding["phases"][0], &finding["jobs"][0]);
     assert_eq!((job["name"].as_str(), job["engine"].as_str()), (Some("r"), Some("libaio")));
@@ -114,9 +114,9 @@ fn cached_reads_have_a_cost_of_their_own_thread_and_one_submission_each() {
 #[test]
 fn a_cost_has_every_promised_key() {
     let folder = Folder::new();
-    keeps_the_contract(&folder.measured("cost --ios 1000 --bytes 4m -- sleep 0.3"));
+    keeps_the_contract(&folder.costed("cost --ios 1000 --bytes 4m -- sleep 0.3"));
     // Its I/O is unknown: null, never 0, with a warning that gives the reason.
-    let unknown = folder.measured("cost -- sleep 0.3");
+    let unknown = folder.costed("cost -- sleep 0.3");
     keeps_the_contract(&unknown);
     for key in ["ios", "cycles_per_io", "cycles_per_io_gross", "cycles_per_byte", "context_switches_per_io"] {
         assert!(unknown["phases"][0][key].is_null(), "{key}: {}", unknown["phases"]);
@@ -127,10 +127,13 @@ fn a_cost_has_every_promised_key() {
 /// Jobs that run together share one cost, a job alone has its own, and the numbers agree with each other.
 #[test]
 fn stonewall_begins_a_phase() {
-    let finding = Folder::new().measured_job(
+    let folder = Folder::new();
+    folder.write(
+        "job.fio",
         "[global]\nioengine=null\nsize=100g\nruntime=300ms\ntime_based\n\
          [alone]\nrw=randrw\nbs=4k,8k\n[one]\nstonewall\n[two]\nbs=8k\n[last]\nstonewall\n",
     );
+    let finding = folder.costed("run job.fio");
     let phases = finding["phases"].as_array().unwrap();
     let jobs: Vec<&Value> = phases.iter().map(|phase| &phase["jobs"]).collect();
     assert_eq!(jobs, [&serde_json::json!(["alone"]), &serde_json::json!(["one", "two"]), &serde_json::json!(["last"])]);
@@ -205,7 +208,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
     let folder = Folder::new();
     let words =
         "compare --ioengine=null --rw=read --bs=4k --size=64m --baseline inject_ns=0 --candidate inject_ns=2000";
-    let finding = folder.measured(&format!("{words} --profile --budget 10s"));
+    let finding = folder.costed(&format!("{words} --profile --budget 10s"));
     let cell = &finding["cells"][0];
     match finding["unexplained"].as_str() {
         Some(reason) => skip(reason),
@@ -245,7 +248,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
         }
     }
     // Of other meters nobody asked for accounts.
-    let without = folder.measured(&format!("{words} --budget 1s --meters idle"));
+    let without = folder.costed(&format!("{words} --budget 1s --meters idle"));
     assert!(without["cells"][0]["accounts"].as_array().unwrap().is_empty() && without["unexplained"].is_null());
 }
 
@@ -291,7 +294,7 @@ fn only_explaining_rounds_keep_accounts() {
 #[test]
 fn a_packet_is_divided_between_sender_softirq_and_receiver_and_has_its_calls() {
     let words = "blast --duration 3s --rounds 6 --method sendto,gso --events syscalls:sendto,net";
-    let finding = Folder::new().measured(words);
+    let finding = Folder::new().costed(words);
     let points = &finding["points"];
     match finding["unexplained"].as_str() {
         Some(reason) => skip(reason),
@@ -439,7 +442,7 @@ fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
 fn costs_are_divided_by_the_stated_work() {
     let folder = Folder::new();
     let busy = "'echo x >> times; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'";
-    let finding = folder.measured(&format!("cost --ios 1k --bytes 4m --repeat 4 -- sh -c {busy}"));
+    let finding = folder.costed(&format!("cost --ios 1k --bytes 4m --repeat 4 -- sh -c {busy}"));
     assert_eq!(folder.read("times").len(), 8);
     let phase = &finding["phases"][0];
     let counted = (whole(&phase["ios"]), whole(&phase["bytes"]), phase["exits"].as_array().unwrap().len());
@@ -455,7 +458,7 @@ fn costs_are_divided_by_the_stated_work() {
     assert!(phase["interval_from"].as_str().is_some_and(|words| words.contains("executions")), "{phase}");
     let [low, cost, high] = ["cycles_per_io_low", "cycles_per_io", "cycles_per_io_high"].map(|key| number(&phase[key]));
     assert!(low < cost && cost < high, "{low} {cost} {high}");
-    let bytes_only = &folder.measured(&format!("cost --bytes 4m -- sh -c {busy}"))["phases"][0];
+    let bytes_only = &folder.costed(&format!("cost --bytes 4m -- sh -c {busy}"))["phases"][0];
     assert!(bytes_only["cycles_per_io"].is_null() && bytes_only["cycles_per_byte"].is_number(), "{bytes_only}");
 }
 

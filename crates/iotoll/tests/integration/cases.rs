@@ -5,7 +5,7 @@
 //! (with a `!` before, what it does not say), or values by their path in its JSON: two numbers are bounds, a text is a part, `#` is the length of a
 //! list, `warnings:CODE` are the caveats of a code, `warnings:` are all. `$ ` begins a shell's line, `measured ` a measurement that is short and not saved.
 
-use super::iotoll::{Ended, Folder, PROGRAM, at_once, items};
+use super::iotoll::{Ended, Folder, PROGRAM, at_once, items, short};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,14 +51,8 @@ fn run(folder: &Folder, line: &str) -> Ended {
     if let Some(line) = line.strip_prefix("$ ") {
         return folder.command("bash -c").word(format!("IOTOLL={PROGRAM}\n{line}")).run();
     }
-    let measured = line.strip_prefix("measured ").and_then(|line| line.split_once(' '));
-    let line = measured.map_or_else(
-        || line.to_owned(),
-        |(verb, rest)| {
-            let background = if ["run", "cost"].contains(&verb) { "--background 200ms" } else { "" };
-            format!("{verb} {background} --no-save --quiet --format json {rest}")
-        },
-    );
+    let measured = line.strip_prefix("measured ").map(|line| short(&line.replacen(' ', " --meters thread ", 1)));
+    let line = measured.unwrap_or_else(|| line.to_owned());
     folder.iotoll(&line).run()
 }
 

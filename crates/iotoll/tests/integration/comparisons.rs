@@ -50,7 +50,7 @@ fn a_known_change_is_found() {
     }
     assert!(number(&metrics["iops"]["baseline"]) > 0.0);
     assert_eq!(found["arms"][1]["what"], "spin_cycles=200000");
-    let planned = |case: usize| &found["cases"][case]["plan"]["jobs"]["phases"][0]["jobs"][0]["spin_cycles"];
+    let planned = |case: usize| &found["cases"][case]["plan"]["jobs"]["phases"][0]["jobs"][0]["own"]["spin_cycles"];
     assert_eq!((planned(0), planned(1)), (&20_000.into(), &200_000.into()), "{}", found["cases"]);
 }
 
@@ -126,7 +126,7 @@ fn commands_are_compared_by_their_reported_io() {
     let fio =
         "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine=psync";
     let arms = format!("--baseline-cmd '{fio}' --candidate-cmd '{fio} --thinktime=1000'");
-    let found = folder.measured(&format!("compare --budget 3s --slices off {arms}"));
+    let found = folder.costed(&format!("compare --budget 3s --slices off {arms}"));
     let metrics = &found["cells"][0]["metrics"];
     // If the machine can be metered at all, every execution was, by one meter.
     if found["environment"]["meter"].is_string() {

@@ -154,7 +154,7 @@ mod long {
         let job = "[global]\nioengine=spin\nsize=1m\ntime_based\n[slow]\nspin_cycles=5000000\nruntime=3\n\
                [fast]\nspin_cycles=2000\nstartdelay=1\nruntime=2\n";
         folder.write("step.fio", job);
-        let found = folder.measured("run step.fio");
+        let found = folder.costed("run step.fio");
         let phase = &found["phases"][0];
         let regimes = phase["regimes"].as_array().unwrap();
         assert!(regimes.len() >= 2, "{phase}");

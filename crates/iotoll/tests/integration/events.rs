@@ -18,7 +18,7 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--filename=data --rw=randread --bs=4k --direct=1 --time_based";
     for less in ["--events none", "--meters thread"] {
-        let finding = folder.measured(&format!("run {job} --runtime=300ms {less}"));
+        let finding = folder.costed(&format!("run {job} --runtime=300ms {less}"));
         assert_eq!(finding["events"], Value::Array(Vec::new()), "{less}");
     }
     let mut reasons = Vec::new();

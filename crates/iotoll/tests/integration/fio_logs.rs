@@ -5,7 +5,7 @@ use super::machine::{has, needs, skip, tool};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-const MEASURED: &str = "run --meters idle --background 200ms --quiet";
+const MEASURED: &str = "run --meters thread --background 200ms --quiet";
 
 /// Two jobs, the second after the first, with all logs of I/Os. Both programs do the same I/Os in the same order.
 const JOB: &str = "[global]\nsize=64k\nbs=4k\nwrite_bw_log=foo\nwrite_iops_log=\n\

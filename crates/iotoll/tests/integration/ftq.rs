@@ -196,5 +196,5 @@ fn planted_stalls_stop_the_worker_once_in_a_period() {
     // A stall of 50 ms contains four whole quanta; a busy machine makes more of them empty, a late reading fewer.
     assert!((5..=60).contains(&empty), "{empty} empty quanta; {finding}");
     let plan = header(&folder)["plan"]["worker"]["job"]["phases"][0]["jobs"][0].clone();
-    assert_eq!((whole(&plan["inject"]), whole(&plan["inject_every"])), (50_000_000, 250_000_000));
+    assert_eq!((whole(&plan["inject"]["time"]), whole(&plan["inject"]["every"])), (50_000_000, 250_000_000));
 }

@@ -150,7 +150,8 @@ fn traced(command: &[&str], job: &str, files: &[(String, usize)]) -> (Vec<Vec<St
 /// What is wrong with a case, if anything is.
 fn wrong((job, files, like): &Case) -> Option<String> {
     let (fio, _) = traced(&["fio", "--output-format=json", "job.fio"], job, files);
-    let words = [PROGRAM, "run", "--no-save", "--background", "200ms", "--format", "json", "job.fio"];
+    let words =
+        [PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "--format", "json", "job.fio"];
     let (ours, printed) = traced(&words, job, files);
     let finding: Value = serde_json::from_str(&printed).unwrap();
     let reported = |key: &str| finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job[key])).sum::<u64>();
@@ -248,7 +249,10 @@ fn files_are_opened_and_advised_as_fio_does() {
         ],
         |options| {
             let fio = opened(&["fio", "job.fio"], options);
-            let ours = opened(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"], options);
+            let ours = opened(
+                &[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"],
+                options,
+            );
             assert_eq!(fio, ours, "{options}");
         },
     );
@@ -272,6 +276,6 @@ fn locked(command: &[&str]) -> Vec<u64> {
 #[test]
 fn each_thread_locks_the_memory_that_fio_locks() {
     needs!("fio", "strace");
-    let ours = locked(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"]);
+    let ours = locked(&[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"]);
     assert_eq!((locked(&["fio", "job.fio"]), ours), (vec![1, 3 << 20, 3 << 20], vec![1, 3 << 20, 3 << 20]));
 }

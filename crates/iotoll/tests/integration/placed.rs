@@ -34,7 +34,7 @@ const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --t
 fn jobs_run_on_the_requested_cpus() {
     let Some(cpus) = cpus() else { return };
     let folder = Folder::with_file("data", 1 << 20);
-    let placed = |place: &str, job: &str| ran_on(&folder.measured(&format!("run --place {place} {job}")));
+    let placed = |place: &str, job: &str| ran_on(&folder.costed(&format!("run --place {place} {job}")));
     let last = *cpus.last().unwrap();
     assert_eq!(placed(&last.to_string(), NULL), [last].into());
     let psync = "--name=a --ioengine=psync --filename=data --rw=randread --bs=4k --time_based --runtime=600ms";
@@ -123,7 +123,7 @@ mod long {
             served.uri
         );
         let measured =
-            |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
+            |options: &str| served.folder.costed(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
         // Pinned explicitly, and by --place beside a server that is confined to a CPU.
         let cases = [
             (format!("--cpus_allowed={last}"), last, "same"),

@@ -43,7 +43,7 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
         });
         let asked = "counter:file:numbers:^([0-9]{8}),?";
         let job = "run --name=r --filename=data --rw=randread --rate_iops=2000 --runtime=1s --time_based";
-        let finding = folder.measured(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
+        let finding = folder.costed(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
         over.store(true, Ordering::Relaxed);
         finding
     });
@@ -72,7 +72,7 @@ fn kernel_counters_are_read_beside_buffered_writes() {
     let folder = Folder::new();
     let job = "run --name=w --filename=data --rw=write --bs=64k --size=32m --runtime=800ms --time_based";
     let finding =
-        folder.measured(&format!("{job} --probe vmstat.pgfault,page_faults,dirty --probe writeback,softirqs.timer"));
+        folder.costed(&format!("{job} --probe vmstat.pgfault,page_faults,dirty --probe writeback,softirqs.timer"));
     let names: Vec<&Value> =
         finding["phases"][0]["probes"].as_array().unwrap().iter().map(|probe| &probe["name"]).collect();
     assert_eq!(names, ["vmstat.pgfault", "page_faults", "dirty", "writeback", "softirqs.timer"]);
@@ -100,7 +100,7 @@ fn the_loopback_interface_carries_what_an_nbd_job_reads() {
         "run --name=n --ioengine=nbd --uri={} --rw=randread --bs=16k --runtime=1500ms --time_based",
         served.uri
     );
-    let finding = served.folder.measured(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
+    let finding = served.folder.costed(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
     let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
     is_estimate(bytes, "per_second");
     assert!(number(&bytes["per_second"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");

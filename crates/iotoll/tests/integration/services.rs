@@ -208,7 +208,7 @@ fn a_recording_and_a_blast_have_services() {
     let job = JOB.replace("server", "s");
     ftq(&format!("--count page_faults -- {PROGRAM} run --background 200ms --no-save --quiet {job} --runtime=50"));
     let receiver = "--service 'rx=iotoll blast --serve 127.0.0.1:{port}' 127.0.0.1:{rx.port}";
-    let finding = scene.0.measured(&format!("blast --duration 400ms --rounds 2 {receiver}"));
+    let finding = scene.0.costed(&format!("blast --duration 400ms --rounds 2 {receiver}"));
     let at = format!("127.0.0.1:{}", finding["services"][0]["port"]);
     assert_eq!(finding["receiver"]["address"], at, "{finding}");
     assert!(number(&finding["points"][0]["delivered_per_second"]) > 0.0, "{finding}");
