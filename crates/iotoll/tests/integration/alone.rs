@@ -321,14 +321,10 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver_and_has_its_calls() {
 }
 
 /// Compiles it; the compiler is the one that links this program.
-fn compiled(folder: &Folder, name: &str, text: &str, words: &str) -> String {
-    folder.write(&format!("{name}.c"), text);
-    folder.command(&format!("cc -O1 {name}.c {words}")).run().done();
-    folder.name(name)
-}
-
 fn planted(folder: &Folder) -> String {
-    compiled(folder, "planted", include_str!("programs/planted.c"), "-o planted")
+    folder.write("planted.c", include_str!("programs/planted.c"));
+    folder.command("cc -O1 planted.c -o planted").run().done();
+    folder.name("planted")
 }
 
 #[test]
@@ -365,32 +361,6 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     assert!(folded.lines().any(|line| line.contains(";main;planted_lock ")), "{folded}");
     let page = folder.text("record/report.html");
     assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
-}
-
-/// Also when the program has ended, and has removed the file, before its last functions are named.
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn code_that_a_program_makes_and_stubs_of_calls_have_names() {
-    let folder = Folder::new();
-    let library = "-shared -fPIC -o libcallee.so";
-    compiled(&folder, "callee", "void planted_callee(void) {}", library);
-    let path = folder.name("");
-    let words = format!("-fplt -Wl,-rpath,{path} -o made libcallee.so");
-    let program = compiled(&folder, "made", include_str!("programs/made.c"), &words);
-    let finding = folder.iotoll(&format!("cost --quiet --profile --no-save --format json --ios 1000000 -- {program}"));
-    let finding = finding.run().json();
-    if !has_meter(&finding, "sampler") {
-        return;
-    }
-    let symbols = &finding["phases"][0]["symbols"];
-    for (module, symbol, least) in [
-        ("JIT", "planted made code", 20.0),
-        ("made", "planted_callee@plt", 20.0),
-        ("libcallee.so", "planted_callee", 0.0),
-    ] {
-        let samples = sum(symbols, &["samples"], |it| it["module"] == module && it["symbol"] == symbol);
-        assert!(samples > least, "{module} {symbol}: {symbols}");
-    }
 }
 
 #[test]

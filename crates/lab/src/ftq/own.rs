@@ -12,7 +12,7 @@ use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
-use model::probe::{Descriptor, Kind, Probe};
+use model::probe::{Kind, Probe};
 use model::unit::{Bytes, Hertz, Nanos};
 use model::warning::Warning;
 use std::fs;
@@ -73,8 +73,6 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
         return Err(Error::Refused(format!("--count {name}: is a gauge; name a counter, which only grows")));
     }
     let mut probes = ProbeSet::open_beside(std::slice::from_ref(probe), Some(task))?;
-    let shortfall = probes.descriptors().first().and_then(Descriptor::shortfall);
-    let shortfall = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
     let unit = if descriptor.unit.is_empty() { "counts" } else { &descriptor.unit };
     Ok(Counted {
         amount: Box::new(move || {
@@ -82,7 +80,7 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
             probes.read_into(&mut value);
             value[0].map(|value| value as u64)
         }),
-        by: format!("{} (probe {}){shortfall}", descriptor.meaning, descriptor.name),
+        by: format!("{} (probe {})", descriptor.meaning, descriptor.name),
         unit: unit.to_owned(),
     })
 }

@@ -9,7 +9,6 @@ use crate::ftq::finding::{FtqFinding, KeptPeriod, Level, PeriodChanges};
 use crate::ftq::record::{FtqPlan, FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
 use crate::group_limit;
-use crate::probe;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
 use crate::stored::machine::Machine;
@@ -41,7 +40,6 @@ pub(super) fn add(
     found.extend(went_back(series));
     found.extend(stepped(finding, words::subject(&record.header.plan.worker)));
     found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
-    found.extend(probe::shortfalls(record.probes()));
     found.extend(waited(finding));
     found.extend(late(finding));
     found.extend(same_cpu(record, finding));
