@@ -38,8 +38,6 @@ pub enum Scope {
     File,
     /// The worker of a recording.
     Worker,
-    /// One thread of a worker that has several.
-    Thread,
 }
 
 /// What a probe reads, as stored in the record.
