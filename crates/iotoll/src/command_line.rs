@@ -96,6 +96,11 @@ impl Verb {
     }
 }
 
+/// A verb with these flags, for what the program does by itself.
+pub fn flags_of(words: &[&str]) -> anyhow::Result<Verb> {
+    Ok(CommandLine::try_parse_from(words)?.verb)
+}
+
 /// A parsed command line, and its words.
 pub struct Invocation {
     /// The verb.

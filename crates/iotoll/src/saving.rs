@@ -111,12 +111,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes the report beside the record in `folder`.
 pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
-    write_html(folder, &Format::Html.render(finding, Ink::Plain, 0))
-}
-
-/// Writes a rendered report beside the record in `folder`.
-pub fn write_html(folder: &Path, page: &str) -> anyhow::Result<()> {
-    let path = folder.join(PAGE);
+    let (path, page) = (folder.join(PAGE), Format::Html.render(finding, Ink::Plain, 0));
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
     Ok(written.map_err(|error| {
         // Half a page is none.

@@ -51,15 +51,11 @@ fn demo_shows_two_costs_and_a_comparison_and_leaves_its_report_alone() {
     let jobs = finding["jobs"].as_array().unwrap();
     assert!(whole(&jobs[0]["read"]["ios"]) > 0 && whole(&jobs[1]["write"]["ios"]) > 0, "{jobs:?}");
     assert!(whole(&comparison["rounds"]) >= 2, "{comparison}");
-    assert_eq!(comparison["cells"][0]["arm"], "io_uring");
+    assert_eq!(comparison["cells"][0]["arm"], "candidate");
     let left: Vec<String> = folder.listing().into_keys().collect();
     assert_eq!(left, ["report", "report/record.jsonl", "report/report.html"]);
     let page = std::fs::read_to_string(folder.path("report/report.html")).unwrap();
-    assert!(page.contains("io_uring") && page.matches("How it was measured").count() == 2, "{page}");
-    assert!(
-        ["cached reads", "1 KiB writes"].iter().all(|job| page.contains(job)) || page.contains(" B writes"),
-        "{page}"
-    );
+    assert!(page.contains("io_uring") && page.contains("cached reads"), "{page}");
     let again = folder.iotoll("report report --format json").run();
     assert_eq!(again.json()["seed"], comparison["seed"]);
 }

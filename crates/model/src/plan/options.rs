@@ -262,6 +262,18 @@ pub fn is_switch(name: &str) -> bool {
     find(name).is_some_and(|option| !option.takes_value())
 }
 
+/// Changes a job by one option.
+///
+/// # Errors
+/// What is wrong with the value, or that there is no such option.
+pub fn apply(job: &mut JobPlan, name: &str, text: &str) -> Result<(), Wrong> {
+    let option = find(name).ok_or_else(|| unknown(name))?;
+    let mut draft = Draft { job: std::mem::take(job), ..Draft::default() };
+    let outcome = option.apply(&mut draft, Some(text));
+    *job = draft.job;
+    outcome
+}
+
 /// Why `name` is refused when [`find`] returns `None`.
 pub(crate) fn unknown(name: &str) -> Wrong {
     if let Some(group) = fio_names::refused(name) {
