@@ -1,6 +1,6 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{Earlier, EventArguments, List, MeterArguments, Output, SessionArguments, value};
+use crate::arguments::{Earlier, List, MeterArguments, Output, SessionArguments, value};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
 use crate::measure::{Asked, Measurement, Services, fresh_seed, measure};
@@ -71,8 +71,6 @@ pub struct BlastArguments {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub meters: MeterArguments,
-    #[command(flatten)]
-    pub events: EventArguments,
     #[command(flatten)]
     pub session: SessionArguments,
     #[command(flatten)]
@@ -171,7 +169,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let blast = Measurement {
         settings: Session {
             meters: arguments.meters.meters.clone(),
-            events: arguments.events.events.clone(),
+            events: arguments.meters.events.clone(),
             probes: [session.probes(), session.default_probes(DEFAULT_PROBES)].concat(),
             ..Session::default()
         },

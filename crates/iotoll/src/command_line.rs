@@ -85,9 +85,9 @@ impl Verb {
     /// Whether it is asked for the list of probes instead of a measurement.
     pub fn lists_probes(&self) -> bool {
         let session = match self {
-            Self::Run(arguments) => &arguments.measuring.session,
-            Self::Cost(arguments) => &arguments.measuring.session,
-            Self::Compare(arguments) => &arguments.session,
+            Self::Run(arguments) => &arguments.measuring.observed.session,
+            Self::Cost(arguments) => &arguments.measuring.observed.session,
+            Self::Compare(arguments) => &arguments.observed.session,
             Self::Ftq(arguments) => &arguments.session,
             Self::Blast(arguments) => &arguments.session,
             _ => return false,
