@@ -4,7 +4,7 @@ use super::sums::{BINS, Row, Sums};
 use super::{Entry, IoLog};
 use crate::workload::request_source::Kind;
 use model::plan::{JobPlan, LogKind, LogPlan, Queue};
-use model::unit::{Hertz, Ticks};
+use model::unit::Ticks;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -40,18 +40,14 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn clock(&self) -> Hertz {
-        self.log.clock
-    }
-
     /// Milliseconds from the start to an instant.
     fn time(&self, at: u64) -> u64 {
-        self.clock().nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
+        self.log.clock.nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
         for entry in self.log.each.iter().flatten() {
-            let [latency, _, completion] = entry.latencies().map(|ticks| self.clock().nanos(Ticks(ticks)).0);
+            let [latency, _, completion] = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
             let value = match self.kind {
                 LogKind::Bandwidth => rate(f64::from(entry.length) / 1024.0, completion as f64 / 1e9),
                 LogKind::Iops => 1,
@@ -68,7 +64,7 @@ impl Rows<'_> {
         let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
         entries.sort_by_key(|entry| entry.handed);
         for entry in entries {
-            let nanos = self.clock().nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
+            let nanos = self.log.clock.nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
             row(out, self.time(entry.handed), nanos, entry.kind, entry.length)?;
         }
         Ok(())
@@ -78,7 +74,7 @@ impl Rows<'_> {
     fn end_of(&self, window: u64, milliseconds: u32) -> (u64, f64) {
         let length = u64::from(milliseconds);
         let end = (window + 1).saturating_mul(length);
-        let job = self.clock().nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
+        let job = self.log.clock.nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
         let (end_nanos, begin_nanos) = (end.saturating_mul(1_000_000), (end - length).saturating_mul(1_000_000));
         let nanos = job.min(end_nanos).saturating_sub(begin_nanos);
         (end.min(job / 1_000_000), nanos as f64 / 1e9)
@@ -109,7 +105,7 @@ impl Rows<'_> {
     fn value(&self, sums: Sums, seconds: f64) -> Option<u64> {
         let latency = |which: usize| {
             let ticks = sums.ticks.get(which)?.checked_div(sums.ios)?;
-            Some(self.clock().nanos(Ticks(ticks)).0)
+            Some(self.log.clock.nanos(Ticks(ticks)).0)
         };
         match self.kind {
             LogKind::Bandwidth => Some(rate(sums.bytes as f64 / 1024.0, seconds)),
@@ -155,6 +151,7 @@ fn rate(amount: f64, seconds: f64) -> u64 {
 mod tests {
     use super::*;
     use model::plan::EngineKind;
+    use model::unit::Hertz;
 
     /// What a job with these options logs of these I/Os: direction, then milliseconds of issue, hand-over and completion.
     fn logged(logs: LogPlan, ios: &[(Kind, [u64; 3])], end: u64, kind: LogKind) -> String {
