@@ -34,7 +34,7 @@ fn job_files_are_refused_with_file_line_and_option() {
         ("", &["job.fio:1", "no file has a job"]),
         ("[global]\nbs=4k\n", &["job.fio:2", "no file has a job"]),
         ("[a]\ninclude other.fio\n", &["job.fio:2", "'include'"]),
-        ("[a]\nsize=$pagesize/0\n", &["job.fio:2", "cannot be calculated"]),
+        ("[a]\nsize=$pagesize\n", &["job.fio:2", "is not a whole number"]),
         ("[a]\nprofile=tiobench\n", &["job.fio:2", "known to fio, not supported; jobs are written out"]),
         ("[a]\nfilename=${IOTOLL_NOT_SET}\n", &["job.fio:2", "IOTOLL_NOT_SET"]),
         ("; c\n[a]\nioengine=libaoi\n", &["job.fio:3", "'libaio'"]),

@@ -119,8 +119,11 @@ impl JobOption {
 
     /// How fio 3.33 reads a valid value otherwise.
     pub(crate) fn unlike_fio(&self, text: &str) -> Option<String> {
-        if self.name == "description" {
+        if !self.has_effect() {
             return None;
+        }
+        if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| text.contains(keyword)) {
+            return Some(format!("its value contains '{keyword}', in whose place fio puts a number of the machine"));
         }
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
@@ -252,6 +255,9 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
+/// fio's keywords for numbers of the machine.
+const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
+
 /// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
     all().find(|option| option.names().any(|known| known == name))
@@ -268,7 +274,8 @@ pub fn is_switch(name: &str) -> bool {
 /// What is wrong with the value, or that there is no such option.
 pub fn apply(job: &mut JobPlan, name: &str, text: &str) -> Result<(), Wrong> {
     let option = find(name).ok_or_else(|| unknown(name))?;
-    let mut draft = Draft { job: std::mem::take(job), ..Draft::default() };
+    let mut draft = Draft::default();
+    std::mem::swap(&mut draft.job, job);
     let outcome = option.apply(&mut draft, Some(text));
     *job = draft.job;
     outcome
