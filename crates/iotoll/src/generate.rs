@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::{Generator, Shell};
 use clap_mangen::Man;
-use model::plan::options::{self, Reference};
+use model::plan::options::{self, JobOption};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -170,21 +170,21 @@ fn job_options() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .args(options::reference().map(|option| argument(&option)))
+        .args(options::reference().map(|option| argument(option)))
 }
 
 fn with_job_options(verb: Command) -> Command {
     // Completion scripts offer no options after a positional argument that takes everything.
     let takes_all = verb.get_positionals().any(Arg::is_trailing_var_arg_set);
     let verb = if takes_all { verb.mut_arg("job", |job| job.trailing_var_arg(false)) } else { verb };
-    verb.args(options::reference().map(|option| argument(&option)))
+    verb.args(options::reference().map(|option| argument(option)))
 }
 
-fn argument(option: &Reference) -> Arg {
+fn argument(option: &JobOption) -> Arg {
     let argument = Arg::new(option.name)
         .long(option.name)
         .visible_aliases(option.aliases)
-        .help(format!("{} [{}]", option.full_help, option.value))
+        .help(format!("{} [{}]", option.full_help(), option.values()))
         .help_heading(JOB_OPTIONS)
         .value_name("VALUE");
     let argument = match option.name {
@@ -194,10 +194,10 @@ fn argument(option: &Reference) -> Arg {
     };
     if options::is_switch(option.name) {
         argument.num_args(0..=1).value_parser(PossibleValuesParser::new(["0", "1"])).hide_possible_values(true)
-    } else if option.words.is_empty() {
+    } else if option.words().is_empty() {
         argument
     } else {
-        argument.value_parser(PossibleValuesParser::new(option.words.clone())).hide_possible_values(true)
+        argument.value_parser(PossibleValuesParser::new(option.words())).hide_possible_values(true)
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
             for option in options::reference() {
                 let argument = verb.get_arguments().find(|argument| argument.get_long() == Some(option.name)).unwrap();
                 let words = argument.get_possible_values().len();
-                assert!(words >= option.words.len(), "{}", option.name);
+                assert!(words >= option.words().len(), "{}", option.name);
             }
         }
         command.debug_assert();

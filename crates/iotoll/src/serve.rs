@@ -120,7 +120,7 @@ impl Args for PathArguments {
         command.args(ours.map(|option| {
             let flag = clap::Arg::new(option.name).long(option.name.replace('_', "-")).help_heading("Path");
             let more = if option.name == "path_send" { SENDS_FROM_CACHE } else { "" };
-            let help = format!("{}{more}: {} [default: {}]", option.help, option.value, option.default);
+            let help = format!("{}{more}: {} [default: {}]", option.help, option.values(), option.default_in_words());
             let name = option.name;
             flag.value_name("HOW").help(help).value_parser(move |text: &str| {
                 options::apply(&mut JobPlan::default(), name, text).map(|()| text.to_owned()).map_err(|wrong| wrong.reason)

@@ -6,7 +6,7 @@ use crate::failure;
 use clap::{Arg, Command};
 use lab::guest::programs::Program;
 use lab::guest::stack::{Expected, STACKS, Stack};
-use model::plan::options::{OfFio, Reference, of_fio, reference};
+use model::plan::options::{JobOption, OfFio, of_fio, reference};
 use model::plan::{ENGINES, Engine, Medium, Queue};
 use model::warning::Code;
 
@@ -71,28 +71,28 @@ fn job_options() -> String {
     };
     page.table(&["Engine", "What it does", "Its I/O goes to", "I/Os in flight"], ENGINES.iter().map(about));
     let mut groups: Vec<String> = Vec::new();
-    for group in reference().map(|option| option.group) {
+    for group in reference().map(JobOption::group) {
         if !groups.contains(&group) {
             groups.push(group);
         }
     }
     for group in groups {
         page.section(&group);
-        let options = reference().filter(|option| option.group == group);
-        page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(&option)));
+        let options = reference().filter(|option| option.group() == group);
+        page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(option)));
     }
     page.finish()
 }
 
 /// A table row. Names are long and cannot be wrapped, so the values and the default share a column.
-fn option_row(option: &Reference) -> Vec<String> {
+fn option_row(option: &JobOption) -> Vec<String> {
     let aliases: Vec<String> = option.aliases.iter().map(|name| code(name)).collect();
     let also = if aliases.is_empty() { String::new() } else { format!(". Also {}", aliases.join(", ")) };
     let example = code(option.example);
     vec![
         code(option.name),
         prose(option.help) + &also,
-        format!("{}, as in {example}. Default: {}", prose(&capital(&option.value)), prose(&option.default)),
+        format!("{}, as in {example}. Default: {}", prose(&capital(&option.values())), prose(&option.default_in_words())),
     ]
 }
 

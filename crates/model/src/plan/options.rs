@@ -20,7 +20,7 @@ use tables::{all, by_subject};
 mod tests;
 
 /// One row of the table.
-pub(crate) struct JobOption {
+pub struct JobOption {
     /// The name that help and messages show.
     pub name: &'static str,
     /// fio's other names for it.
@@ -28,21 +28,21 @@ pub(crate) struct JobOption {
     /// One line of help, without the default and the engine.
     pub help: &'static str,
     /// What applies if it is not given.
-    pub default: Default,
+    pub(crate) default: Default,
     /// The engines that read it. Empty: all do.
     pub engines: &'static [EngineKind],
     /// What a difference in it means.
-    pub role: Role,
+    pub(crate) role: Role,
     /// A valid value.
     pub example: &'static str,
     /// An invalid value.
     pub bad_example: &'static str,
     /// Its value in a job.
-    pub get: Get,
+    pub(crate) get: Get,
     /// The accepted values of free text.
-    pub form: &'static str,
+    pub(crate) form: &'static str,
     /// The accepted values, and the function that applies one.
-    pub set: Value,
+    pub(crate) set: Value,
 }
 
 /// What applies if an option is not given.
@@ -149,7 +149,23 @@ impl JobOption {
     }
 
     fn expectation(&self) -> String {
-        format!("expected {}, for example {}={}", self.set.form(self.form), self.name, self.example)
+        format!("expected {}, for example {}={}", self.values(), self.name, self.example)
+    }
+
+    /// The accepted values, with unit and range.
+    pub fn values(&self) -> String {
+        self.set.form(self.form)
+    }
+
+    /// The words that it accepts, if it accepts only words.
+    pub fn words(&self) -> Vec<String> {
+        self.set.words()
+    }
+
+    /// What it belongs to: its engines, or the subject of an option that all engines read.
+    pub fn group(&self) -> String {
+        let subject = || by_subject().find(|(_, option)| option.name == self.name).map_or("", |(subject, _)| subject);
+        self.engines_in_words().unwrap_or_else(|| subject().to_owned())
     }
 
     /// Whether the word that follows the option is its value.
@@ -166,7 +182,7 @@ impl JobOption {
     }
 
     /// One line of help with the engine that reads the option, and its default.
-    fn full_help(&self) -> String {
+    pub fn full_help(&self) -> String {
         let help = self.engines_in_words().map_or_else(
             || self.help.to_owned(),
             |engines| {
@@ -183,7 +199,8 @@ impl JobOption {
         }
     }
 
-    fn default_in_words(&self) -> String {
+    /// Its default, as a value or in words.
+    pub fn default_in_words(&self) -> String {
         match (&self.default, self.engines_in_words()) {
             (Default::Is(default) | Default::Words(default), _) => (*default).to_owned(),
             (Default::Required, Some(engines)) => format!("required by {}", engines.to_lowercase()),
@@ -320,48 +337,9 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
     Err(Wrong { unsupported: Some(Effect::Work), ..wrong })
 }
 
-/// The reference entry of one option, for `--help` and the documentation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    pub name: &'static str,
-    /// fio's other names for it.
-    pub aliases: &'static [&'static str],
-    /// The accepted values, with unit and range.
-    pub value: String,
-    /// One line of help.
-    pub help: &'static str,
-    /// What it belongs to: its engines, or the subject of an option that all engines read.
-    pub group: String,
-    /// The engines that read it. Empty: all do.
-    pub engines: Vec<&'static str>,
-    /// One line of help with the engine and the default.
-    pub full_help: String,
-    /// A valid value.
-    pub example: &'static str,
-    /// An invalid value.
-    pub bad_example: &'static str,
-    /// The words that it accepts, if it accepts only words.
-    pub words: Vec<String>,
-    /// Its default, as a value or in words.
-    pub default: String,
-}
-
 /// All options that have an effect, in the order in which help lists them.
-pub fn reference() -> impl Iterator<Item = Reference> {
-    let effective = by_subject().filter(|(_, option)| option.has_effect());
-    effective.map(|(subject, option)| Reference {
-        name: option.name,
-        aliases: option.aliases,
-        value: option.set.form(option.form),
-        help: option.help,
-        group: option.engines_in_words().unwrap_or_else(|| subject.to_owned()),
-        engines: option.engines.iter().map(|engine| engine.name()).collect(),
-        full_help: option.full_help(),
-        example: option.example,
-        bad_example: option.bad_example,
-        words: option.set.words(),
-        default: option.default_in_words(),
-    })
+pub fn reference() -> impl Iterator<Item = &'static JobOption> {
+    all().filter(|option| option.has_effect())
 }
 
 /// What iotoll makes of an option of fio.
