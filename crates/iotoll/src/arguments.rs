@@ -8,7 +8,7 @@ pub mod value;
 
 pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use measuring::{JobArguments, Measuring, MeterArguments, Observed, SessionArguments};
-pub use shown::{Earlier, Output, Shown, is_dumb};
+pub use shown::{Earlier, Output, Shown, ink, is_dumb};
 pub use value::{List, SHELLS};
 
 use clap::{Args, ValueEnum};

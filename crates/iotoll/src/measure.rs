@@ -246,7 +246,7 @@ pub fn begun(
 }
 
 /// Undoes what a measurement did to files, if it still runs, and then the rest.
-pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
+fn undo(created: &Weak<Created>, rest: impl Fn()) {
     if let Some(created) = created.upgrade() {
         created.undo();
     }

@@ -46,23 +46,18 @@ pub fn start(
     words: &[String],
     command_line: CommandLine,
 ) -> anyhow::Result<ExitCode> {
-    if arguments.observed.profile {
-        return Err(bad(
-            "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost",
-        ));
-    }
-    if arguments.observed.meters.events.as_ref().is_some_and(|events| !events.is_empty()) {
-        return Err(bad(
-            "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost",
-        ));
-    }
-    if !arguments.observed.session.probes().is_empty() {
-        return Err(bad(
-            "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out",
-        ));
-    }
-    if arguments.output.no_save {
-        return Err(bad("compare: an experiment of boots needs a saved record; leave out --no-save"));
+    let events = arguments.observed.meters.events.as_ref().is_some_and(|events| !events.is_empty());
+    let odd = [
+        (arguments.observed.profile, "--profile: each boot measures one arm; leave it out, and profile each boot by iotoll run or cost"),
+        (events, "--events: each boot measures one arm; leave it out, and count in each boot by iotoll run or cost"),
+        (
+            !arguments.observed.session.probes().is_empty(),
+            "--probe: the kernels of arms that are boots need not have the same counters; leave it out",
+        ),
+        (arguments.output.no_save, "compare: an experiment of boots needs a saved record; leave out --no-save"),
+    ];
+    if let Some((_, why)) = odd.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(bad(why));
     }
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
