@@ -9,8 +9,7 @@ mod tables;
 
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
-use super::nearest::nearest;
-use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong};
+use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong, nearest};
 use crate::unit::Nanos;
 use row::{Get, Set, SetText};
 use std::ops::RangeInclusive;
