@@ -123,12 +123,6 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             model("#![allow(unsafe_code)]"),
             ("crates/model/Cargo.toml", 1, "[package]\n[dependencies]\n".to_owned()),
         ],
-        "safety" => {
-            let sys = |line: &str| {
-                ("crates/sys/src/lib.rs", 4, format!("//! Sys.\n// SAFETY: of another.\nfn f() {{}}\n{line}\n"))
-            };
-            vec![sys("fn h() { unsafe { g() } }"), sys("pub unsafe fn g() {}"), sys("unsafe impl Send for X {}")]
-        }
         "print" => ["println!(\"\")", "std::eprintln!()", "let x = dbg!(1);"].map(model).to_vec(),
         "unfinished" => {
             let notes = [concat!("// FIX", "ME later"), concat!("/* HA", "CK */")];
