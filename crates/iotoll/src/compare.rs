@@ -293,7 +293,8 @@ fn experiment_file(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Res
     if !is_toml(file) {
         return Ok(None);
     }
-    let alone = options.is_empty() && arguments.command.is_empty() && arguments.arms.sweep.is_empty() && !arguments.arms.aa;
+    let alone =
+        options.is_empty() && arguments.command.is_empty() && arguments.arms.sweep.is_empty() && !arguments.arms.aa;
     let nothing_said = [ArmPlan { name: BASELINE.to_owned(), ..ArmPlan::default() }];
     if !alone || arms(arguments)? != nothing_said {
         return Err(bad(format!("{file}: arms, sweeps and options belong in the experiment file; move them there")));
@@ -331,8 +332,11 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
     };
     let of_options =
         arguments.arms.candidate.iter().map(|options| ArmPlan { options: options.clone(), ..ArmPlan::default() });
-    let of_commands =
-        arguments.arms.candidate_cmd.iter().map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
+    let of_commands = arguments
+        .arms
+        .candidate_cmd
+        .iter()
+        .map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
     let mut candidates: Vec<ArmPlan> = of_options.chain(of_commands).collect();
     let toggled = !arguments.arms.candidate_set.is_empty() || arguments.arms.candidate_setup.is_some();
     if toggled {

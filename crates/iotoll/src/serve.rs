@@ -123,7 +123,9 @@ impl Args for PathArguments {
             let help = format!("{}{more}: {} [default: {}]", option.help, option.values(), option.default_in_words());
             let name = option.name;
             flag.value_name("HOW").help(help).value_parser(move |text: &str| {
-                options::apply(&mut JobPlan::default(), name, text).map(|()| text.to_owned()).map_err(|wrong| wrong.reason)
+                options::apply(&mut JobPlan::default(), name, text)
+                    .map(|()| text.to_owned())
+                    .map_err(|wrong| wrong.reason)
             })
         }))
     }
@@ -217,7 +219,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         inject_ns: arguments.inject_ns,
         log: Log::start().map_err(|error| lab::Error::instrument("starting the thread of the log", error))?,
     };
-    let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&arguments.path.path) };
+    let tuning =
+        Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&arguments.path.path) };
     let mut storage = backend(storage, arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;

@@ -48,7 +48,10 @@ pub fn start(
 ) -> anyhow::Result<ExitCode> {
     let events = arguments.observed.meters.events.as_ref().is_some_and(|events| !events.is_empty());
     let odd = [
-        (arguments.observed.profile, "--profile: each boot measures one arm; leave it out, and profile each boot by iotoll run or cost"),
+        (
+            arguments.observed.profile,
+            "--profile: each boot measures one arm; leave it out, and profile each boot by iotoll run or cost",
+        ),
         (events, "--events: each boot measures one arm; leave it out, and count in each boot by iotoll run or cost"),
         (
             !arguments.observed.session.probes().is_empty(),

@@ -93,7 +93,11 @@ fn option_row(option: &JobOption) -> Vec<String> {
     vec![
         code(option.name),
         prose(option.help) + &also,
-        format!("{}, as in {example}. Default: {}", prose(&capital(&option.values())), prose(&option.default_in_words())),
+        format!(
+            "{}, as in {example}. Default: {}",
+            prose(&capital(&option.values())),
+            prose(&option.default_in_words())
+        ),
     ]
 }
 
@@ -183,7 +187,9 @@ fn commands() -> String {
     let mut command = help::with_texts(offered()).term_width(100);
     // Gives each verb its usage.
     command.build();
-    page.paragraph("What `iotoll VERB --help` says. Verbs that take a job have the [job options](job-options.md) as flags too.");
+    page.paragraph(
+        "What `iotoll VERB --help` says. Verbs that take a job have the [job options](job-options.md) as flags too.",
+    );
     // Those that do something.
     let verbs = verbs(&command, &[]).into_iter().filter(|(_, verb)| !verb.has_subcommands());
     let verbs: Vec<(String, Command)> = verbs.map(|(path, verb)| (path.join(" "), verb)).collect();

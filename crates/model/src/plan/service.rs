@@ -370,10 +370,7 @@ fn fill_in(text: &str, value: impl Fn(&str) -> Result<Option<String>, String>) -
 ///
 /// # Errors
 /// The error of `value`, or a value that cannot be quoted.
-fn fill_in_shell(
-    text: &str,
-    value: impl Fn(&str) -> Result<Option<String>, String>,
-) -> Result<String, String> {
+fn fill_in_shell(text: &str, value: impl Fn(&str) -> Result<Option<String>, String>) -> Result<String, String> {
     fill_in_after(text, |word, before| {
         let quoted = |value: String| shell_text::quoted(&value, before).map_err(|why| format!("{{{word}}}: {why}"));
         value(word)?.map(quoted).transpose()

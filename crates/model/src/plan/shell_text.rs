@@ -126,7 +126,15 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_quoted_is_refused() {
         for before in [
-            "cat <<END\n", "true # ", "echo `cat ", "cat \\", "case x in x) ", "sh -c 'cat ", "eval \"cat ", "echo $(cat ", "(cat ",
+            "cat <<END\n",
+            "true # ",
+            "echo `cat ",
+            "cat \\",
+            "case x in x) ",
+            "sh -c 'cat ",
+            "eval \"cat ",
+            "echo $(cat ",
+            "(cat ",
         ] {
             let refused = quoted("/tmp/a;b", before).unwrap_err();
             assert!(refused.contains("/tmp/a;b") && refused.contains("cannot be quoted"), "{before}: {refused}");

@@ -28,9 +28,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     ),
     nbd("path_segment", text(parsed!(path.segment, PathSegment::parse)), Is("whole"), "4k", "16")
         .form(PathSegment::FORM)
-        .help(
-            "Split payloads that are not copied into segments of this size, as if they were scattered in memory",
-        ),
+        .help("Split payloads that are not copied into segments of this size, as if they were scattered in memory"),
     nbd("path_max_payload", number("bytes", 512..=MOST_PAYLOAD as u64, PATH_MAX_PAYLOAD), Is("32m"), "64k", "64m")
         .help("Split larger I/Os into several requests"),
     nbd("path_copy", word_of!(path.copy), Is("rep-movsb"), "non-temporal", "memcpy")
