@@ -213,7 +213,7 @@ fn notes_go_only_to_standard_error() {
         .unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.starts_with("iotoll: record in o;"), "{stderr}");
+    assert!(stderr.starts_with("iotoll: record and report.html in o;"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
