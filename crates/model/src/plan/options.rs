@@ -311,6 +311,9 @@ pub(crate) fn unknown(name: &str) -> Wrong {
 
 /// Why there is no help of an option that is not in [`reference()`].
 pub fn no_such(name: &str) -> String {
+    if let Some(option) = find(name) {
+        return format!("'{name}' has no effect: {}", option.help);
+    }
     let wrong = unknown(name);
     let meant = wrong.suggestion.map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
     format!("'{name}': no job option: {}{meant}", wrong.reason)
