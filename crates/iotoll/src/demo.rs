@@ -161,7 +161,7 @@ fn compare_engines(
     if output.shown.format == Format::Table {
         stdout::write(&format!("\n{}\n", textwrap::fill(&told(costs, &finding), stdout::columns())))?;
     }
-    Ok(failure::of_outcome(&finding.outcome))
+    Ok(failure::of_outcome(&finding.head.outcome))
 }
 
 /// What the demo showed, in three sentences.

@@ -89,7 +89,7 @@ where
     }
     let command_line = record.envelope().command_line.clone();
     let finding = record.study(stored.as_ref());
-    let judged = is_judged.then(|| failure::of_finding(&finding));
+    let judged = is_judged.then(|| failure::of_finding(finding.as_ref()));
     Ok(Studied { command_line, cut_off, finding: Box::new(finding), judged })
 }
 

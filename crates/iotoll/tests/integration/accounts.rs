@@ -85,7 +85,7 @@ fn a_planted_difference_belongs_to_the_own_threads() {
     let words = format!("{COMPARE} --no-save --budget 8s --baseline inject_ns=0 --candidate inject_ns=2000");
     let finding = folder.iotoll(&words).run().json();
     let Some(accounts) = compared(&finding) else { return };
-    let cycles = 2000.0 * number(&finding["environment"]["host"]["tsc_hertz"]) / 1e9;
+    let cycles = 2000.0 * number(&finding["host"]["tsc_hertz"]) / 1e9;
     let own = &accounts[0];
     let change = &own["change_cycles_per_io"];
     assert_eq!((own["name"].as_str(), own["detected"].as_bool()), (Some("the workload's own threads"), Some(true)));

@@ -163,13 +163,13 @@ fn a_recording_and_a_blast_have_services() {
     let serve = "--service=s=iotoll serve --backend memory:16m --listen 127.0.0.1:{port}";
     let ftq = || folder.iotoll("ftq --no-save --quiet --format json --duration 500ms").word(serve);
     let nbd = ftq().word_list("--target {s.uri} --rw=read").run().done();
-    assert!(nbd.json()["worker"].as_str().unwrap().contains(service(&nbd.json())["uri"].as_str().unwrap()), "{nbd:?}");
+    assert!(nbd.json()["title"].as_str().unwrap().contains(service(&nbd.json())["uri"].as_str().unwrap()), "{nbd:?}");
     assert!(number(&nbd.json()["amount"]) > 0.0, "{nbd:?}");
     // A command that talks to the server.
     let job = "run --background 200ms --no-save --quiet --name=c --ioengine=nbd --uri={s.uri} --rw=read --time_based --runtime=50";
     let command = ftq().word_list("--count page_faults --").word(PROGRAM).word_list(job).run().done();
     let uri = service(&command.json())["uri"].as_str().unwrap().to_owned();
-    assert!(command.json()["worker"].as_str().unwrap().contains(&uri), "{command:?}");
+    assert!(command.json()["title"].as_str().unwrap().contains(&uri), "{command:?}");
     let blast = folder.iotoll("blast --no-save --quiet --format json --duration 400ms --rounds 2");
     let blast =
         blast.word("--service=rx=iotoll blast --serve 127.0.0.1:{port}").word("127.0.0.1:{rx.port}").run().done();

@@ -198,14 +198,14 @@ fn level(probe: &ProbeFinding, value: Option<f64>) -> String {
 
 /// Periods that appeared, went and stayed.
 pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
-    let Some(changes) = &finding.against else { return Vec::new() };
+    let Some((changes, stored)) = finding.against.as_ref().zip(finding.head.stored.as_ref()) else { return Vec::new() };
     let list = |periods: &[f64]| {
         let texts: Vec<String> = periods.iter().map(|period| tied(&number::seconds(*period))).collect();
         if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
     };
-    let time = phrase::time(changes.started_unix_seconds).map(|time| tied(&time));
+    let time = phrase::time(stored.started_unix_seconds).map(|time| tied(&time));
     let mut facts = vec![
-        Fact::new("Stored", [Some(changes.stored.clone()), time].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        Fact::new("Stored", [Some(stored.from.clone()), time].into_iter().flatten().collect::<Vec<_>>().join(", ")),
         Fact::new("Appeared", list(&changes.appeared)),
         Fact::new("Went", list(&changes.went)),
     ];
@@ -218,7 +218,7 @@ pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
         );
         facts.push(Fact::new(format!("Stayed: {}", number::seconds(kept.period_seconds)), text));
     }
-    let differs = match changes.differs.as_slice() {
+    let differs = match stored.differs.as_slice() {
         [] => "no known difference between the machines then and now".to_owned(),
         differs => format!("then → now: {}", differs.join("; ")),
     };
