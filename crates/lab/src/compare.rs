@@ -137,7 +137,7 @@ fn measure(
     let counts = experiment.boots.is_none();
     let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
     let limit = WaitLimit::new(longest, interruption.clone());
-    let toggles = Toggles::prepare("arm", &experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
     let mut runner = RoundRunner {
         meters,
@@ -440,7 +440,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => laying_out::prepare(phase, created, interruption, &mut |progress| {
+            Some(phase) => laying_out::prepare(phase, &|_, _| None, created, interruption, &mut |progress| {
                 observer(Stage::Preparing(progress));
             })?,
             None => Vec::new(),

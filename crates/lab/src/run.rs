@@ -14,7 +14,6 @@ use crate::replaying::Replays;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
-use crate::toggle::Schedulers;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::{Joined, WorkerPool};
@@ -58,7 +57,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
-    let mut schedulers = Schedulers::prepare(plan, session, &mut sheet.record.warnings)?;
     sheet.watch_background(observer);
     let log_bytes = io_log::share(plan);
     let (mut logs, mut first) = (Vec::new(), 1);
@@ -70,8 +68,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
             break;
         }
         let running = (number, phases.len());
-        let switched = schedulers.as_mut().map_or(Ok(()), |schedulers| schedulers.switch_on(number));
-        let prepared = switched.and_then(|()| session.prepare(&Cell::default()));
+        let prepared = session.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
             Ok(Measured { execution, failure, ends_run, logs: of_phase }) => {
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
@@ -85,9 +82,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
             Err(error) if sheet.record.phases.is_empty() => return Err(error),
             // The cost of the phases before it is known.
             Err(error) => sheet.note_outcome(outcome_of(&error)),
-        }
-        if let Some(Err(error)) = schedulers.as_mut().map(Schedulers::switch_off) {
-            sheet.note_outcome(outcome_of(&error));
         }
     }
     if sheet.record.phases.is_empty() {
@@ -128,7 +122,7 @@ fn measure_phase(
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
     let interruption = &sheet.session.settings.interruption;
     let (placing, clock) = (&sheet.session.placing, sheet.session.clock());
-    let pool = WorkerPool::start_logging(copies, placing, clock, Some(log_bytes), interruption)?;
+    let pool = WorkerPool::start(copies, placing, clock, Some(log_bytes), interruption)?;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
     let windows = sheet.growing_windows(number);
@@ -146,7 +140,7 @@ fn measure_phase(
     let owners = subject.pool.owners();
     let tasks = sheet.meters.scan_tasks().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let Joined { mut records, failure, ended } = subject.pool.join_writers();
+    let Joined { mut records, failure, ended } = subject.pool.join();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
@@ -172,7 +166,7 @@ fn lay_out<'a>(
     for (number, phase) in plan.phases.iter().enumerate() {
         let replay = |job, copy| replays.of(number, job, copy);
         let interruption = &session.settings.interruption;
-        phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
+        phases.push((phase, laying_out::prepare(phase, &replay, created, interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));
@@ -184,7 +178,7 @@ fn lay_out<'a>(
 fn planned_length(phase: &Phase) -> Option<Duration> {
     let length = |job: &model::plan::JobPlan| {
         let duration = job.duration;
-        (duration.runtime > Nanos(0)).then(|| (job.start_delay + duration.ramp + duration.runtime).duration())
+        (duration.runtime > Nanos(0)).then(|| (job.together.start_delay + duration.ramp + duration.runtime).duration())
     };
     phase.jobs.iter().map(length).collect::<Option<Vec<_>>>()?.into_iter().max()
 }

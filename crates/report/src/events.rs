@@ -39,7 +39,7 @@ pub(super) fn of_comparison(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     }
     let few = cells.len() <= contents::FEW;
     let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
-    let sentences = Block::new("", Body::Notes).with(sentences.chain(along(finding, arm)).collect());
+    let sentences = Block::new("", Body::Notes).with(sentences.collect());
     let block = Block::new("Events per I/O", Body::Table(table_of_cells(finding, arm, &cells)))
         .with(vec![note_of_cells(finding, &cells)]);
     let has_changed = |cell: &CellFinding| cell.events.iter().any(|event| event.detected);
@@ -105,22 +105,6 @@ fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
         text => text.join(""),
     };
     let text = format!("{}Cycles per I/O {verb} {how} {text} per I/O.", place(finding, cell));
-    Some(Note::new(Tone::Strong, text))
-}
-
-/// "Over 9 cells, the change of cycles per I/O is correlated with that of sched_switch: 0.97 [0.80, 1.00]".
-fn along(finding: &CompareFinding, arm: &str) -> Option<Note> {
-    let found: Vec<_> = finding.event_correlations.iter().filter(|found| found.arm == arm).take(NAMED).collect();
-    let several = contents::candidates(finding).len() > 1;
-    let place = if several { format!("{arm}: ") } else { String::new() };
-    let named = found.iter().map(|found| {
-        let scale = Scale::of(COUNT, 1.0);
-        let value = tied(&format!("{} {}", scale.cell(found.correlation.value), interval(scale, &found.correlation)));
-        format!("{}, {value}", tied(&short(&found.name)))
-    });
-    let named = named.collect::<Vec<_>>().join("; ");
-    let cells = found.first()?.cells;
-    let text = format!("{place}Over {cells} cells, the change of cycles per I/O is correlated with that of {named}.");
     Some(Note::new(Tone::Strong, text))
 }
 

@@ -1,7 +1,7 @@
 //! Copies between the job's buffer and memory that stands for a device, as a driver of storage class memory does.
 //! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
 
-use super::traits::{Perform, Sync};
+use super::traits::Perform;
 use super::{OpenEngine, Setup, nbd, noisy_slots};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -27,13 +27,13 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     if memory::available(&Sysroot::at(Path::new("/"))).is_some_and(|available| available < bytes) {
         return Err(failed(std::io::ErrorKind::OutOfMemory.into()));
     }
-    let device = ByteStore::zeroed(length).map_err(failed)?.copied(nbd::copying(plan.mem_copy));
+    let device = ByteStore::zeroed(length).map_err(failed)?.copied(nbd::copying(plan.own.mem_copy));
     let buffer = noisy_slots(plan, 1)?;
     // All pages are there before the first I/O, as those of a device are.
     for begin in (0..length).step_by(buffer.len()) {
         device.write(begin, buffer.get(..buffer.len().min(length - begin)).unwrap_or_default());
     }
-    let in_flight = Account::new(nbd::accounting(plan.mem_in_flight));
+    let in_flight = Account::new(nbd::accounting(plan.own.mem_in_flight));
     let mut engine = Mem { device, buffer, in_flight };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
@@ -60,13 +60,5 @@ impl Perform for Mem {
 
     fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
         self.buffer.get_mut(..length as usize).into_iter().for_each(work);
-    }
-
-    fn sync(&mut self, _: u32, _: Sync) -> std::io::Result<bool> {
-        Ok(true)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
     }
 }

@@ -8,7 +8,7 @@ use crate::laying_out::{prepare, set_cache, warn_of_holes};
 use crate::placing::Placing;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Observer;
-use crate::worker_pool::WorkerPool;
+use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
@@ -127,8 +127,8 @@ impl Own {
     /// # Errors
     /// When it cannot be started.
     pub fn computing(surroundings: Surroundings, observer: Observer) -> Result<Self> {
-        let mut job =
-            JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, work_steps: STEP, ..JobPlan::default() };
+        let mut job = JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, ..JobPlan::default() };
+        job.own.work_steps = STEP;
         job.target.size = Some(Size::Bytes(Bytes(1 << 30)));
         let words = format!("a thread that computes, in steps of {STEP} multiplications");
         Self::start(&job, true, words, surroundings, observer)
@@ -142,18 +142,19 @@ impl Own {
         observer: Observer,
     ) -> Result<Self> {
         let mut job = job.clone();
-        if let (Some(cpu), true) = (surroundings.cpu, job.cpus_allowed.is_empty()) {
-            job.cpus_allowed = vec![cpu];
+        if let (Some(cpu), true) = (surroundings.cpu, job.thread.cpus_allowed.is_empty()) {
+            job.thread.cpus_allowed = vec![cpu];
         }
         // The recording ends it.
         job.duration.time_based = true;
-        (job.duration.runtime, job.duration.ramp, job.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
+        (job.duration.runtime, job.duration.ramp, job.together.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
         let phase = Phase { jobs: vec![written_before(&job)] };
-        let prepared = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
+        let prepared = prepare(&phase, &|_, _| None, surroundings.created, surroundings.interruption, observer)?;
         let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
         warn_of_holes(&copies, surroundings.warnings);
         copies.iter().try_for_each(|copy| set_cache(copy, surroundings.interruption))?;
-        let pool = WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)())?;
+        let pool =
+            WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)(), None, surroundings.interruption)?;
         let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
         let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
         let counters = pool.first_counters().ok_or_else(no_thread)?;
@@ -193,8 +194,8 @@ impl Subject for Own {
         self.pool.stop();
         // An fsync may take long; without its end the failure would be unknown.
         while !self.pool.wait(Duration::from_secs(1)) {}
-        let (jobs, failure) = self.pool.join();
-        let ios = jobs.iter().map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
+        let Joined { records, failure, .. } = self.pool.join();
+        let ios = records.iter().map(|left| &left.record).map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
         Ending { failure: failure.map(|error| error.to_string()), ios: Some(ios) }
     }
 }
@@ -239,7 +240,7 @@ fn in_words(job: &JobPlan) -> String {
             [file] => format!(" {of} {file}"),
             files => format!(" {of} {} files", files.len()),
         },
-        Medium::Remote => job.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
+        Medium::Remote => job.path.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
         Medium::Nothing => String::new(),
     };
     let direct = if job.direct { ", direct" } else { "" };
