@@ -16,7 +16,6 @@ use source::Source;
 use sys::clock::monotonic_nanos;
 
 pub use worker::WorkerTask;
-pub(crate) use worker::{MOST_THREADS, threads_of};
 
 /// Probes that are read together.
 #[derive(Default)]
