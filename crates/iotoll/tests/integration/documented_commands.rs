@@ -99,7 +99,9 @@ fn examples() -> Vec<Documented> {
     for verb in all.iter().chain(&of_guest).map(String::as_str).chain([""]) {
         let help = help(verb);
         let lines: Vec<&str> = help.lines().filter(|line| line.starts_with("  iotoll ")).collect();
-        assert_eq!(lines.len(), 3, "{verb}: {help}");
+        // It has one flag.
+        let examples = if verb == "guest list" { 2 } else { 3 };
+        assert_eq!(lines.len(), examples, "{verb}: {help}");
         found.extend(lines.iter().flat_map(|line| commands(&format!("help of iotoll {verb}"), line.trim())));
     }
     found
