@@ -21,8 +21,7 @@ use lab::workload::target::Created;
 use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
-    ArmPlan, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work,
-    file, work_counter,
+    ArmPlan, Axis, Cache, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file, work_counter,
 };
 use model::limit::Limit;
 use model::plan::{DeviceWrites, UnknownOptions};
@@ -241,16 +240,13 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
         budget_seconds: arguments.budget,
         slice_seconds: arguments.slice,
         hang_timeout_seconds: arguments.hang_timeout,
-    };
-    draft.rules = flags.or(draft.rules);
-    let commands = DraftCommandRules {
         slices: arguments.slices,
         count: arguments.count.clone(),
         ios: arguments.ios,
         bytes: arguments.bytes,
         end_signal: arguments.end_signal,
     };
-    draft.commands = commands.or(draft.commands);
+    draft.rules = flags.or(draft.rules);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.session.around().or(draft.around);
     draft.place = arguments.place.place.clone().or(draft.place);

@@ -19,7 +19,6 @@ use model::blast::finding::{Packets, PointFinding};
 use model::blast::record::Counted;
 use model::elided_list::grouped;
 use model::stats::Estimate;
-use model::stored::UnpairedChange;
 use model::thousands::separated;
 
 pub(crate) fn document(finding: &BlastFinding) -> Document {
@@ -300,7 +299,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
 
 fn against_stored(finding: &BlastFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
-    let change = |change: Option<UnpairedChange>| tied(&change.map(Change::from).unwrap_or_default().whole());
+    let change = |change: Option<Estimate>| tied(&change.map(Change::from).unwrap_or_default().whole());
     let facts = finding.points.iter().filter_map(|point| {
         let since = point.since_stored?;
         let text =

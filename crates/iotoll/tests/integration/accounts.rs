@@ -87,16 +87,16 @@ fn a_planted_difference_belongs_to_the_own_threads() {
     let Some(accounts) = compared(&finding) else { return };
     let cycles = 2000.0 * number(&finding["environment"]["host"]["tsc_hertz"]) / 1e9;
     let own = &accounts[0];
-    let change = &own["change_cycles_per_io"];
+    let change = &own["change"];
     assert_eq!((own["name"].as_str(), own["detected"].as_bool()), (Some("the workload's own threads"), Some(true)));
     assert!((0.7..1.6).contains(&(number(&change["value"]) / cycles)), "{change} beside {cycles}");
     assert!(number(&change["low"]) <= number(&change["value"]) && number(&change["value"]) <= number(&change["high"]));
     for other in accounts.iter().skip(1).filter(|other| other["detected"] == true) {
-        assert!(number(&other["change_cycles_per_io"]["value"]).abs() < 0.3 * cycles, "{other}");
+        assert!(number(&other["change"]["value"]).abs() < 0.3 * cycles, "{other}");
     }
     let explained = &finding["cells"][0]["explained"];
-    let sum: f64 = accounts.iter().map(|account| number(&account["change_cycles_per_io"]["value"])).sum();
-    assert!((sum - number(&explained["change_cycles_per_io"]["value"])).abs() < 1e-3 * cycles, "{sum} {explained}");
+    let sum: f64 = accounts.iter().map(|account| number(&account["change"]["value"])).sum();
+    assert!((sum - number(&explained["change"]["value"])).abs() < 1e-3 * cycles, "{sum} {explained}");
     assert!(number(&explained["rounds"]) >= 3.0, "{explained}");
     // Of other meters nobody asked for accounts.
     let without = folder.iotoll(&words).word_list("--meters idle").run().json();
@@ -151,7 +151,7 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver() {
     }
     // A batch in one call costs the sender less.
     let own = points[1]["accounts"].as_array().unwrap().iter().find(|account| account["owner"] == "workload").unwrap();
-    assert!(number(&own["change_cycles_per_io"]["value"]) < 0.0, "{own}");
+    assert!(number(&own["change"]["value"]) < 0.0, "{own}");
 }
 
 /// Not even between the windows of an execution.

@@ -17,10 +17,10 @@ fn folder_with_one() -> Folder {
 fn product_holds(metric: &Value) {
     let (environment, total) = (&metric["stored"]["environment"], &metric["stored"]["total"]);
     let factor = |change: &Value| 1.0 + number(change);
-    let product = factor(&metric["change"]) * factor(&environment["change"]);
-    assert!((product / factor(&total["change"]) - 1.0).abs() < 1e-9, "{metric}");
+    let product = factor(&metric["change"]) * factor(&environment["value"]);
+    assert!((product / factor(&total["value"]) - 1.0).abs() < 1e-9, "{metric}");
     for change in [environment, total] {
-        let value = number(&change["change"]);
+        let value = number(&change["value"]);
         assert!(number(&change["low"]) <= value && value <= number(&change["high"]), "{change}");
     }
 }
@@ -35,8 +35,8 @@ fn the_difference_from_the_stored_record_is_split() {
     product_holds(threads);
     // Bounds that hold despite noise: a tenfold change, an environment that other tests disturb.
     assert!((15_000.0..60_000.0).contains(&number(&threads["stored"]["baseline"])), "{threads}");
-    assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["change"])), "{threads}");
-    assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["change"])), "{threads}");
+    assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["value"])), "{threads}");
+    assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["value"])), "{threads}");
     product_holds(&metrics["iops"]);
     assert!(metrics["latency_p99"]["stored"].is_null());
     assert_eq!(found["stored"]["from"], "one");
@@ -124,6 +124,6 @@ mod long {
         let found = folder.iotoll("report one --stored old.jsonl --format json").run().done().json();
         assert!(warns(&found, "stored_method_differs", &["method 1", "method 3"]), "{}", found["warnings"]);
         let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
-        assert_eq!(number(&environment["change"]), 0.0);
+        assert_eq!(number(&environment["value"]), 0.0);
     }
 }

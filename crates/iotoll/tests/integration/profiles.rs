@@ -141,7 +141,7 @@ fn a_change_is_found_in_the_function_that_was_planted() {
     }
     let symbols = finding["cells"][0]["symbols"].as_array().unwrap();
     let changed: Vec<&Value> = symbols.iter().filter(|symbol| symbol["detected"] == true).collect();
-    let change = |symbol: &Value| number(&symbol["change_cycles_per_io"]["value"]);
+    let change = |symbol: &Value| number(&symbol["change"]["value"]);
     assert_eq!(changed.first().map(|symbol| &symbol["module"]), Some(&Value::from("iotoll")), "{symbols:?}");
     // What burns is a few functions, whose names depend on how they were compiled; together they are most of the change.
     let all: f64 = symbols.iter().map(change).sum();

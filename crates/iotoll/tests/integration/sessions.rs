@@ -139,7 +139,7 @@ fn a_comparison_reads_probes_in_each_arm() {
             (2.0, 8.0),
             "{work}: {mean}"
         );
-        assert!((number(&mean["change"]["change"]) - 3.0).abs() < 1e-9, "{mean}");
+        assert!((number(&mean["change"]["value"]) - 3.0).abs() < 1e-9, "{mean}");
         // A second has a second.
         let ticks = of("ticks");
         let rate = number(&ticks["per_second"]["candidate"]["value"]);
