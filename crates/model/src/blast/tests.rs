@@ -161,6 +161,7 @@ fn a_packet_is_divided_into_accounts() {
     assert!(!second.cost.explained.unwrap().differs, "{:?}", second.cost.explained);
     // Nothing else is from these rounds.
     let mut alone = finding.clone();
+    assert!(alone.explanation.account_family.take().is_some());
     for point in &mut alone.points {
         (point.cost.explained, point.cost.accounts) = (None, Vec::new());
     }
