@@ -5,7 +5,6 @@ use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
-use crate::gate::Gate;
 use crate::interruption::Interruption;
 use crate::io_log::IoLog;
 use crate::meter::{Owners, Work};
@@ -15,12 +14,12 @@ use crate::workload::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
 use model::ThreadUsage;
-use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
@@ -59,8 +58,9 @@ pub struct WorkerPool {
     jobs: Vec<Job>,
     /// A job with `exit_what=all` has ended.
     ends_run: bool,
-    begin: Arc<Gate>,
-    release: Arc<Gate>,
+    /// Set when the workers may start, and when their threads may end.
+    begin: Arc<OnceLock<()>>,
+    release: Arc<OnceLock<()>>,
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
@@ -172,7 +172,7 @@ impl WorkerPool {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
                 }
                 let _ = ready.send(News::Ready);
-                begin.pass();
+                begin.wait();
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let mut end = None;
@@ -184,7 +184,7 @@ impl WorkerPool {
             });
             // It was not opened, or panicked.
             let End { ended, usage_end, failed } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
-            release.pass();
+            release.wait();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
             let well = failed.is_none();
@@ -201,7 +201,7 @@ impl WorkerPool {
 
     /// Lets every worker start.
     pub fn open_gate(&self) {
-        self.begin.open();
+        let _ = self.begin.set(());
     }
 
     /// Asks every worker to end after its I/Os in flight.
@@ -286,8 +286,8 @@ impl WorkerPool {
 
     fn end(&self) {
         self.stop();
-        self.begin.open();
-        self.release.open();
+        self.open_gate();
+        let _ = self.release.set(());
     }
 }
 
@@ -372,7 +372,7 @@ pub(crate) fn build_worker(
 /// A job whose requests fit into any file.
 fn one_byte() -> JobPlan {
     let one = Bytes(1);
-    JobPlan { block_sizes: BlockSizes { read: one, write: one, trim: one }, ..JobPlan::default() }
+    JobPlan { block_sizes: one.into(), ..JobPlan::default() }
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
@@ -400,10 +400,10 @@ pub(crate) fn with_engine<T>(
 /// Pins the calling thread to the CPUs of a job. Returns the memory that it locks while it runs.
 fn set_up_thread(plan: &JobPlan) -> Result<Option<AlignedBuffer>> {
     let failed = |option: &'static str| move |error| Error::job(&plan.name, option, error);
-    if !plan.cpus_allowed.is_empty() {
-        sys::schedule::pin_to(&plan.cpus_allowed).map_err(failed("cpus_allowed"))?;
+    if !plan.thread.cpus_allowed.is_empty() {
+        sys::schedule::pin_to(&plan.thread.cpus_allowed).map_err(failed("cpus_allowed"))?;
     }
-    let locked = usize::try_from(plan.locked_memory.0).unwrap_or(usize::MAX);
+    let locked = usize::try_from(plan.thread.locked_memory.0).unwrap_or(usize::MAX);
     let buffer = (locked > 0).then(|| AlignedBuffer::locked(locked));
     buffer.transpose().map_err(failed("lockmem (run as root, or raise ulimit -l)"))
 }
@@ -439,7 +439,7 @@ fn job_record(
         flushes: None,
         lost: None,
         uncounted: false,
-        group_reporting: plan.group_reporting,
+        group_reporting: plan.reporting.group,
         engine: plan.engine.name().to_owned(),
         read,
         write,
@@ -458,6 +458,6 @@ fn job_record(
         }),
         stages: tally.stages.clone(),
         injected_ns: worker.injected(plan, clock),
-        percentiles: plan.percentiles.clone(),
+        percentiles: plan.reporting.percentiles.clone(),
     }
 }

@@ -45,7 +45,6 @@ pub mod probes;
 mod profile_files;
 mod provenance;
 mod published;
-pub mod screen;
 
 pub mod shell;
 mod stored;

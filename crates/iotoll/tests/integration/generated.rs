@@ -49,24 +49,6 @@ fn the_reference_in_the_tree_is_what_the_program_generates() {
 }
 
 #[test]
-fn the_pictures_in_the_tree_are_what_the_program_draws() {
-    let folder = Folder::new();
-    fs::create_dir(folder.path("out")).unwrap();
-    for entry in fs::read_dir(tree().join("docs/images")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            fs::copy(&path, folder.path("out").join(path.file_name().unwrap())).unwrap();
-        }
-    }
-    let files = generated(&folder, "images");
-    let pictures: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".svg")).collect();
-    assert!(pictures.len() >= 2, "{}", pictures.len());
-    for (name, text) in pictures {
-        assert_current("images", "docs/images", name, text);
-    }
-}
-
-#[test]
 fn there_is_a_man_page_for_each_verb_that_is_offered() {
     let folder = Folder::new();
     let files = generated(&folder, "man");

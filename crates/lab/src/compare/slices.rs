@@ -225,7 +225,7 @@ impl RoundRunner<'_> {
         let mut phase = adapt(phase.cloned().unwrap_or_default());
         // A different order of blocks each time, so that an arm does not find the blocks of another arm in caches.
         for job in phase.jobs.iter_mut() {
-            job.seed = Some(job.seed.unwrap_or(0) ^ seed);
+            job.requests.seed = Some(job.requests.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let (scheduler, placing) = (std::process::id(), self.placing.clone());
@@ -261,7 +261,7 @@ impl Neighbours {
             *count = count.saturating_add(1);
         }
         let ran = worker_process.ran().into_iter().chain(beside.ran).collect();
-        Some(Box::new(Whereabouts { ran: summed(ran), migrations: None, servers }))
+        Some(Box::new(Whereabouts { ran: summed(ran), servers }))
     }
 
     /// Whether to scan all processes around this slice, which takes longer. Each case has its own server, so this

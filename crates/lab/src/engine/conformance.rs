@@ -3,14 +3,12 @@
 use super::files_in_loop::opens_in_loop;
 use super::tally::LiveCounters;
 use super::worker::{Control, Worker};
-use super::{Setup, TABLE, open, prepare};
+use super::{OpenEngine, Setup, TABLE, open, prepare};
 use crate::worker_pool::build_worker;
 use crate::workload::JobCopy;
-use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify,
-    VerifyMethod,
+    Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify, VerifyMethod,
 };
 use model::unit::{Bytes, Hertz};
 use std::path::Path;
@@ -20,7 +18,6 @@ const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 64;
 
 fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
-    let block_sizes = BlockSizes { read: Bytes(BLOCK), write: Bytes(BLOCK), trim: Bytes(BLOCK) };
     let target = Target {
         directory: Some(directory.to_str().unwrap().to_owned()),
         size: Some(Size::Bytes(Bytes(BLOCK * BLOCKS))),
@@ -28,20 +25,12 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     };
     let depth = Depth { in_flight: 8, low: Some(5), submit: 3, complete_min: 2, complete_max: 8 };
     let name = format!("{engine:?}");
-    let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
-    let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
-    JobPlan {
-        name,
-        uri,
-        rr_peer,
-        engine,
-        access,
-        order: Order::Random,
-        block_sizes,
-        target,
-        depth,
-        ..JobPlan::default()
-    }
+    let block_sizes = Bytes(BLOCK).into();
+    let mut job =
+        JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() };
+    job.path.uri = (engine.medium() == Medium::Remote).then(|| server(directory));
+    job.own.rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
+    job
 }
 
 /// In the temporary folder, because paths of sockets must be short.
@@ -86,16 +75,20 @@ fn echo(directory: &Path) -> Peer {
     peer
 }
 
-fn run(plan: &JobPlan) -> crate::Result<Worker> {
+/// A worker and its engine, at this clock, with their files, which stay.
+fn opened(plan: &JobPlan, clock: Hertz) -> crate::Result<(Worker, OpenEngine, Arc<LiveCounters>)> {
     let created = Created::default();
     let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
     created.keep();
-    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-    let clock = Hertz(1e9);
-    let source = RequestSource::new(plan, &spans, 0).unwrap();
     let live = Arc::new(LiveCounters::default());
-    let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
-    open(&Setup { plan, targets: &targets, copy: 0, clock })?(&mut worker)?;
+    let copy = JobCopy { plan, number: 0, targets, replay: None };
+    let worker = build_worker(&copy, live.clone(), Arc::new(Control::default()), clock)?;
+    Ok((worker, open(&Setup { plan, targets: &copy.targets, copy: 0, clock })?, live))
+}
+
+fn run(plan: &JobPlan) -> crate::Result<Worker> {
+    let (mut worker, mut engine, live) = opened(plan, Hertz(1e9))?;
+    engine(&mut worker)?;
     let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
     assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
     Ok(worker)
@@ -139,8 +132,8 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
     for calls in ways {
         let directory = tempfile::tempdir_in(".").unwrap();
         run(&job(EngineKind::IoUring, directory.path(), Access::Write)).unwrap();
-        let plan =
-            JobPlan { calls, invalidate: Some(false), ..job(EngineKind::IoUring, directory.path(), Access::Read) };
+        let mut plan = JobPlan { calls, ..job(EngineKind::IoUring, directory.path(), Access::Read) };
+        plan.files.invalidate = Some(false);
         let worker = run(&plan).unwrap();
         assert_eq!(worker.tally.kinds[0].latency.total(), BLOCKS, "{calls:?}");
         // The kernel's thread sleeps after a second without work.
@@ -181,7 +174,7 @@ fn every_engine_stops_at_the_number_of_ios() {
 fn every_engine_syncs_when_asked() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Write);
-        (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
+        (plan.sync.every, plan.sync.data_every, plan.sync.at_end) = (16, 0, true);
         // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().tally.syncs, 3 + 1, "{engine:?}");
     });
@@ -206,13 +199,9 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
         }
         let plan = job(engine, directory, Access::Read);
         run(&plan).unwrap();
+        let (mut worker, mut engine, _) = opened(&plan, Hertz(1e9)).unwrap();
         let path = directory.join(format!("{}.0.0", plan.name));
-        let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS, beyond: 0 }];
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
-        let targets = [crate::workload::target::Target { path, span: spans[0], to_be_made: false }];
-        let source = RequestSource::new(&plan, &spans, 0).unwrap();
-        let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-        let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
         let error = engine(&mut worker).unwrap_err().to_string();
         assert!(error.contains("the file ends before") && error.contains(&plan.name), "{error}");
         assert_eq!(error.lines().count(), 1);
@@ -243,12 +232,7 @@ fn every_engine_reads_back_what_it_wrote() {
         let verify = Verify { method: Some(VerifyMethod::Crc32c), ..Verify::default() };
         let through = |access| {
             let plan = JobPlan { verify: verify.clone(), ..job(engine, directory, access) };
-            let created = Created::default();
-            let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
-            created.keep();
-            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None };
-            let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
-            let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
+            let (mut worker, mut engine, _) = opened(&plan, Hertz(1e9)).unwrap();
             engine(&mut worker).map(|()| worker.verified())
         };
         assert_eq!(through(Access::Write).unwrap(), None, "{engine:?}");
@@ -274,18 +258,13 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         plan.duration.time_based = true;
         plan.duration.ramp = model::unit::Nanos::from_millis(50);
         plan.duration.runtime = model::unit::Nanos::from_millis(50);
-        plan.invalidate = Some(false);
-        let created = Created::default();
-        let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
-        let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-        let live = Arc::new(LiveCounters::default());
-        let source = RequestSource::new(&plan, &spans, 0).unwrap();
+        plan.files.invalidate = Some(false);
         // The real tick rate, so that times in the plan are real times.
         let begin = sys::clock::Instant::now();
         std::thread::sleep(std::time::Duration::from_millis(10));
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
-        let mut worker = Worker::new(&plan, source, live.clone(), Arc::default(), clock);
-        open(&Setup { plan: &plan, targets: &targets, copy: 0, clock }).unwrap()(&mut worker).unwrap();
+        let (mut worker, mut open, live) = opened(&plan, clock).unwrap();
+        open(&mut worker).unwrap();
         let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
@@ -306,10 +285,11 @@ fn every_engine_opens_files_in_the_loop() {
         }
         let mut plan = job(engine, directory, Access::Write);
         plan.files.count = Some(16);
-        plan.files.sync_on_close = true;
+        plan.sync.on_close = true;
         plan.files.making.on_open = true;
         plan.duration.loops = 2;
-        let worker = run_in_loop(&plan).unwrap();
+        assert!(opens_in_loop(&plan));
+        let worker = run(&plan).unwrap();
         assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 2 * BLOCKS, "{engine:?}");
         assert_eq!(worker.tally.syncs, 2 * 16, "{engine:?}: each file when it is closed");
         for number in 0..16 {
@@ -318,18 +298,4 @@ fn every_engine_opens_files_in_the_loop() {
             assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
         }
     });
-}
-
-/// Runs a job that opens its files in its loop, and keeps them.
-fn run_in_loop(plan: &JobPlan) -> crate::error::Result<Worker> {
-    let created = Created::default();
-    let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
-    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-    let source = RequestSource::new(plan, &spans, 0).unwrap();
-    let mut worker = Worker::new(plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-    assert!(opens_in_loop(plan));
-    worker.open_in_loop(plan, &targets);
-    open(&Setup { plan, targets: &targets, copy: 0, clock: Hertz(1e9) })?(&mut worker)?;
-    created.keep();
-    Ok(worker)
 }

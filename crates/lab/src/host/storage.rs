@@ -46,22 +46,6 @@ pub fn of_names(names: impl Iterator<Item = String>) -> Vec<Storage> {
     read(Path::new("/"), &distinct)
 }
 
-/// The files of the kernel that say which scheduler the devices below the files of a job have.
-pub(crate) fn schedulers_of(job: &JobPlan) -> Vec<PathBuf> {
-    let devices = of_names(names_of_job(job).into_iter()).into_iter().filter_map(|storage| storage.device);
-    let mut found: Vec<PathBuf> = Vec::new();
-    for device in devices {
-        // sysfs has no slash in a name. A partition has the queue of its disk, which is above it.
-        let Ok(folder) = Path::new("/sys/class/block").join(device.replace('/', "!")).canonicalize() else { continue };
-        let whole = if folder.join("partition").exists() { folder.parent().unwrap_or(&folder) } else { &folder };
-        let file = whole.join("queue/scheduler");
-        if file.exists() && !found.contains(&file) {
-            found.push(file);
-        }
-    }
-    found
-}
-
 fn names_of_phase(phase: &Phase) -> Vec<String> {
     phase.jobs.iter().flat_map(names_of_job).collect()
 }
@@ -85,7 +69,7 @@ fn names_of_job(job: &JobPlan) -> Vec<String> {
 /// Words of a command that are paths, or options whose value is one: `if=/dev/sda`, `--filename=data`. The program itself is not
 /// what it reads and writes, and a job file of fio stands for the files of its jobs.
 fn names_of_command(words: &[String]) -> Vec<String> {
-    let LookedThrough { words, before, .. } = look_through(words);
+    let LookedThrough { words, before } = look_through(words);
     let is_fio = words.get(before).is_some_and(|program| Path::new(program).file_name() == Some("fio".as_ref()));
     let named = |word: &String| {
         let value = word.split_once('=').map(|(_, value)| value);

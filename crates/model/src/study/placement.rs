@@ -5,7 +5,7 @@
 //! do.
 
 use super::background::BackgroundRates;
-use super::windows::{done_between, growth, io_seconds, windows};
+use super::windows::{done_between, windows};
 use super::with_jobs;
 use crate::finding::PhaseFinding;
 use crate::placement::{
@@ -50,7 +50,7 @@ fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
 /// The servers that may belong to the load. `None` for jobs that use files or nothing, so that no other process is part
 /// of their load. `jobs` is `None` for a command, whose peers are unknown.
 pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
-    jobs.is_none_or(|jobs| jobs.iter().any(|job| job.uri.is_some())).then_some(servers)
+    jobs.is_none_or(|jobs| jobs.iter().any(|job| job.path.uri.is_some())).then_some(servers)
 }
 
 /// The windows of an execution with a recorded placement, within its time of I/O.
@@ -94,13 +94,6 @@ pub(super) fn study(
         is_server(*other).cmp(&is_server(*one)).then(used(b).total_cmp(&used(a)))
     });
     let modes = modes(&all, headline, rates);
-    let migrations: Option<f64> = executions
-        .iter()
-        .map(|execution| {
-            growth(execution, |snapshot| Some((snapshot.at_nanos, snapshot.whereabouts.as_ref()?.migrations?)))
-        })
-        .sum();
-    let seconds: f64 = executions.iter().map(io_seconds).sum();
     Some(PlacementFinding {
         cpus: shares(cpus),
         peers: peers
@@ -112,7 +105,6 @@ pub(super) fn study(
                 cpus: shares(cpus),
             })
             .collect(),
-        migrations_per_second: migrations.filter(|_| seconds > 0.0).map(|migrations| migrations / seconds),
         mode: mode_of(&modes),
         modes,
     })

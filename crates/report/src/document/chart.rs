@@ -64,26 +64,14 @@ pub enum Mark {
     Level(f64),
     /// A vertical line.
     Upright(f64),
-    /// A bar of a histogram from the foot of the chart: its sides, and its height.
-    Bar(f64, f64, f64),
-    /// A cell of a heat map: from a corner to the opposite one, and how dark it is, from 0 to 1.
-    Cell((f64, f64), (f64, f64), f64),
 }
 
 impl Mark {
-    /// What it covers of the horizontal axis, if the axis must contain it.
-    pub fn across(self) -> Option<(f64, f64)> {
-        match self {
-            Self::Bar(from, to, _) | Self::Cell((from, _), (to, _), _) => Some((from, to)),
-            Self::Band(..) | Self::Column(..) | Self::Level(_) | Self::Upright(_) => None,
-        }
-    }
-
     /// What it covers of the vertical axis.
     pub fn upright(self) -> Option<(f64, f64)> {
         match self {
-            Self::Band(low, high) | Self::Cell((_, low), (_, high), _) => Some((low, high)),
-            Self::Level(level) | Self::Bar(_, _, level) => Some((level, level)),
+            Self::Band(low, high) => Some((low, high)),
+            Self::Level(level) => Some((level, level)),
             Self::Column(..) | Self::Upright(_) => None,
         }
     }

@@ -36,7 +36,6 @@ impl Axis {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let ends = |covered: Option<(f64, f64)>| covered.map(<[f64; 2]>::from).into_iter().flatten();
         let marked = chart.marks.iter().flat_map(|mark| ends(mark.upright()));
-        let crossed = chart.marks.iter().flat_map(|mark| ends(mark.across()));
         let range = |point: &Point| {
             let ends = point.ends.unwrap_or((point.y, point.y));
             (ends.0.min(point.y), ends.1.max(point.y))
@@ -48,7 +47,7 @@ impl Axis {
             _ => ranges,
         };
         let up: Vec<f64> = ranges.into_iter().flat_map(<[f64; 2]>::from).chain(marked).collect();
-        Self::of(&chart.x, points().map(|point| point.x).chain(crossed).collect()).zip(Self::of(&chart.y, up))
+        Self::of(&chart.x, points().map(|point| point.x).collect()).zip(Self::of(&chart.y, up))
     }
 
     fn of(axis: &chart::Axis, values: Vec<f64>) -> Option<Self> {

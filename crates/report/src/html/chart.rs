@@ -29,8 +29,6 @@ const BELOW: u32 = 48;
 const CAP: f64 = 0.009;
 /// Height of the arrow to an end that is outside the axis, as a fraction of the axis.
 const ARROW: f64 = 0.04;
-/// Cells of a heat map have this many shades, so that neighbours of a shade are one element.
-const SHADES: f64 = 10.0;
 
 /// A chart as a figure; empty if it cannot be drawn.
 pub fn figure(chart: &Chart) -> String {
@@ -79,7 +77,6 @@ fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord
     let line = |points: Vec<(f64, f64)>, width, paint: Paint| {
         area.draw(&PathElement::new(points, paint.colour().stroke_width(width)))
     };
-    let bar = Paint::Subject(1).colour().mix(0.8).filled();
     let inside = |value: f64| (low..=high).contains(&value);
     for mark in &described.marks {
         match *mark {
@@ -87,11 +84,6 @@ fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord
             Mark::Column(from, to) => rectangle((from, low), (to, high)),
             Mark::Level(level) => line(vec![(left, level), (right, level)], 2, Paint::Zero),
             Mark::Upright(place) => line(vec![(place, low), (place, high)], 2, Paint::Zero),
-            Mark::Bar(from, to, top) => area.draw(&Rectangle::new([(from, low), (to, top)], bar)),
-            Mark::Cell(from, to, dark) => {
-                let dark = (dark.clamp(0.0, 1.0) * SHADES).ceil() / SHADES;
-                area.draw(&Rectangle::new([from, to], Paint::Subject(1).colour().mix(dark).filled()))
-            }
         }
         .ok()?;
     }

@@ -17,7 +17,7 @@ fn placed(
         plan.phases
             .iter_mut()
             .flat_map(|phase| &mut phase.jobs)
-            .for_each(|job| job.uri = Some("nbd://localhost".into()));
+            .for_each(|job| job.path.uri = Some("nbd://localhost".into()));
     }
     let ran = |side, cpu, process| RanOn {
         side,
@@ -32,7 +32,7 @@ fn placed(
         let Some(case) = case else { continue };
         let peer = server(round, case).map(|cpu| ran(Side::Peer, cpu, Some(77)));
         let found = [Some(ran(Side::Workload, 0, None)), peer].into_iter().flatten().collect();
-        after.whereabouts = Some(Box::new(Whereabouts { ran: found, migrations: None, servers: vec![77] }));
+        after.whereabouts = Some(Box::new(Whereabouts { ran: found, servers: vec![77] }));
     }
     record
 }
