@@ -14,7 +14,7 @@ use lab::session::Settings;
 use lab::store::Saved;
 use lab::workload::target::Created;
 use model::experiment::Around;
-use model::kind::{self, Concluded, Recorded};
+use model::kind::{self, Recorded};
 use model::limit::Limit;
 use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
@@ -189,7 +189,7 @@ where
     // First of all, so that no study that fails can lose it.
     let saved = (verb.save)(&record, &saving);
     let finding = conclude(&verb, &record, stored.as_ref(), saved, &results, output)?;
-    Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(&finding)))
+    Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }
 
 /// Studies a record, writes the report beside it, and prints the finding. It is printed even if saving failed: nothing else is left of
@@ -213,17 +213,12 @@ where
     let note = !output.quiet && !results.say_where();
     let mut kept = saved.and_then(|saved| {
         let Some(saved) = saved else { return Ok(()) };
-        if note && verb.grows {
-            saving::note_folder(&saved.folder, verb.files);
-        }
         let page = saving::write_page(&saved.folder, &finding);
         let written = page.and_then(|()| (verb.write_beside)(&saved.folder, record, &finding));
-        if !verb.grows {
-            saving::note_record(saved, written.is_ok(), note);
-        }
+        saving::note(&saved, verb.files, written.is_ok(), note);
         written
     });
-    if let Outcome::Failed(why) = finding.outcome()
+    if let Outcome::Failed(why) = &finding.as_ref().outcome
         && let Some(more) = (verb.after_failure)(record)
     {
         failure::complain(&format!("{why}{more}"));
@@ -246,7 +241,7 @@ pub fn begun(
 }
 
 /// Undoes what a measurement did to files, if it still runs, and then the rest.
-pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
+fn undo(created: &Weak<Created>, rest: impl Fn()) {
     if let Some(created) = created.upgrade() {
         created.undo();
     }
