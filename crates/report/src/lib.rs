@@ -58,6 +58,6 @@ mod examples;
 mod hostile;
 
 pub use annotation::Annotation;
-pub use format::{Finding, Format, PAGE, page_of_both};
+pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
 pub use profile_files::{ProfileFile, profile_files};
