@@ -144,7 +144,7 @@ mod tests {
         let finding = cost::fixture::named("psync_4k");
         let text = mail(&finding);
         let command = text.split("\n\n").find(|part| part.starts_with("    ")).unwrap().replace(" \\\n", " ");
-        assert_eq!(command.split_whitespace().collect::<Vec<_>>(), finding.command_line);
+        assert_eq!(command.split_whitespace().collect::<Vec<_>>(), finding.head.command_line);
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     fn a_file_of_the_command_is_in_the_mail() {
         let mut finding = compare::fixture::named("options");
         let long = format!("filename={}", "a".repeat(90));
-        finding.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
+        finding.head.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
         let text = mail(&finding);
         assert_eq!(fits(&text, COLUMNS), Ok(()));
         assert!(text.contains("\n    [a]\n    rw=randread\n    filename=aaa"), "{text}");

@@ -11,7 +11,8 @@ use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding, StoredPhase};
-use model::stored::{StoredFinding, UnpairedChange};
+use model::stats::Estimate;
+use model::stored::StoredFinding;
 
 /// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(
@@ -43,7 +44,7 @@ fn differs(stored: &StoredFinding) -> String {
 
 /// `None` without a stored record.
 pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let metrics = contents::targets(finding);
     let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
         finding.cells.iter().partition(|cell| is_known(cell));
@@ -74,7 +75,7 @@ fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<
 }
 
 fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
-    let whole = |change: UnpairedChange| Change::from(change).whole();
+    let whole = |change: Estimate| Change::from(change).whole();
     format!(
         "{} = {} {}",
         tied(&whole(stored.total)),
@@ -102,7 +103,7 @@ fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String>
 
 /// `None` without a stored record.
 pub fn of_run(finding: &RunFinding) -> Option<Block> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let several = finding.phases.len() > 1;
     let facts = finding.phases.iter().flat_map(|phase| {
         let prefix = if several { format!("{} ", phase_name(phase)) } else { String::new() };
@@ -135,7 +136,7 @@ fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
     lines.into_iter().filter_map(|(head, text)| Some((head, text?))).collect()
 }
 
-fn change(found: Option<model::stored::UnpairedChange>) -> Change {
+fn change(found: Option<Estimate>) -> Change {
     found.map(Change::from).unwrap_or_default()
 }
 

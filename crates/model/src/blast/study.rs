@@ -1,21 +1,21 @@
 //! From a record of packets to its finding.
 
-use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
+use super::finding::{BlastFinding, Packets, PointFinding, SinceStored};
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
-use crate::explained::{self, Divided, DividedCost, ExplainingRounds};
+use crate::explained::{self, DividedCost, ExplainingRounds, Explanation, PartChange};
+use crate::kind::Head;
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::measured::Rounds;
 use crate::probe::Kind;
-use crate::record::{Host, Outcome};
+use crate::record::Host;
 use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Evidence, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
-use crate::stored::machine::Machine;
-use crate::stored::{self, Stored, UnpairedChange, work};
+use crate::stored::{self, Stored, work};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning, gravest_first};
 use crate::{group_limit, thousands};
@@ -28,23 +28,21 @@ pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> Blas
     if let (Some(stored), Some((_, before))) = (stored, &before) {
         stand_beside(&mut finding, record, stored, before);
     }
-    gravest_first(&mut finding.warnings);
-    finding.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
+    gravest_first(&mut finding.head.warnings);
+    finding.head.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
     finding
 }
 
 /// Adds the comparison with an earlier measurement.
 fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>, before: &BlastFinding) {
     let (then, now) = (&stored.record.header, &record.header);
-    let differs = stored.record.machine().differences(&record.machine());
-    finding.stored = Some(stored.finding(&then.envelope, differs));
     for point in &mut finding.points {
         let same = |other: &&PointFinding| other.point() == point.point();
         let Some(other) = before.points.iter().find(same) else { continue };
         let cycles = point.cycles_per_packet.zip(other.cycles_per_packet);
         point.since_stored = Some(SinceStored {
-            delivered: UnpairedChange::since(point.delivered, other.delivered),
-            cycles_per_packet: cycles.and_then(|(now, then)| UnpairedChange::since(now, then)),
+            delivered: stored::since(point.delivered, other.delivered),
+            cycles_per_packet: cycles.and_then(|(now, then)| stored::since(now, then)),
         });
     }
     let place = |header: &Header| if header.receiver.same_machine { "here" } else { "remote" };
@@ -53,14 +51,7 @@ fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Store
         work::differs("batch", then.plan.batch, now.plan.batch),
         work::differs("receiver", place(then), place(now)),
     ];
-    let differing = work::named(differing.into_iter().flatten().collect());
-    finding.warnings.extend(stored::warnings(&then.envelope, &now.envelope, &differing));
-}
-
-impl BlastRecord {
-    pub(crate) fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
+    stored.stand_beside(record, differing.into_iter().flatten().collect(), &mut finding.head);
 }
 
 /// The numbers of one measurement.
@@ -76,18 +67,19 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         several => several.min(host.cpus),
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
-    let (Divided { costs, counted_rounds, .. }, events_reason) = divided(header, &host, &sums, &explaining);
-    let found = points.iter().enumerate().zip(costs).map(|(point, DividedCost { explained, accounts, events, .. })| {
-        PointFinding { explained, accounts, events, ..point_finding(record, &sums, point, cpus) }
-    });
+    let (explanation, costs) = divided(header, &host, &sums, &explaining);
+    let found = points.iter().enumerate().zip(costs);
+    let found = found.map(|(point, cost)| PointFinding { cost, ..point_finding(record, &sums, point, cpus) });
+    let method = header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(",");
     let mut finding = BlastFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
+        head: Head::of(
+            &header.envelope,
+            format!("{method} packets of {} bytes to {}", header.plan.payload, header.receiver.address),
+            (&host, &header.services),
+            end.map(|end| (&end.outcome, end.warnings.as_slice())),
+        ),
         receiver: header.receiver.clone(),
-        origin: header.envelope.origin(),
-        method: header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(","),
+        method,
         payload_bytes: header.plan.payload,
         slice_seconds: header.plan.slice.seconds(),
         rounds: record.rounds.len() as u64,
@@ -95,17 +87,9 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_fraction: sums.background_fraction(),
         points: found.collect(),
-        unexplained: explained::reason(&header.meters).filter(|_| record.explaining.is_empty()),
-        counted_rounds,
-        events_reason,
+        explanation,
         published: header.plan.published.clone(),
-        services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
-        stored: None,
-        limits: Vec::new(),
-        outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
-        warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
-        host,
     };
     caveats(record, &rounds, &sums, &mut finding);
     finding
@@ -150,27 +134,27 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
         context_switches_per_packet: estimate(Metric::ContextSwitchesPerIo),
         probes_per_packet: probes(record, place),
         since_stored: None,
-        explained: None,
-        accounts: Vec::new(),
-        events: Vec::new(),
+        cost: DividedCost::default(),
         packets,
     }
 }
 
-/// The cost of each point, divided, and its change against the first. Without events although some were to be counted: why.
-fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> (Divided, Option<String>) {
+/// The cost of each point, divided, and its change against the first.
+fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> (Explanation, Vec<DividedCost>) {
     let pairs: Vec<(usize, usize)> = (0..sums.cases()).map(|point| (0, point)).collect();
     let explaining = ExplainingRounds { cases: sums.cases(), host, counter: None, rounds };
-    let mut divided = explaining.divide(sums, header.events.as_ref(), &pairs);
-    for cost in &mut divided.costs {
-        cost.accounts.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+    let (mut explanation, mut costs) = explaining.divide(sums, header.events.as_ref(), &pairs);
+    for cost in &mut costs {
+        let size = |it: &PartChange| it.candidate.value;
+        cost.accounts.sort_by(|one, other| size(&other.per_io).total_cmp(&size(&one.per_io)));
         cost.accounts.sort_by_key(|account| account.kind.is_none());
-        cost.events.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+        cost.events.sort_by(|one, other| size(&other.per_io).total_cmp(&size(&one.per_io)));
     }
-    let uncounted = header.events.as_ref().filter(|_| divided.event_family.is_none());
+    let uncounted = header.events.as_ref().filter(|_| explanation.event_family.is_none());
     let too_few = "too few rounds counted them; use a longer --duration, or more --rounds";
-    let reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
-    (divided, reason)
+    explanation.events_reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
+    explanation.unexplained = explained::reason(&header.meters).filter(|_| rounds.is_empty());
+    (explanation, costs)
 }
 
 /// The candidate divided by the baseline.
@@ -241,8 +225,8 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
 
 fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding: &mut BlastFinding) {
     let limits = record.rounds.iter().flat_map(|round| round.slices.limits());
-    finding.warnings.extend(group_limit::caveats(limits, "slices"));
-    let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
+    finding.head.warnings.extend(group_limit::caveats(limits, "slices"));
+    let mut add = |code, message: String| finding.head.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;
     }
@@ -334,8 +318,8 @@ fn judge(
             let mut points = finding.points.iter().enumerate();
             let then = points.find(|(_, other)| other.point() == point.point());
             let then = self::value(record, then.ok_or("the stored measurement has no such point")?, name)?;
-            let found = UnpairedChange::since(value.clone()?, then);
-            Ok(found.ok_or("it is unknown of one of the two")?.into())
+            let found = stored::since(value.clone()?, then);
+            Ok(found.ok_or("it is unknown of one of the two")?)
         });
         let several = finding.points.len() > 1;
         let cell = if several { format!("{} × {}", point.point().way(), point.submitters) } else { String::new() };

@@ -144,26 +144,26 @@ fn a_packet_is_divided_into_accounts() {
     let finding = study(&explained([0.6, 0.9]), None);
     let [first, second] = finding.points.as_slice() else { panic!("{finding:?}") };
     let told = |point: &super::finding::PointFinding| -> Vec<(String, f64)> {
-        let told = point
-            .accounts
-            .iter()
-            .filter(|account| account.candidate.value.abs() > 0.005 * point.explained.unwrap().candidate.value);
-        told.map(|account| (account.name.clone(), (account.candidate.value / 10.0).round() * 10.0)).collect()
+        let told = point.cost.accounts.iter().filter(|account| {
+            account.per_io.candidate.value.abs() > 0.005 * point.cost.explained.unwrap().candidate.value
+        });
+        told.map(|account| (account.name.clone(), (account.per_io.candidate.value / 10.0).round() * 10.0)).collect()
     };
     let of = |own: f64, softirq: f64| {
         vec![("the workload's own threads".to_owned(), own), ("softirq net_rx".to_owned(), softirq)]
     };
     assert_eq!((told(first), told(second)), (of(3600.0, 2400.0), of(1800.0, 200.0)));
-    assert!(first.accounts.iter().all(|account| account.change_cycles_per_io.value == 0.0 && !account.detected));
-    let softirq = second.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
-    let change = softirq.change_cycles_per_io;
-    assert!(near(change.value, -2200.0) && softirq.detected, "{softirq:?}");
-    assert!(second.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.accounts);
-    assert!(!second.explained.unwrap().differs, "{:?}", second.explained);
+    assert!(first.cost.accounts.iter().all(|account| account.per_io.change.value == 0.0 && !account.per_io.detected));
+    let softirq = second.cost.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
+    let change = softirq.per_io.change;
+    assert!(near(change.value, -2200.0) && softirq.per_io.detected, "{softirq:?}");
+    assert!(second.cost.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.cost.accounts);
+    assert!(!second.cost.explained.unwrap().differs, "{:?}", second.cost.explained);
     // Nothing else is from these rounds.
     let mut alone = finding.clone();
+    assert!(alone.explanation.account_family.take().is_some());
     for point in &mut alone.points {
-        (point.explained, point.accounts) = (None, Vec::new());
+        (point.cost.explained, point.cost.accounts) = (None, Vec::new());
     }
     assert_eq!(format!("{alone:?}"), format!("{:?}", study(&record(), None)));
 }
@@ -189,7 +189,7 @@ fn packets_cost_what_they_cost_without_the_background() {
     assert!(near(first.sent_per_second / first.delivered_per_second, 1.05), "{first:?}");
     assert!(near(first.context_switches_per_packet.unwrap().value, 0.25), "{first:?}");
     assert!(near(finding.background_fraction.unwrap(), BACKGROUND));
-    assert!(finding.warnings.is_empty(), "{:?}", finding.warnings);
+    assert!(finding.head.warnings.is_empty(), "{:?}", finding.head.warnings);
     assert_eq!((first.packets.unaccounted, finding.method.as_str()), (0, "sendto,gso"));
 }
 
@@ -216,11 +216,11 @@ fn packets_that_nobody_counted_are_told_first() {
     record.rounds[3].deliveries[1].delivered += 9;
     record.header.receiver.same_machine = false;
     let finding = study(&record, None);
-    let codes: Vec<Code> = finding.warnings.iter().map(|warning| warning.code).collect();
+    let codes: Vec<Code> = finding.head.warnings.iter().map(|warning| warning.code).collect();
     assert_eq!(codes, [Code::PacketsUnaccounted, Code::PacketsUnaccounted, Code::RemoteReceiver]);
     let unaccounted: Vec<i64> = finding.points.iter().map(|point| point.packets.unaccounted).collect();
     assert_eq!(unaccounted, [-9, 7]);
-    assert!(finding.warnings[0].message.contains("sendto with 1 submitter: 9 of"), "{:?}", finding.warnings);
+    assert!(finding.head.warnings[0].message.contains("sendto with 1 submitter: 9 of"), "{:?}", finding.head.warnings);
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn an_earlier_blast_is_compared_point_by_point() {
     let [sendto, gso] = finding.points.as_slice() else { panic!("{finding:?}") };
     assert!(sendto.since_stored.is_none());
     // What was the first point then is the second now.
-    assert!(near(gso.since_stored.unwrap().delivered.unwrap().change, 1.0), "{gso:?}");
-    assert!(finding.warnings.iter().any(|warning| warning.message.contains("payload 18 → 5")));
+    assert!(near(gso.since_stored.unwrap().delivered.unwrap().value, 1.0), "{gso:?}");
+    assert!(finding.head.warnings.iter().any(|warning| warning.message.contains("payload 18 → 5")));
     then.header.plan.submitters = vec![3];
     assert!(then.fits(&record().header.plan).is_err());
 }
@@ -278,7 +278,7 @@ fn limits_are_judged_at_every_point() {
         *record.limits_mut() =
             crate::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored));
-        let limits = record.study(stored.as_ref()).limits;
+        let limits = record.study(stored.as_ref()).head.limits;
         limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
     };
     let points =

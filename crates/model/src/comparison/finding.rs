@@ -4,40 +4,25 @@
 //! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
-use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, StackChange, SymbolChange};
+use crate::explained::{DividedCost, Explanation, FamilyFinding};
 use crate::injected::Injected;
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
+use crate::kind::Head;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
-use crate::plan::service::Service;
 use crate::probe::Kind;
-use crate::record::{Canaries, Host, Outcome};
+use crate::record::{Canaries, Host};
 use crate::scaling::ScalabilityFinding;
 use crate::stats::{Estimate, Verdict};
-use crate::stored::{StoredFinding, UnpairedChange};
-use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.compare/1";
 
 /// The results of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompareFinding {
-    /// The schema name, `iotoll.compare/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// What was compared, in one line.
-    pub title: String,
-    /// Start of the measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// Seed of the slice order; the same seed gives the same order.
     pub seed: u64,
     /// Number of rounds that are used.
@@ -58,20 +43,9 @@ pub struct CompareFinding {
     /// The comparisons whose intervals hold together, those of the targets and all others; `null` in findings of earlier
     /// versions.
     pub families: Option<Families>,
-    /// The changes of accounts of all cells, whose intervals hold together; `null` without explaining rounds.
-    pub account_family: Option<FamilyFinding>,
-    /// The changes of functions of all cells likewise; `null` without sampled rounds (`--profile`).
-    pub function_family: Option<FamilyFinding>,
-    /// Number of explaining rounds that sampled stacks.
-    pub sampled_rounds: usize,
-    /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
-    pub event_family: Option<FamilyFinding>,
-    /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
-    pub counted_rounds: usize,
-    /// The events that were to be counted, and why some were not.
-    pub events: Vec<EventFinding>,
-    /// Why no cell has events although some were to be counted.
-    pub events_reason: Option<String>,
+    /// What explaining rounds found.
+    #[serde(flatten)]
+    pub explanation: Explanation,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
     /// state anew: 1 − 0.05^(1/R), R rounds less those that an evident correlation takes away. "No difference" holds except for such states.
     pub unseen_fraction: Option<f64>,
@@ -79,8 +53,6 @@ pub struct CompareFinding {
     pub unseen_in_spells_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
-    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
-    pub unexplained: Option<String>,
     /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
     pub crossovers: Vec<CrossoverFinding>,
     /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
@@ -89,14 +61,10 @@ pub struct CompareFinding {
     pub scalability: Vec<ScalabilityFinding>,
     /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
-    /// The limits of `--fail-on`.
-    pub limits: Vec<LimitFinding>,
     /// Margin, precision and budget.
     pub rules: Rules,
     /// The machine and its state.
     pub environment: Environment,
-    /// The earlier comparison (`--stored`); `null` without one.
-    pub stored: Option<StoredFinding>,
     /// Published numbers, as given.
     pub published: Vec<Published>,
     /// The page cache condition; `null` if no job uses the page cache.
@@ -106,8 +74,6 @@ pub struct CompareFinding {
     /// The regimes, if the rate of the arms stepped by half or more: the rounds before the step, and those that the
     /// answer uses. Empty if one level describes all rounds.
     pub regimes: Vec<RoundsRegime>,
-    /// The servers that iotoll started: name, command, URI, CPUs and arm.
-    pub services: Vec<Service>,
     /// What counted the I/Os of commands that took turns in slices; `null` otherwise.
     pub work_counter: Option<WorkCounter>,
     /// Largest part of an arm's measured cost that the counter itself takes, estimated; `null` if counting is free or the cost is
@@ -119,12 +85,6 @@ pub struct CompareFinding {
     pub boots: Vec<BootFinding>,
     /// The work of each arm in each cell.
     pub cases: Vec<CasePlan>,
-    /// How the experiment ended.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
-    /// The program that measured, and the files that its command line refers to.
-    pub origin: Origin,
 }
 
 /// The two families of comparisons.
@@ -233,17 +193,9 @@ pub struct CellFinding {
     pub slices: Vec<SlicePoint>,
     /// The probes (`--probe`); empty if none were requested.
     pub probes: Vec<ProbeComparison>,
-    /// The cost in the explaining rounds, whose accounts follow; `null` without such rounds.
-    pub explained: Option<ExplainedFinding>,
-    /// Accounts in both arms: first those whose change is detected, the largest first; the last is the sum of small ones.
-    pub accounts: Vec<AccountChange>,
-    /// The functions of the kernel and of programs in both arms (`--profile`), first those whose change is detected; empty without one.
-    pub symbols: Vec<SymbolChange>,
-    /// Their stacks of calls.
-    pub stacks: Vec<StackChange>,
-    /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
-    /// rounds that counted events.
-    pub events: Vec<EventChange>,
+    /// Its cost, divided.
+    #[serde(flatten)]
+    pub cost: DividedCost,
 }
 
 /// A probe while either arm ran.
@@ -284,7 +236,7 @@ pub struct BothArms {
     /// The arm's value.
     pub candidate: Estimate,
     /// The change, as a fraction: candidate ÷ baseline − 1; `null` if a value is 0 or less, or there are too few rounds.
-    pub change: Option<Interval>,
+    pub change: Option<Estimate>,
 }
 
 /// A metric of a comparison.
@@ -311,7 +263,7 @@ pub struct MetricFinding {
     /// Two-sided p-value, multiplied by the number of comparisons of the family (Bonferroni).
     pub p_value: Option<f64>,
     /// The change in a typical round (Hodges–Lehmann), which does not weight rare stalls.
-    pub typical: Option<Interval>,
+    pub typical: Option<Estimate>,
     /// Whether the ratio of sums and the typical round disagree: either rare slow parts changed, or only the others
     /// did.
     pub shape_changed: bool,
@@ -342,27 +294,9 @@ pub struct AgainstStored {
     /// The stored baseline's value, in the metric's unit.
     pub baseline: f64,
     /// The baseline now ÷ the stored one − 1: everything but the change, such as the kernel or other guests.
-    pub environment: UnpairedChange,
+    pub environment: Estimate,
     /// The arm now ÷ the stored baseline − 1: the total change.
-    pub total: UnpairedChange,
-}
-
-/// A change with its interval, as fractions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The change.
-    pub change: f64,
-    /// Lower end of its 95 % interval.
-    pub low: f64,
-    /// Upper end of its 95 % interval.
-    pub high: f64,
-}
-
-impl Interval {
-    /// `None` if one end is unknown.
-    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
-        Some(Self { change: estimate.value, low: estimate.low?, high: estimate.high? })
-    }
+    pub total: Estimate,
 }
 
 /// One latency percentile.
@@ -375,7 +309,7 @@ pub struct ShiftPoint {
     /// The other arm's latency, in nanoseconds.
     pub candidate_ns: f64,
     /// The change; `null` if there were too few I/Os for an interval.
-    pub change: Option<Interval>,
+    pub change: Option<Estimate>,
 }
 
 /// A slice.
@@ -428,9 +362,9 @@ pub struct LineFinding {
     /// The values of the other axes.
     pub at: BTreeMap<String, String>,
     /// Cycles per I/O, independent of its size (c0).
-    pub per_io: crate::stats::Estimate,
+    pub per_io: Estimate,
     /// Cycles per byte (c1).
-    pub per_byte: crate::stats::Estimate,
+    pub per_byte: Estimate,
     /// Maximum deviation of a measured cost from the line, as a fraction of that cost.
     pub misfit: f64,
 }
@@ -465,8 +399,6 @@ pub struct TimeNeeded {
 /// The machine and its state during the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Environment {
-    /// The machine.
-    pub host: Host,
     /// Name of the meter of the cycles.
     pub meter: Option<String>,
     /// Busy fraction of the machine without the workload, 0 to 1.

@@ -15,17 +15,17 @@ pub(super) mod which_rounds;
 
 use super::finding::{
     ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
-    NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    NoiseOfMetric, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
-use crate::events::Events;
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
-use crate::explained::{Divided, DividedCost};
+use crate::explained::DividedCost;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
+use crate::kind::Head;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
 use crate::measured::{Round, Rounds};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, stopping};
@@ -166,18 +166,18 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     let mut finding = study_of(&counted);
     finding.regimes = counted.regimes.findings(&counted.whole.rounds);
     if let Some(warning) = counted.regimes.caveat() {
-        finding.warnings.push(warning);
+        finding.head.warnings.push(warning);
     }
-    finding.warnings.extend(page_cache::caveats(&finding));
+    finding.head.warnings.extend(page_cache::caveats(&finding));
     let placed = placement::caveats(&finding, counted.view);
-    finding.warnings.extend(placed);
-    gravest_first(&mut finding.warnings);
+    finding.head.warnings.extend(placed);
+    gravest_first(&mut finding.head.warnings);
     if !counted.answers() {
         finding.withhold(regimes::TWO_REGIMES);
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
-    finding.limits = limits(&record.header.experiment.limits, &finding.cells);
+    finding.head.limits = limits(&record.header.experiment.limits, &finding.cells);
     finding
 }
 
@@ -189,15 +189,13 @@ impl CompareFinding {
         self.lines.clear();
         self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        for cell in &mut self.cells {
-            (cell.explained, cell.accounts) = (None, Vec::new());
-            (cell.symbols, cell.stacks, cell.events) = (Vec::new(), Vec::new(), Vec::new());
-        }
-        (self.families, self.account_family) = (None, None);
+        self.cells.iter_mut().for_each(|cell| cell.cost = DividedCost::default());
+        self.families = None;
         (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
-        (self.function_family, self.event_family) = (None, None);
+        let explanation = &mut self.explanation;
+        (explanation.account_family, explanation.function_family, explanation.event_family) = (None, None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
-        self.warnings.retain(|warning| !of_a_change(warning.code));
+        self.head.warnings.retain(|warning| !of_a_change(warning.code));
     }
 }
 
@@ -223,12 +221,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let of_targets =
         compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
     let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
-    let (divided, events_reason) = explaining::explain(record, sums, &pairs);
-    let Divided { account_family, function_family, sampled_rounds, event_family, counted_rounds, mut costs } = divided;
+    let (mut explanation, mut costs) = explaining::explain(record, sums, &pairs);
     // An I/O of one arm is another in the other: a change per I/O in an account or an event is none of the work.
     let of_other_work = unlike.iter().zip(&mut costs).filter(|(unlike, _)| unlike.is_some());
     of_other_work.for_each(|(_, cost)| *cost = DividedCost::default());
     let undivided = unlike.into_iter().collect::<Option<Vec<Unlike>>>().and_then(|all| all.into_iter().next());
+    explanation.unexplained = undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record));
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
@@ -246,24 +244,22 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, measured, baseline, candidate),
                 probes: probes::comparisons(record, sums, baseline, candidate),
-                explained: cost.explained,
-                accounts: cost.accounts,
-                symbols: cost.symbols,
-                stacks: cost.stacks,
-                events: cost.events,
+                cost,
             })
         })
         .collect();
     let mut warnings = caveats::caveats(record, sums, warm_up);
-    warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(events_reason.iter())));
+    warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(explanation.events_reason.iter())));
     warnings.extend(caveats::spread(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
+    let tsc_hertz = record.end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz);
+    let host = Host { tsc_hertz, ..header.host.clone() };
     CompareFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        title: experiment.title.clone(),
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
+        head: Head {
+            outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
+            warnings,
+            ..Head::of(&header.envelope, experiment.title.clone(), (&host, &experiment.services), None)
+        },
         seed: header.seed,
         rounds: record.rounds.len(),
         seconds,
@@ -280,36 +276,23 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         lines: sweep::lines(experiment, sums),
         scalability: sweep::scalability(experiment, sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
-        limits: Vec::new(),
         targets,
         families: Some(families),
-        account_family,
-        function_family,
-        sampled_rounds,
-        event_family,
-        counted_rounds,
-        events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
-        events_reason,
-        unexplained: undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record)),
+        explanation,
         unseen_fraction: independent.map(stopping::unseen_fraction),
         unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, sums),
-        stored: None,
         published: experiment.published.clone(),
         cache: page_cache::setup(header),
         page_cache: page_cache::cases(record, sums),
         placement: placement::cases(record, measured),
         regimes: Vec::new(),
-        services: experiment.services.clone(),
         work_counter: header.work_counter.clone(),
         counting_fraction: sliced_command::counting_fraction(record, sums).map(|(_, part)| part),
         boots: boots(record),
         cases: cases(experiment),
-        origin: header.envelope.origin(),
-        outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
-        warnings,
     }
 }
 
@@ -488,13 +471,8 @@ fn limits(limits: &[Limit], cells: &[CellFinding]) -> Vec<LimitFinding> {
 
 fn environment(record: View, sums: &Rounds) -> Environment {
     let header = record.header;
-    let mut host = header.host.clone();
-    if let Some(end) = record.end {
-        host.tsc_hertz = end.tsc_hertz;
-    }
     let canaries = std::iter::once(&header.canaries).chain(record.end.map(|end| &end.canaries));
     Environment {
-        host,
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_busy_fraction: sums.background_fraction(),
         steal_fraction: sums.steal_fraction(),
