@@ -30,11 +30,11 @@ const NAMED_PART: f64 = 0.1;
 /// The events of an arm; empty without rounds that counted them.
 pub(super) fn of_comparison(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     let cells: Vec<&CellFinding> =
-        contents::cells(finding, arm).into_iter().filter(|cell| !cell.events.is_empty()).collect();
+        contents::cells(finding, arm).into_iter().filter(|cell| !cell.cost.events.is_empty()).collect();
     if cells.is_empty() {
         return Vec::new();
     }
-    if !cells.iter().any(|cell| cell.events.iter().any(|event| event.detected || event.named)) {
+    if !cells.iter().any(|cell| cell.cost.events.iter().any(|event| event.per_io.detected || event.named)) {
         return vec![Block::new("", Body::Notes).with(vec![unchanged(finding)])];
     }
     let few = cells.len() <= contents::FEW;
@@ -42,16 +42,16 @@ pub(super) fn of_comparison(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     let sentences = Block::new("", Body::Notes).with(sentences.collect());
     let block = Block::new("Events per I/O", Body::Table(table_of_cells(finding, arm, &cells)))
         .with(vec![note_of_cells(finding, &cells)]);
-    let has_changed = |cell: &CellFinding| cell.events.iter().any(|event| event.detected);
+    let has_changed = |cell: &CellFinding| cell.cost.events.iter().any(|event| event.per_io.detected);
     [vec![sentences], on_page_if_many("Events per I/O", &cells, has_changed, block)].concat()
 }
 
 fn unchanged(finding: &CompareFinding) -> Note {
-    let (tested, _) = tested(finding.event_family);
+    let (tested, _) = tested(finding.explanation.event_family);
     let events = if tested == 1 { "event" } else { "events" };
     let text = format!(
         "No change of what happens for an I/O is detected: {tested} {events} in {} rounds that counted them.",
-        finding.counted_rounds
+        finding.explanation.counted_rounds
     );
     Note::remark(text)
 }
@@ -59,10 +59,10 @@ fn unchanged(finding: &CompareFinding) -> Note {
 /// Those that changed, the largest change per I/O first, and beside them what the user named and what is frequent.
 fn shown<'a>(finding: &CompareFinding, cell: &'a CellFinding) -> impl Iterator<Item = &'a EventChange> + use<'a> {
     let most = if contents::is_sweep(finding) { MOST_OF_CELL } else { MOST };
-    let frequent = |event: &EventChange| event.baseline.value.max(event.candidate.value) >= FREQUENT;
-    let told = move |event: &&EventChange| event.detected || event.named || frequent(event);
-    let named = cell.events.iter().filter(|event| event.named).count();
-    cell.events.iter().filter(told).take(most.max(named))
+    let frequent = |event: &EventChange| event.per_io.baseline.value.max(event.per_io.candidate.value) >= FREQUENT;
+    let told = move |event: &&EventChange| event.per_io.detected || event.named || frequent(event);
+    let named = cell.cost.events.iter().filter(|event| event.named).count();
+    cell.cost.events.iter().filter(told).take(most.max(named))
 }
 
 /// "sched_switch", "system call pread64".
@@ -78,21 +78,21 @@ fn short(name: &str) -> String {
 fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
     let cost = contents::metric(cell, Metric::CyclesPerIo).filter(|cost| cost.detected)?;
     let rises = cost.change? > 0.0;
-    let detected = || cell.events.iter().filter(|event| event.detected);
+    let detected = || cell.cost.events.iter().filter(|event| event.per_io.detected);
     let (along, against): (Vec<&EventChange>, Vec<&EventChange>) =
-        detected().partition(|event| (event.change_per_io.value > 0.0) == rises);
+        detected().partition(|event| (event.per_io.change.value > 0.0) == rises);
     let verb = if rises { "rise" } else { "fall" };
     let (told, how) = match (along.as_slice(), against.as_slice()) {
         ([], []) => return None,
         ([], _) => (&against, "while the other way goes"),
         _ => (&along, "together with"),
     };
-    let size = |event: &EventChange| event.change_per_io.value.abs();
+    let size = |event: &EventChange| event.per_io.change.value.abs();
     let largest = told.first().map_or(0.0, |event| size(event));
     let named: Vec<&&EventChange> =
         told.iter().filter(|event| size(event) >= NAMED_PART * largest).take(NAMED).collect();
     let text = named.iter().map(|event| {
-        let change = event.change_per_io;
+        let change = event.per_io.change;
         format!(
             "{} {}",
             tied(&short(&event.name)),
@@ -113,9 +113,9 @@ fn table_of_cells(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -
     let axes = contents::axes(finding);
     let rows: Vec<(&CellFinding, &EventChange)> =
         cells.iter().flat_map(|cell| shown(finding, cell).map(move |event| (*cell, event))).collect();
-    let doubtful = rows.iter().any(|(_, event)| !event.detected);
+    let doubtful = rows.iter().any(|(_, event)| !event.per_io.detected);
     // The longest bar is the largest change.
-    let changes = rows.iter().map(|(_, event)| event.change_per_io.value.abs());
+    let changes = rows.iter().map(|(_, event)| event.per_io.change.value.abs());
     let largest = changes.filter(|change| change.is_finite()).fold(0.0, f64::max);
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.push(Column::rows("event"));
@@ -126,10 +126,10 @@ fn table_of_cells(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -
     columns.extend((largest > 0.0).then(|| Column::drawing(Draw::Diverging)));
     let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
     for (cell, event) in rows {
-        let change = event.change_per_io;
+        let change = event.per_io.change;
         let scale = scale_of_count(&change);
         // More of an event is neither worse nor better: arms may use one in place of another.
-        let tone = if event.detected { Tone::Strong } else { Tone::Plain };
+        let tone = if event.per_io.detected { Tone::Strong } else { Tone::Plain };
         let count = |estimate: Estimate| {
             Cell::from(number::net(Some(estimate.value), |value| {
                 with_its_unit(scale_of_count(&estimate), |scale| scale.cell(value))
@@ -137,12 +137,12 @@ fn table_of_cells(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -
         };
         let mut cells = contents::names(&axes, &cell.cell);
         cells.push(Cell::from(event.name.as_str()));
-        cells.extend([event.baseline, event.candidate].map(count));
+        cells.extend([event.per_io.baseline, event.per_io.candidate].map(count));
         cells.extend([
             Cell::new(tone, with_its_unit(scale, |scale| signed(scale, change.value))),
             Cell::from(with_its_unit(scale, |scale| interval(scale, &change))),
         ]);
-        cells.extend(doubtful.then(|| Cell::from(if event.detected { "yes" } else { "no" })));
+        cells.extend(doubtful.then(|| Cell::from(if event.per_io.detected { "yes" } else { "no" })));
         cells.push(Cell::new(Tone::Faint, meaning(&event.name)));
         cells.extend((largest > 0.0).then(|| Cell::drawn(tone, Raw::Number(change.value / largest))));
         table.row(cells);
@@ -151,7 +151,7 @@ fn table_of_cells(finding: &CompareFinding, arm: &str, cells: &[&CellFinding]) -
 }
 
 fn note_of_cells(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
-    let (tested, each) = tested(finding.event_family);
+    let (tested, each) = tested(finding.explanation.event_family);
     let told: usize = cells.iter().map(|cell| shown(finding, cell).count()).sum();
     let left = tested.saturating_sub(told);
     let left = match left {
@@ -162,7 +162,7 @@ fn note_of_cells(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
     let text = format!(
         "{left}Exact counts of the whole machine, net of the background, from {} rounds of their own; the intervals of the changes of all \
          {tested} events hold together ({each} each). What goes along with the cost need not be its cause.",
-        finding.counted_rounds
+        finding.explanation.counted_rounds
     );
     Note::remark(text)
 }
@@ -248,12 +248,11 @@ const CHANGED: char = '*';
 
 /// A row for each event, a column for each point; one line if none could be counted.
 pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
-    let why =
-        finding.events_reason.as_ref().map(|why| Note::remark(format!("events per packet were not counted: {why}")));
-    if let Some(why) = why {
-        return vec![Block::new("", Body::Notes).with(vec![why])];
+    if let Some(why) = &finding.explanation.events_reason {
+        let note = Note::remark(format!("events per packet were not counted: {why}"));
+        return vec![Block::new("", Body::Notes).with(vec![note])];
     }
-    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.events.is_empty()).collect();
+    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.cost.events.is_empty()).collect();
     let (shown, left) = rows_of_points(&points);
     if shown.is_empty() {
         return Vec::new();
@@ -269,9 +268,10 @@ pub(super) fn of_packets(finding: &BlastFinding) -> Vec<Block> {
 
 /// The names that are shown, and how many are not: the most frequent at any point first.
 fn rows_of_points<'a>(points: &[&'a PointFinding]) -> (Vec<&'a str>, usize) {
-    let all = points.iter().flat_map(|point| &point.events);
-    let counts =
-        all.map(|event| ((event.name.as_str(), event.named), if is_told(event) { event.candidate.value } else { 0.0 }));
+    let all = points.iter().flat_map(|point| &point.cost.events);
+    let counts = all.map(|event| {
+        ((event.name.as_str(), event.named), if is_told(event) { event.per_io.candidate.value } else { 0.0 })
+    });
     let most = |((name, named), counts): ((_, bool), Vec<f64>)| (name, counts.into_iter().fold(0.0, f64::max), named);
     let mut events: Vec<(&str, f64, bool)> = grouped(counts).into_iter().map(most).collect();
     let all = events.len();
@@ -289,11 +289,11 @@ fn rows_of_points<'a>(points: &[&'a PointFinding]) -> (Vec<&'a str>, usize) {
 
 /// Whether a count is more than noise of the background.
 fn is_told(event: &EventChange) -> bool {
-    event.detected || event.candidate.low.is_none_or(|low| low > 0.0)
+    event.per_io.detected || event.per_io.candidate.low.is_none_or(|low| low > 0.0)
 }
 
 fn of_point<'a>(point: &'a PointFinding, name: &str) -> Option<&'a EventChange> {
-    point.events.iter().find(|event| event.name == name)
+    point.cost.events.iter().find(|event| event.name == name)
 }
 
 fn of_one(point: &PointFinding, shown: &[&str]) -> Table {
@@ -305,7 +305,7 @@ fn of_one(point: &PointFinding, shown: &[&str]) -> Table {
     ]);
     for name in shown {
         let Some(event) = of_point(point, name) else { continue };
-        let estimate = event.candidate;
+        let estimate = event.per_io.candidate;
         let within = interval(Scale::of(COUNT, estimate.value), &estimate);
         table.row(vec![
             Cell::from(*name),
@@ -326,10 +326,10 @@ fn of_several(points: &[&PointFinding], shown: &[&str]) -> Table {
         for point in points {
             cells.push(match of_point(point, name) {
                 // More of an event is neither worse nor better: a method may use one in place of another.
-                Some(event) if event.detected => {
-                    Cell { tone: Tone::Strong, ..count_per_packet(event.candidate, &format!(" {CHANGED}")) }
+                Some(event) if event.per_io.detected => {
+                    Cell { tone: Tone::Strong, ..count_per_packet(event.per_io.candidate, &format!(" {CHANGED}")) }
                 }
-                Some(event) => count_per_packet(event.candidate, ""),
+                Some(event) => count_per_packet(event.per_io.candidate, ""),
                 None => Cell::from("≈ 0"),
             });
         }
@@ -350,7 +350,7 @@ fn notes_of_points(finding: &BlastFinding, points: &[&PointFinding], left: usize
         1 => "Another event is rarer. ".to_owned(),
         left => format!("{left} other events are rarer. "),
     };
-    let changed = points.iter().flat_map(|point| &point.events).any(|event| event.detected);
+    let changed = points.iter().flat_map(|point| &point.cost.events).any(|event| event.per_io.detected);
     let changed = if changed {
         format!(" {CHANGED} differs from the first point; the intervals of all changes hold together (95 %).")
     } else {
@@ -358,7 +358,7 @@ fn notes_of_points(finding: &BlastFinding, points: &[&PointFinding], left: usize
     };
     vec![Note::remark(format!(
         "{left}Exact counts of the whole machine, net of the background, from {} rounds of their own.{changed}",
-        finding.counted_rounds
+        finding.explanation.counted_rounds
     ))]
 }
 
@@ -377,9 +377,9 @@ mod tests {
     #[test]
     fn what_did_not_change_is_one_line_unless_the_user_named_it() {
         let mut finding = comparisons::named("explained");
-        finding.cells[0].events.iter_mut().for_each(|event| event.detected = false);
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.per_io.detected = false);
         assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
-        finding.cells[0].events.iter_mut().for_each(|event| event.named = false);
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.named = false);
         let told = text(&finding);
         assert!(told.contains("No change of what happens for an I/O is detected: 6 events in 13 rounds"), "{told}");
         assert!(!told.contains("Events per I/O") && !told.contains("together with"), "{told}");
@@ -393,8 +393,8 @@ mod tests {
             text(&finding)
                 .contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02] and hrtimer_start")
         );
-        for event in finding.cells[0].events.iter_mut().take(2) {
-            event.change_per_io = event.change_per_io.scaled(-1.0);
+        for event in finding.cells[0].cost.events.iter_mut().take(2) {
+            event.per_io.change = event.per_io.change.scaled(-1.0);
         }
         let against = text(&finding);
         assert!(against.contains("Cycles per I/O rise while the other way goes sched_switch -1.00"), "{against}");
@@ -440,8 +440,8 @@ mod tests {
         assert!(!text.contains("timer:timer_start"), "its interval contains 0");
         assert!(text.contains("Another event is rarer.") && text.contains("from 5 rounds of their own."), "{text}");
         let mut without = finding;
-        without.points.iter_mut().for_each(|point| point.events.clear());
-        without.events_reason = Some("no right".to_owned());
+        without.points.iter_mut().for_each(|point| point.cost.events.clear());
+        without.explanation.events_reason = Some("no right".to_owned());
         let text = Format::Table.render(&without, Ink::Plain, 120);
         assert!(text.contains("events per packet were not counted: no right"), "{text}");
     }

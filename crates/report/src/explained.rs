@@ -57,10 +57,10 @@ pub(crate) fn whole(scale: Scale, change: &Estimate) -> String {
 pub(crate) fn divided(change: &Estimate, per: &str, accounts: &[&AccountChange]) -> String {
     /// Accounts named in a sentence.
     const NAMED: usize = 4;
-    let changes = accounts.iter().map(|account| account.change_cycles_per_io.value);
+    let changes = accounts.iter().map(|account| account.per_io.change.value);
     let scale = scale(changes.chain([change.value]));
     let named = accounts.iter().take(NAMED);
-    let named = named.map(|account| format!("{} {}", whole(scale, &account.change_cycles_per_io), account.name));
+    let named = named.map(|account| format!("{} {}", whole(scale, &account.per_io.change), account.name));
     let more = accounts.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     format!("{} {} {per}: {}{more}.", whole(scale, change), scale.unit, named.collect::<Vec<_>>().join(", "))
@@ -75,7 +75,7 @@ pub fn of_comparison(finding: &CompareFinding, events: impl Iterator<Item = Bloc
     let mut blocks = Vec::new();
     for arm in contents::candidates(finding) {
         let cells: Vec<&CellFinding> =
-            contents::cells(finding, arm).into_iter().filter(|cell| cell.explained.is_some()).collect();
+            contents::cells(finding, arm).into_iter().filter(|cell| cell.cost.explained.is_some()).collect();
         let few = cells.len() <= contents::FEW;
         let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
         blocks.push(Block::new("", Body::Notes).with(sentences.collect()).in_full());
@@ -85,19 +85,19 @@ pub fn of_comparison(finding: &CompareFinding, events: impl Iterator<Item = Bloc
         };
         // The functions, which the user asked for, say it more exactly.
         if let [cell] = cells.as_slice()
-            && cell.symbols.is_empty()
+            && cell.cost.symbols.is_empty()
             && shown_accounts(finding, cell, MOST).next().is_some()
         {
             blocks.push(block(contents::rows(finding)).of(Audience::GLANCE));
         }
-        let has_changed = |cell: &CellFinding| cell.accounts.iter().any(|account| account.detected);
+        let has_changed = |cell: &CellFinding| cell.cost.accounts.iter().any(|account| account.per_io.detected);
         blocks.extend(on_page_if_many("Accounts", &cells, has_changed, block(MOST).in_full()));
     }
     for arm in contents::candidates(finding) {
         blocks.extend(functions_of(finding, arm));
     }
     blocks.extend(events.map(Block::in_full));
-    let why = finding.unexplained.as_ref();
+    let why = finding.explanation.unexplained.as_ref();
     let note = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
     blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
     blocks
@@ -131,8 +131,9 @@ fn shown_accounts<'a>(
     most: usize,
 ) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
     let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
-    let any = cell.accounts.iter().any(|account| account.detected);
-    cell.accounts.iter().filter(move |account| account.detected || account.large).take(if any { most } else { 0 })
+    let any = cell.cost.accounts.iter().any(|account| account.per_io.detected);
+    let told = move |account: &&AccountChange| account.per_io.detected || account.large;
+    cell.cost.accounts.iter().filter(told).take(if any { most } else { 0 })
 }
 
 /// "candidate, bs=4k: ", as far as sentences need it.
@@ -143,14 +144,14 @@ pub(crate) fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
 
 /// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".
 fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
-    let explained = cell.explained?;
+    let explained = cell.cost.explained?;
     let place = place(finding, cell);
-    let detected: Vec<&AccountChange> = cell.accounts.iter().filter(|account| account.detected).collect();
+    let detected: Vec<&AccountChange> = cell.cost.accounts.iter().filter(|account| account.per_io.detected).collect();
     if detected.is_empty() {
         let text = format!("{place}No account's change is detected in {} rounds that kept accounts.", explained.rounds);
         return Some(Note::remark(text));
     }
-    let text = format!("{place}Of {}", divided(&explained.change_cycles_per_io, "per I/O", &detected));
+    let text = format!("{place}Of {}", divided(&explained.change, "per I/O", &detected));
     Some(Note::new(Tone::Strong, text))
 }
 
@@ -160,9 +161,9 @@ fn account_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], mo
         cell: cell.cell.clone(),
         name: account.name.clone(),
         module: None,
-        costs: [account.baseline, account.candidate],
-        change: account.change_cycles_per_io,
-        detected: account.detected,
+        costs: [account.per_io.baseline, account.per_io.candidate],
+        change: account.per_io.change,
+        detected: account.per_io.detected,
     };
     let rows = cells.iter().flat_map(|cell| shown_accounts(finding, cell, most).map(move |account| row(cell, account)));
     parts(finding, arm, "account", rows.collect())
@@ -170,13 +171,14 @@ fn account_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], mo
 
 /// What the accounts come from, and whether they explain the change of the answer.
 fn account_notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> {
-    let Some(first) = cells.first().and_then(|cell| cell.explained) else { return Vec::new() };
-    let mut notes: Vec<Note> = cells.iter().filter_map(|cell| disagreement(finding, cell, &cell.explained?)).collect();
-    if cells.iter().any(|cell| cell.explained.is_some_and(|explained| explained.known_by_name)) {
+    let Some(first) = cells.first().and_then(|cell| cell.cost.explained) else { return Vec::new() };
+    let mut notes: Vec<Note> =
+        cells.iter().filter_map(|cell| disagreement(finding, cell, &cell.cost.explained?)).collect();
+    if cells.iter().any(|cell| cell.cost.explained.is_some_and(|explained| explained.known_by_name)) {
         let text = "Other programs used much of the machine; they are left out by their names.";
         notes.push(Note::new(Tone::Notice, text));
     }
-    let (tested, each) = tested(finding.account_family);
+    let (tested, each) = tested(finding.explanation.account_family);
     if cells.iter().any(|cell| shown_accounts(finding, cell, MOST).next().is_some()) {
         let text = format!(
             "From {} rounds that kept accounts, none of which is in the answer; the intervals of the changes of all {tested} accounts hold together \
@@ -190,8 +192,8 @@ fn account_notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> 
 
 /// Keeping accounts may disturb one arm more than the other.
 fn disagreement(finding: &CompareFinding, cell: &CellFinding, explained: &ExplainedFinding) -> Option<Note> {
-    let undisturbed = explained.undisturbed_change_cycles_per_io.filter(|_| explained.differs)?;
-    let scale = scale([explained.change_cycles_per_io.value, undisturbed.value].into_iter());
+    let undisturbed = explained.undisturbed_change.filter(|_| explained.differs)?;
+    let scale = scale([explained.change.value, undisturbed.value].into_iter());
     let point = contents::point(finding, &cell.cell);
     let place = if point.is_empty() { point } else { format!("{}: ", tied(&point)) };
     let why = match explained.known_by_name {
@@ -200,7 +202,7 @@ fn disagreement(finding: &CompareFinding, cell: &CellFinding, explained: &Explai
     };
     let text = format!(
         "{place}The accounts divide a change of {}, but without accounts it is {} {} per I/O: {why}.",
-        whole(scale, &explained.change_cycles_per_io),
+        whole(scale, &explained.change),
         whole(scale, &undisturbed),
         scale.unit
     );
@@ -213,7 +215,7 @@ const UNCHANGED: usize = 5;
 /// The functions of an arm, and flame graphs of the difference; empty without sampled rounds.
 fn functions_of(finding: &CompareFinding, arm: &str) -> Vec<Block> {
     let cells: Vec<&CellFinding> =
-        contents::cells(finding, arm).into_iter().filter(|cell| !cell.symbols.is_empty()).collect();
+        contents::cells(finding, arm).into_iter().filter(|cell| !cell.cost.symbols.is_empty()).collect();
     if cells.is_empty() {
         return Vec::new();
     }
@@ -226,12 +228,13 @@ fn functions_of(finding: &CompareFinding, arm: &str) -> Vec<Block> {
 
 fn shown_functions<'a>(finding: &CompareFinding, cell: &'a CellFinding, most: usize) -> Vec<&'a SymbolChange> {
     let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
-    let changed: Vec<&SymbolChange> = cell.symbols.iter().filter(|symbol| symbol.detected).take(most).collect();
+    let changed: Vec<&SymbolChange> =
+        cell.cost.symbols.iter().filter(|symbol| symbol.per_io.detected).take(most).collect();
     if !changed.is_empty() {
         return changed;
     }
-    let mut largest: Vec<&SymbolChange> = cell.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
-    largest.sort_by(|one, other| other.baseline.value.total_cmp(&one.baseline.value));
+    let mut largest: Vec<&SymbolChange> = cell.cost.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
+    largest.sort_by(|one, other| other.per_io.baseline.value.total_cmp(&one.per_io.baseline.value));
     largest.truncate(if contents::is_sweep(finding) { 1 } else { most.min(UNCHANGED) });
     largest
 }
@@ -241,9 +244,9 @@ fn function_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], m
         cell: cell.cell.clone(),
         name: shortened(&symbol.symbol),
         module: Some(symbol.module.clone()),
-        costs: [symbol.baseline, symbol.candidate],
-        change: symbol.change_cycles_per_io,
-        detected: symbol.detected,
+        costs: [symbol.per_io.baseline, symbol.per_io.candidate],
+        change: symbol.per_io.change,
+        detected: symbol.per_io.detected,
     };
     let rows = cells
         .iter()
@@ -252,20 +255,20 @@ fn function_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], m
 }
 
 fn function_note(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
-    let found = cells.iter().flat_map(|cell| &cell.symbols).any(|symbol| symbol.detected);
-    let (tested, each) = tested(finding.function_family);
+    let found = cells.iter().flat_map(|cell| &cell.cost.symbols).any(|symbol| symbol.per_io.detected);
+    let (tested, each) = tested(finding.explanation.function_family);
     let text = format!(
         "{}From {} rounds that sampled stacks, none of which is in the answer; the intervals of the changes of all {tested} functions hold \
          together ({each} each).",
         if found { "" } else { "No function's change is detected; these are the largest. " },
-        finding.sampled_rounds
+        finding.explanation.sampled_rounds
     );
     Note::remark(text)
 }
 
 /// Width is the arm's cost, colour the change.
 fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
-    let calls = cell.stacks.iter().map(|stack| Calls {
+    let calls = cell.cost.stacks.iter().map(|stack| Calls {
         calls: stack.calls.clone(),
         cost: stack.candidate,
         before: Some(stack.baseline),
@@ -334,13 +337,13 @@ const FEW_POINTS: usize = 4;
 
 /// A sentence for each point but the first, and all accounts; empty without explaining rounds.
 pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
-    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.accounts.is_empty()).collect();
+    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.cost.accounts.is_empty()).collect();
     let few = points.len() <= FEW_POINTS;
     let sentences = points.iter().skip(1).filter_map(|point| sentence_of_point(finding, point)).filter(|_| few);
     let sentences = Block::new("", Body::Notes).with(sentences.collect());
     let block = Block::new("Where the cycles of a packet go", Body::Table(table_of_points(&points)))
         .with(notes_of_points(&points));
-    let why = finding.unexplained.as_ref();
+    let why = finding.explanation.unexplained.as_ref();
     let why = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
     let why = Block::new("", Body::Notes).with(why.into_iter().collect());
     vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
@@ -348,9 +351,9 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
 
 /// "gso, 1 submitter, against sendto, 1 submitter: −12.3 [−12.5, −12.1] kcycles per packet: −9.0 […] the workload's own threads".
 fn sentence_of_point(finding: &BlastFinding, point: &PointFinding) -> Option<Note> {
-    let change = point.explained?.change_cycles_per_io;
-    let mut parts: Vec<&AccountChange> = point.accounts.iter().filter(|account| account.detected).collect();
-    let size = |account: &AccountChange| account.change_cycles_per_io.value.abs();
+    let change = point.cost.explained?.change;
+    let mut parts: Vec<&AccountChange> = point.cost.accounts.iter().filter(|account| account.per_io.detected).collect();
+    let size = |account: &AccountChange| account.per_io.change.value.abs();
     parts.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let text = format!(
         "{}, against {}: {}",
@@ -364,8 +367,8 @@ fn sentence_of_point(finding: &BlastFinding, point: &PointFinding) -> Option<Not
 /// One row for each account of each point.
 fn table_of_points(points: &[&PointFinding]) -> Table {
     let several = points.len() > 1;
-    let accounts = || points.iter().flat_map(|point| point.accounts.iter().map(move |account| (*point, account)));
-    let changes = scale(accounts().map(|(_, account)| account.change_cycles_per_io.value));
+    let accounts = || points.iter().flat_map(|point| point.cost.accounts.iter().map(move |account| (*point, account)));
+    let changes = scale(accounts().map(|(_, account)| account.per_io.change.value));
     let mut columns: Vec<Column> = several.then(|| Column::text("packets of")).into_iter().collect();
     columns.push(Column::rows("account"));
     columns.extend([Column::number("cycles/packet"), Column::number("±").spare(1), Column::number("share")]);
@@ -375,16 +378,16 @@ fn table_of_points(points: &[&PointFinding]) -> Table {
     columns.push(Column::drawing(Draw::Bar));
     let mut table = Table { keys: if several { 2 } else { 1 }, ..Table::new(columns) };
     for (point, account) in accounts() {
-        let cost = account.candidate;
-        let share = point.explained.map_or(f64::NAN, |whole| cost.value / whole.candidate.value);
+        let cost = account.per_io.candidate;
+        let share = point.cost.explained.map_or(f64::NAN, |whole| cost.value / whole.candidate.value);
         let mut cells: Vec<Cell> = several.then(|| Cell::from(short_name(point))).into_iter().collect();
         cells.push(Cell::from(&account.name));
         cells.push(Cell::from(number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost))));
         cells.push(Cell::new(Tone::Faint, number::plus_minus_in(CYCLES, cost.value, cost.low, cost.high)));
         cells.push(Cell::from(number::percent(share)));
         if several {
-            let change = account.change_cycles_per_io;
-            let tone = match (account.detected, change.value > 0.0) {
+            let change = account.per_io.change;
+            let tone = match (account.per_io.detected, change.value > 0.0) {
                 (true, true) => Tone::Bad,
                 (true, false) => Tone::Own,
                 (false, _) => Tone::Faint,
@@ -402,7 +405,7 @@ fn table_of_points(points: &[&PointFinding]) -> Table {
 
 /// What the accounts come from.
 fn notes_of_points(points: &[&PointFinding]) -> Vec<Note> {
-    let Some(explained) = points.first().and_then(|point| point.explained) else { return Vec::new() };
+    let Some(explained) = points.first().and_then(|point| point.cost.explained) else { return Vec::new() };
     let mut notes = vec![Note::remark(format!(
         "From {} shorter rounds that kept accounts, in which a packet costs more; no other figure is from them.{}",
         explained.rounds,
@@ -412,7 +415,7 @@ fn notes_of_points(points: &[&PointFinding]) -> Vec<Note> {
         let text = "Other programs used much of the machine; they are left out by their names.";
         notes.push(Note::new(Tone::Notice, text));
     }
-    let differs = points.iter().filter(|point| point.explained.is_some_and(|explained| explained.differs));
+    let differs = points.iter().filter(|point| point.cost.explained.is_some_and(|explained| explained.differs));
     let differs: Vec<String> = differs.map(|point| short_name(point)).collect();
     if !differs.is_empty() {
         let text = format!(

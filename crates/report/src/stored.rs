@@ -11,7 +11,8 @@ use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding, StoredPhase};
-use model::stored::{StoredFinding, UnpairedChange};
+use model::stats::Estimate;
+use model::stored::StoredFinding;
 
 /// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(
@@ -74,7 +75,7 @@ fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<
 }
 
 fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
-    let whole = |change: UnpairedChange| Change::from(change).whole();
+    let whole = |change: Estimate| Change::from(change).whole();
     format!(
         "{} = {} {}",
         tied(&whole(stored.total)),
@@ -135,7 +136,7 @@ fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
     lines.into_iter().filter_map(|(head, text)| Some((head, text?))).collect()
 }
 
-fn change(found: Option<model::stored::UnpairedChange>) -> Change {
+fn change(found: Option<Estimate>) -> Change {
     found.map(Change::from).unwrap_or_default()
 }
 
