@@ -274,7 +274,6 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
     let methods = subjects(finding);
     let chart = |title: &str, units, of: fn(&PointFinding) -> Option<Estimate>| Chart {
         title: title.to_owned(),
-        of: String::new(),
         x: Axis::Named(numbers.iter().map(|number| (f64::from(*number), number.to_string())).collect()),
         y: Axis::Amount { units, from_zero: true },
         marks: Vec::new(),

@@ -23,8 +23,7 @@ use model::experiment::Metric;
 
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
-    let glance = Block::new("", Body::Figures(answer::figures(finding))).of(Audience::PAGE);
-    let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
+    let mut sections = vec![changes(finding)];
     let counted = contents::candidates(finding).into_iter().flat_map(|arm| events::of_comparison(finding, arm));
     sections.push(Section::on_page("Where the change is", explained::of_comparison(finding, counted)));
     sections.push(along(finding));

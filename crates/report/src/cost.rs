@@ -28,7 +28,7 @@ const ROWS: [usize; 2] = [6, 3];
 
 /// The document of a run or a command.
 pub fn document(finding: &RunFinding) -> Document {
-    let mut sections = vec![Section::new("", phase::totals(finding))];
+    let mut sections = Vec::new();
     for (index, phase) in finding.phases.iter().enumerate() {
         let one = |block| Section::new("", vec![block]);
         sections.push(phase::section(finding, index, phase));
@@ -42,7 +42,7 @@ pub fn document(finding: &RunFinding) -> Document {
     sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
     sections.extend(limits::section(&finding.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![jobs::latencies(finding), jobs::curves(finding)]).in_full());
+    sections.push(Section::new("", vec![jobs::latencies(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),

@@ -8,7 +8,7 @@ use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
     Series as Line, Table, Tone,
 };
-use crate::number::{BYTES, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::number::{BYTES, COUNT, CYCLES, MISSING, NANOS, PERCENT, Scale};
 use crate::phrase::{self, tied};
 use crate::shell;
 use model::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
@@ -213,11 +213,12 @@ fn charts(experiment: &Experiment) -> Vec<Chart> {
 fn chart(experiment: &Experiment, series: &Series) -> Chart {
     let factor = if series.unit == "s" { 1e9 } else { 1.0 };
     let y = match series.unit.as_str() {
-        CHANGE | "fraction" => Axis::Change,
+        CHANGE | "fraction" => Axis::Amount { units: PERCENT, from_zero: true },
         "ns" | "s" => Axis::Amount { units: NANOS, from_zero: false },
         _ => Axis::Amount { units: COUNT, from_zero: false },
     };
     let at = |record: usize| record as f64;
+    let upright = |at: f64| Mark { across: Some((at, at)), ..Mark::default() };
     let dots = series.points.iter().map(|point| Point {
         x: at(point.record),
         y: point.value.value * factor,
@@ -233,10 +234,9 @@ fn chart(experiment: &Experiment, series: &Series) -> Chart {
     let marked = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
     Chart {
         title: name(series),
-        of: String::new(),
-        x: Axis::Steps(steps(experiment)),
+        x: Axis::Named((0..).map(at).zip(steps(experiment)).collect()),
         y,
-        marks: marked.map(|(place, _)| Mark::Upright(at(place) - 0.5)).collect(),
+        marks: marked.map(|(place, _)| at(place) - 0.5).map(upright).collect(),
         series: std::iter::once(dots).chain(series.levels.iter().map(line)).collect(),
     }
 }

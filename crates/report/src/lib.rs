@@ -42,7 +42,6 @@ mod phrase;
 mod placement;
 mod plan;
 pub mod probes;
-mod profile_files;
 mod provenance;
 mod published;
 pub mod screen;
@@ -59,6 +58,6 @@ mod examples;
 mod hostile;
 
 pub use annotation::Annotation;
+pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE, page_of_both};
 pub use ink::Ink;
-pub use profile_files::{ProfileFile, profile_files};

@@ -14,6 +14,10 @@ pub const CYCLES: Units =
     &[(1.0, "cycles"), (1e3, "kcycles"), (1e6, "Mcycles"), (1e9, "Gcycles"), (1e12, "Tcycles"), (1e15, "Pcycles")];
 /// Durations, from nanoseconds.
 pub const NANOS: Units = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+/// Durations, from seconds.
+pub const SECONDS: Units = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
+/// Changes and parts, from fractions.
+pub const PERCENT: Units = &[(0.01, "%")];
 /// Counts; the unit is only the prefix.
 pub const COUNT: Units = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")];
 /// Amounts of data. Powers of two, as fio prints them.

@@ -3,9 +3,7 @@
 use crate::Ink;
 use crate::change::Change;
 use crate::contents;
-use crate::document::{
-    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table,
-};
+use crate::document::{Audience, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table};
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
 use crate::text::terminal;
 use model::comparison::CompareFinding;
@@ -177,14 +175,10 @@ fn chart(probe: &ProbeFinding) -> Option<Chart> {
     let sound = probe.series.iter().filter(|(seconds, value)| seconds.is_finite() && value.is_finite());
     let points: Vec<Point> = sound.map(|(seconds, value)| Point::new(*seconds, *value)).collect();
     // A single window is the same as the mean.
-    (points.len() > 1).then(|| Chart {
-        title: label_of(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" },
-        of: String::new(),
-        x: Axis::Time,
-        y: Axis::Amount { units: units_of(probe), from_zero: true },
-        marks: Vec::new(),
-        series: vec![Series { subject: 1, joined: true, dot: 0, points }],
-    })
+    let is_series = points.len() > 1;
+    let title = label_of(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" };
+    let series = vec![Series { subject: 1, joined: true, dot: 0, points }];
+    (is_series).then(|| Chart::over_time(title, units_of(probe), true, series))
 }
 
 #[cfg(test)]

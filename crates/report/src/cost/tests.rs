@@ -198,12 +198,6 @@ proptest! {
     }
 }
 
-#[test]
-fn a_page_has_the_latencies_as_a_curve() {
-    let page = Format::Html.render(&fixture::named("psync_4k"), Ink::Plain, 80);
-    assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
-}
-
 /// A cost by name has an interval where no meter has windows enough for one.
 #[test]
 fn the_interval_of_a_cost_by_name_is_not_denied() {

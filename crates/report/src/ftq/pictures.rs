@@ -3,7 +3,7 @@
 
 use crate::document::{Axis, Chart, Hue, Mark, Note, Point, Series, Timeline, TimelineScale, Trace, Track};
 use crate::ftq::words;
-use crate::number::{self, COUNT, NANOS};
+use crate::number::{self, COUNT, NANOS, SECONDS};
 use crate::probes::units;
 use model::ftq::FtqFinding;
 use model::ftq::finding::HeatMap;
@@ -191,10 +191,9 @@ fn spectrum(finding: &FtqFinding) -> Option<Chart> {
     let alarm = Some(pictures.alarm_power).filter(|power| (1e-9..1e18).contains(power));
     Some(Chart {
         title: "Strength of each period".to_owned(),
-        of: String::new(),
         x: Axis::Amount { units: NANOS, from_zero: false },
         y: Axis::Amount { units: COUNT, from_zero: true },
-        marks: alarm.map(Mark::Level).into_iter().collect(),
+        marks: alarm.map(|level| Mark { upright: Some((level, level)), ..Mark::default() }).into_iter().collect(),
         series: vec![
             Series { subject: 1, joined: true, dot: 0, points: line },
             Series { subject: 5, joined: false, dot: DOT, points: found },
@@ -209,10 +208,14 @@ fn histogram(finding: &FtqFinding) -> Option<Chart> {
     let bars = bounds
         .zip(&pictures.histogram)
         .filter(|((low, high), count)| **count > 0 && low < high && low.abs() < 1e18 && high.abs() < 1e18);
-    let marks: Vec<Mark> = bars.map(|((low, high), count)| Mark::Bar(*low, *high, *count as f64)).collect();
+    let bar = |((low, high), count): ((&f64, &f64), &u64)| Mark {
+        across: Some((*low, *high)),
+        upright: Some((f64::NEG_INFINITY, *count as f64)),
+        shade: Some(0.8),
+    };
+    let marks: Vec<Mark> = bars.map(bar).collect();
     (!marks.is_empty()).then(|| Chart {
-        title: "How often each amount occurred".to_owned(),
-        of: format!("quanta by {} per quantum", finding.unit),
+        title: format!("How often each amount occurred: quanta by {} per quantum", finding.unit),
         x: Axis::Amount { units: units(&finding.unit), from_zero: true },
         y: Axis::Amount { units: COUNT, from_zero: true },
         marks,
@@ -235,15 +238,15 @@ fn heat_map(finding: &FtqFinding, map: &HeatMap) -> Option<Chart> {
         for (column, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let dark = 0.12 + 0.88 * (*count as f64).ln_1p() / (most as f64).ln_1p();
             let (from, to) = (column as f64 * width, (column + 1) as f64 * width);
-            cells.push((dark, Mark::Cell((from, *low), (to, *high), dark)));
+            let mark = Mark { across: Some((from, to)), upright: Some((*low, *high)), shade: Some(dark) };
+            cells.push((dark, mark));
         }
     }
     // Cells with the same shade follow each other, so that they are one element of the page.
     cells.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     Some(Chart {
-        title: "Amount by place in the period".to_owned(),
-        of: format!("of {}", number::seconds(map.period_seconds)),
-        x: Axis::Time,
+        title: format!("Amount by place in the period of {}", number::seconds(map.period_seconds)),
+        x: Axis::Amount { units: SECONDS, from_zero: true },
         y: Axis::Amount { units: units(&finding.unit), from_zero: true },
         marks: cells.into_iter().map(|(_, mark)| mark).collect(),
         series: Vec::new(),
@@ -261,7 +264,11 @@ mod tests {
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
-            ["Strength of each period", "How often each amount occurred", "Amount by place in the period"]
+            [
+                "Strength of each period",
+                "How often each amount occurred: quanta by bytes per quantum",
+                "Amount by place in the period of 5.00 s"
+            ]
         );
         let [spectrum, ..] = charts.as_slice() else { panic!("no chart") };
         let dot = &spectrum.series[1].points[0];
@@ -280,7 +287,7 @@ mod tests {
         let bars: Vec<(f64, f64, f64)> = chart
             .marks
             .iter()
-            .map(|mark| if let Mark::Bar(from, to, top) = mark { (*from, *to, *top) } else { panic!("{mark:?}") })
+            .map(|mark| (mark.across.unwrap().0, mark.across.unwrap().1, mark.upright.unwrap().1))
             .collect();
         assert_eq!(bars, [(0.0, 10.0, 3.0), (20.0, 30.0, 7.0)]);
     }

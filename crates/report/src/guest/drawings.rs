@@ -49,8 +49,7 @@ pub(super) fn charts(finding: &GuestFinding) -> Vec<Chart> {
             Series { subject, joined: true, dot: DOT, points }
         });
         Chart {
-            title: format!("instructions per I/O by {}", words::axis(&axis.name)),
-            of,
+            title: format!("instructions per I/O by {} {of}", words::axis(&axis.name)).trim_end().to_owned(),
             x: Axis::Named(named.clone()),
             y: Axis::Amount { units: COUNT, from_zero: true },
             marks: Vec::new(),
