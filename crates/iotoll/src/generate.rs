@@ -1,5 +1,5 @@
-//! `iotoll completions` and `iotoll generate`: text that is made from the command line's types, the tables of the model and
-//! the types of the findings, so that it cannot disagree with the program.
+//! `iotoll completions` and `iotoll generate`: text that is made from the command line's types and the tables of the model, so
+//! that it cannot disagree with the program.
 
 mod markdown;
 mod reference;
@@ -36,7 +36,7 @@ pub fn generate(what: Generated, folder: &Path) -> anyhow::Result<ExitCode> {
     let files = match what {
         Generated::Man => man_pages()?,
         Generated::Completions => SHELLS.map(|shell| (shell.file_name("iotoll"), script(shell))).to_vec(),
-        Generated::Reference => reference::files()?,
+        Generated::Reference => reference::files(),
         Generated::Images => images(folder)?,
     };
     for (name, text) in files {

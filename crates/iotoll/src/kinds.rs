@@ -11,8 +11,6 @@ use model::history::Observation;
 use model::kind::Recorded;
 use model::record::Record;
 use report::Finding;
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,8 +34,6 @@ pub struct Row {
     pub study: fn(&Path, &Earlier) -> anyhow::Result<Studied>,
     /// What the record at a path says of each metric.
     pub observe: fn(&Path) -> anyhow::Result<Observation>,
-    /// The JSON Schema of its findings.
-    pub schema: fn() -> Schema,
 }
 
 /// Every kind.
@@ -47,9 +43,9 @@ pub static KINDS: [Row; 5] =
 const fn row<R>() -> Row
 where
     R: Recorded,
-    R::Finding: Finding + JsonSchema + 'static,
+    R::Finding: Finding + 'static,
 {
-    Row { kind: R::KIND, study: study::<R>, observe: observe::<R>, schema: schema::<R::Finding> }
+    Row { kind: R::KIND, study: study::<R>, observe: observe::<R> }
 }
 
 /// Reads the record at `path`, of whatever kind it is, and studies it.
@@ -95,11 +91,6 @@ where
     let finding = record.study(stored.as_ref());
     let judged = is_judged.then(|| failure::of_finding(&finding));
     Ok(Studied { command_line, cut_off, finding: Box::new(finding), judged })
-}
-
-/// The JSON Schema of a serialized `T`.
-pub fn schema<T: JsonSchema>() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ pub struct TaskTime {
 /// The owner of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TaskOwner {
     /// The workload: a worker thread, or the measured command and its children.
     Workload,
@@ -45,7 +44,6 @@ pub enum TaskOwner {
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AccountKind {
     /// A task runs, without the softirqs and interrupts that come meanwhile.
     Task,

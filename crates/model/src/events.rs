@@ -242,7 +242,6 @@ pub struct Event {
 
 /// An event of the kernel that was to be counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventFinding {
     /// Its tracepoint, `sched:sched_switch`, or system call, `syscalls:pread64`; `syscalls:*` for all system calls, each of which is
     /// counted by its name.

@@ -65,7 +65,6 @@ pub struct Experiment {
 
 /// One arm.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmPlan {
     /// `baseline`, `candidate`…
     pub name: String,
@@ -109,7 +108,6 @@ impl ArmPlan {
 
 /// One axis of a sweep: an option and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Axis {
     /// The option, or the placeholder name of a command.
     pub name: String,
@@ -195,7 +193,6 @@ pub struct Case {
 /// What a case runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Work {
     /// Jobs of iotoll's own engines, in one phase.
     Jobs(Plan),
@@ -216,7 +213,6 @@ impl Work {
 /// A published number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// The point of the sweep that it belongs to. Empty means every point.
     #[serde(default)]
@@ -295,7 +291,6 @@ impl BootPlan {
 /// What the page cache contains of the jobs' files when a slice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Cache {
     /// All pages: read in before the first round, and kept in memory.
     Warm,
@@ -343,7 +338,6 @@ impl Around {
 
 /// A shell command and the result that means yes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct When {
     /// The shell command.
     pub command: String,
@@ -389,7 +383,6 @@ impl fmt::Display for When {
 
 /// A kernel file and the value to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// The name as written: `sysctl:net.ipv4.tcp_autocorking`, `file:/sys/…`.
     pub name: String,

@@ -29,7 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Comparisons whose intervals all hold together with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FamilyFinding {
     /// Number of comparisons; metrics that are multiples of each other count once.
     pub comparisons: usize,

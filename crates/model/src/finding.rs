@@ -28,7 +28,6 @@ pub const SCHEMA: &str = "iotoll.run/1";
 
 /// The cost of a run or a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFinding {
     /// The schema name, `iotoll.run/1`.
     pub schema: String,
@@ -74,7 +73,6 @@ pub struct RunFinding {
 
 /// A meter of this measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeterFinding {
     /// Name of the meter; its key in `by_meter`.
     pub name: String,
@@ -88,7 +86,6 @@ pub struct MeterFinding {
 
 /// The activity of the machine without the workload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Background {
     /// Busy fraction of the machine's capacity, 0 to 1, by the headline meter.
     pub busy_fraction: Option<f64>,
@@ -110,7 +107,6 @@ pub struct Background {
 
 /// A task of the background.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackgroundTask {
     /// Name of the task.
     pub name: String,
@@ -120,7 +116,6 @@ pub struct BackgroundTask {
 
 /// The same phase in an earlier measurement. Costs are by the headline meter of this measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoredPhase {
     /// Cycles per I/O in the earlier measurement; `null` if that meter did not run, or one mean did not describe the
     /// phase.
@@ -139,7 +134,6 @@ pub struct StoredPhase {
 
 /// A unit of the interval that carries much of the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CarryingUnit {
     /// Its number, from 1.
     pub number: usize,
@@ -151,7 +145,6 @@ pub struct CarryingUnit {
 
 /// The cost of a phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseFinding {
     /// Names of its jobs.
     pub jobs: Vec<String>,
@@ -291,7 +284,6 @@ impl PhaseFinding {
 
 /// A part of a phase with one level of the rate, or executions whose reads came from one place.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegimeFinding {
     /// For several executions: the first execution of this regime, from 1.
     pub first_execution: Option<usize>,
@@ -329,7 +321,6 @@ impl RegimeFinding {
 
 /// A meter's reading for a phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeterReading {
     /// Name of the meter.
     pub name: String,
@@ -345,7 +336,6 @@ pub struct MeterReading {
 
 /// Cycles charged to one account.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountFinding {
     /// Name of the account, in words.
     pub name: String,
@@ -371,7 +361,6 @@ pub struct AccountFinding {
 
 /// A point of the series over time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesPoint {
     /// Middle of the window, in seconds from the start of the phase.
     pub seconds: f64,
@@ -393,7 +382,6 @@ pub struct SeriesPoint {
 
 /// A probe's results for a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
     /// Name of the probe, as typed.
     pub name: String,

@@ -25,5 +25,4 @@ use serde::{Deserialize, Serialize};
 /// Instructions that an emulated CPU executed for one I/O, a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstructionsPerIo(pub f64);

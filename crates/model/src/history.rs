@@ -35,7 +35,6 @@ impl Observation {
 
 /// What the records of several experiments say.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryFinding {
     /// Each experiment with two records or more, that with most records first.
     pub experiments: Vec<Experiment>,
@@ -47,7 +46,6 @@ pub struct HistoryFinding {
 
 /// The records of one experiment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Kind of the records.
     pub kind: String,
@@ -63,7 +61,6 @@ pub struct Experiment {
 
 /// A record of an experiment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Member {
     /// Path of the record.
     pub path: String,
@@ -83,7 +80,6 @@ pub struct Member {
 
 /// One metric at one place, over all records that tell it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The metric's name.
     pub metric: String,
@@ -106,7 +102,6 @@ pub struct Series {
 
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Index of the record.
     pub record: usize,
@@ -116,7 +111,6 @@ pub struct Point {
 
 /// A level of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Index of its first record.
     pub first: usize,
@@ -130,7 +124,6 @@ pub struct Level {
 
 /// A change of the level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangePoint {
     /// Index of the first record of the new level.
     pub record: usize,
@@ -142,7 +135,6 @@ pub struct ChangePoint {
 
 /// Where a record of a level is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
     /// The lower end.
     pub low: f64,

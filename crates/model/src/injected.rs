@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Busy work per I/O, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Injected {
     /// Requested duration.
     pub asked: f64,

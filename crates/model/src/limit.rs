@@ -72,7 +72,6 @@ pub struct AtPlace {
 
 /// A limit of `--fail-on` at one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitFinding {
     /// The limit: `cycles_per_io > +3%`.
     pub limit: String,
@@ -96,7 +95,6 @@ pub struct LimitFinding {
 /// The state of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LimitState {
     /// The whole interval is within the limit.
     Kept,

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 /// The meters. Each measures something different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Meter {
     /// cpuidle residency: the CPU time outside idle states is busy.
     Idle,

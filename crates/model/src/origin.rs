@@ -30,7 +30,6 @@ impl From<Vec<String>> for CommandLine {
 
 /// A text file that defines what is measured: a job file or an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Input {
     /// Its name, as typed.
     pub name: String,
@@ -47,7 +46,6 @@ impl Input {
 
 /// The program that measured, and what its command line refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// Version of the program that measured; `null` if it is unknown.
     pub iotoll_version: Option<String>,

@@ -53,7 +53,6 @@ impl CachedPages {
 /// Where the reads of a phase or an arm came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheState {
     /// Nearly all reads came from memory.
     Warm,
@@ -84,7 +83,6 @@ impl CacheState {
 
 /// The page cache as a condition of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFinding {
     /// State of the page cache.
     pub state: CacheState,

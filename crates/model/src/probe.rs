@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 /// How a number of the kernel changes over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Kind {
     /// Only grows; its rate is reported.
     #[default]

@@ -107,7 +107,6 @@ impl Profile {
 
 /// Cycles per I/O of one function, in one account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SymbolFinding {
     /// Name of the function; in brackets what has none. The last row may be all those with fewer than 4 samples, or whose interval
     /// includes 0, with their number.
@@ -130,7 +129,6 @@ pub struct SymbolFinding {
 
 /// Cycles per I/O of a stack of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackFinding {
     /// The account and the calls in it, the outermost first, separated by semicolons.
     pub calls: String,
@@ -140,7 +138,6 @@ pub struct StackFinding {
 
 /// Cycles per I/O by the instructions of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnnotatedFinding {
     /// Name of the function.
     pub symbol: String,
@@ -156,7 +153,6 @@ pub struct AnnotatedFinding {
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineFinding {
     /// Bytes from the function's begin.
     pub offset: u32,
@@ -168,7 +164,6 @@ pub struct LineFinding {
 
 /// How good a profile is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileFinding {
     /// Samples that the functions are of: those of the load's accounts.
     pub samples: u64,

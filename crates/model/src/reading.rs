@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// A value read from the machine, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reading<T> {
     /// The value.
     Taken(T),

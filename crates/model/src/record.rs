@@ -79,7 +79,6 @@ pub enum Source {
 /// How a measurement ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Outcome {
     /// As planned.
     #[default]
@@ -92,7 +91,6 @@ pub enum Outcome {
 
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Kernel release (`uname -r`).
     pub kernel: String,
@@ -136,7 +134,6 @@ impl Host {
 
 /// Speeds of canary operations, which show whether the machine changed during the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Canaries {
     /// A null system call.
     pub null_system_call_nanos: f64,
@@ -396,7 +393,6 @@ impl IoInterval {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Exit {
     /// With this exit status.
     Status(i32),

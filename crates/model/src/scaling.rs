@@ -13,7 +13,6 @@ const NOTHING: f64 = 0.005;
 /// The fitted rate of N submitters (Universal Scalability Law): rate(N) = alone × N ÷ (1 + contention × (N − 1) + coherency × N ×
 /// (N − 1)). Numbers above that of the CPUs do not enter the fit, which needs five.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalabilityFinding {
     /// Name of the arm.
     pub arm: String,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// A file system or a device that holds files of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Storage {
     /// The files, directories or devices on it, as the measurement names them.
     pub files: Vec<String>,

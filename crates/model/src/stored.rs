@@ -33,7 +33,6 @@ impl<R> Stored<R> {
 
 /// The earlier measurement, as reported in a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoredFinding {
     /// Path of its record, as given.
     pub from: String,
@@ -46,7 +45,6 @@ pub struct StoredFinding {
 /// A change between two sessions. Its interval contains the variation within each session, not other differences
 /// between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnpairedChange {
     /// now ÷ then − 1.
     pub change: f64,

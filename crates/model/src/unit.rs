@@ -10,7 +10,6 @@ macro_rules! unit {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name(pub u64);
 
         impl $name {
@@ -102,7 +101,6 @@ impl From<std::time::Duration> for Nanos {
 /// The rate of the reference clock: TSC ticks per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hertz(pub f64);
 
 impl Hertz {

@@ -77,61 +77,6 @@ mod tests {
         assert_eq!((&metric["detected"], &metric["verdict"]), (&true.into(), &"worse".into()));
     }
 
-    /// Where a schema leads to: behind references and out of the forms of what may be null.
-    fn forms<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
-        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
-            return forms(root, &root["$defs"][name]);
-        }
-        let choices = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
-        let mut all: Vec<&Value> = choices.flat_map(|choice| forms(root, choice)).collect();
-        all.push(schema);
-        all
-    }
-
-    /// Each key at each depth is one of the schema, and so of the reference that is generated from it.
-    fn keys_are_known(root: &Value, schema: &Value, value: &Value, place: &str) -> usize {
-        let forms = forms(root, schema);
-        let first = |find: &dyn Fn(&Value) -> Option<Value>| forms.iter().find_map(|form| find(form));
-        match value {
-            Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-                let known = first(&|form| form.get("items").cloned()).unwrap_or_else(|| panic!("{place} is no list"));
-                items.iter().map(|item| keys_are_known(root, &known, item, place)).sum()
-            }
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(key, value)| {
-                    let place = format!("{place}.{key}");
-                    let named = first(&|form| form["properties"].get(key).cloned());
-                    let map = first(&|form| {
-                        let patterns = form["patternProperties"].as_object().and_then(|all| all.values().next());
-                        patterns.or(form.get("additionalProperties")).filter(|value| value.is_object()).cloned()
-                    });
-                    let known = named.or(map).unwrap_or_else(|| panic!("{place} is not in the schema"));
-                    1 + keys_are_known(root, &known, value, &place)
-                })
-                .sum(),
-            _ => 0,
-        }
-    }
-
-    fn schema<T: schemars::JsonSchema>() -> Value {
-        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        settings.into_generator().into_root_schema_for::<T>().into()
-    }
-
-    #[test]
-    fn every_key_is_in_the_schema() {
-        let (run, comparison) = (schema::<RunFinding>(), schema::<CompareFinding>());
-        let mut count = 0;
-        for (name, finding) in fixture::all() {
-            count += keys_are_known(&run, &run, &value(&finding), name);
-        }
-        for (name, finding) in compare::fixture::all() {
-            count += keys_are_known(&comparison, &comparison, &value(&finding), name);
-        }
-        assert!(count > 1000, "{count}");
-    }
-
     #[test]
     fn a_missing_number_is_null() {
         let value = value(&fixture::named("cost_without_ios"));

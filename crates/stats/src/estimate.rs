@@ -7,7 +7,6 @@ pub use super::basics::{CONFIDENCE, student_t};
 
 /// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The value.
     pub value: f64,

@@ -83,7 +83,6 @@ impl Evidence {
 /// The verdict on a change. Scripts rely on the names in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verdict {
     /// The whole interval is beyond the margin, on the good side.
     Better,

@@ -90,22 +90,6 @@ pub fn default_apart(help: &str) -> (&str, &str) {
     parts.filter(|(_, default)| !default.contains('[')).unwrap_or((help, ""))
 }
 
-/// A doc comment as Markdown. Links to other items become their names, and `None` becomes `null`.
-pub fn sentence(comment: &str) -> String {
-    let mut text = String::with_capacity(comment.len());
-    let mut rest = comment;
-    while let Some((before, behind)) = rest.split_once("[`") {
-        text += before;
-        let Some((path, behind)) = behind.split_once("`]") else {
-            rest = behind;
-            break;
-        };
-        text += &code(path.rsplit("::").next().unwrap_or(path));
-        rest = behind;
-    }
-    prose(&(text + rest).replace('\n', " ").replace("`None`", "`null`"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,11 +118,5 @@ mod tests {
         assert_eq!(default_apart("Margin [default: 3%]"), ("Margin", "3%"));
         assert_eq!(default_apart("Bytes [1 to 4]"), ("Bytes [1 to 4]", ""));
         assert_eq!(default_apart("A [default: 1] and b [2]"), ("A [default: 1] and b [2]", ""));
-    }
-
-    #[test]
-    fn a_comment_loses_its_links_and_keeps_its_code() {
-        let comment = "By name, see [`crate::a::Metric`],\n`a_b` or `None`.";
-        assert_eq!(sentence(comment), "By name, see `Metric`, `a_b` or `null`.");
     }
 }

@@ -1,43 +1,30 @@
-//! The generated pages of the reference, and the JSON Schemas.
+//! The generated pages of the reference.
 
-mod json_keys;
-
-use super::markdown::{Page, code, default_apart, prose, sentence};
+use super::markdown::{Page, code, default_apart, prose};
 use super::{GeneratedFile, JOB_OPTIONS, documented, offered, verbs};
 use crate::failure;
-use crate::kinds::{self, KINDS};
 use clap::{Arg, Command};
-use json_keys::{Variant, variants};
 use lab::guest::programs::Program;
 use lab::guest::stack::{Expected, STACKS, Stack};
-use model::history::HistoryFinding;
 use model::plan::options::{OfFio, Reference, of_fio, reference};
 use model::plan::{ENGINES, Engine, Medium, Queue};
 use model::warning::Code;
 
 /// All of them.
-///
-/// # Errors
-/// When a schema cannot be written as JSON.
-pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
-    let page = |name: &str, text: String| (name.to_owned(), text);
-    let mut files = vec![
-        page("commands.md", commands()),
-        page("job-options.md", job_options()),
-        page("fio-options.md", fio_options()),
-        page("path-tunings.md", path_tunings()),
-        page("exit-codes.md", exit_codes()),
-        page("caveats.md", caveats()),
-        page("stacks.md", stacks()),
-        page("features.md", features()),
-    ];
-    let of_kinds = KINDS.iter().map(|row| ((row.schema)(), Some(row.kind)));
-    for (schema, kind) in of_kinds.chain([(kinds::schema::<HistoryFinding>(), None)]) {
-        let (name, text) = json_keys::page(kind, &schema);
-        files.push(page(&format!("json-{name}.md"), text));
-        files.push(page(&format!("{name}.schema.json"), serde_json::to_string_pretty(&schema)? + "\n"));
-    }
-    Ok(files)
+pub fn files() -> Vec<GeneratedFile> {
+    let page = |(name, text): (&str, String)| (name.to_owned(), text);
+    [
+        ("commands.md", commands()),
+        ("job-options.md", job_options()),
+        ("fio-options.md", fio_options()),
+        ("path-tunings.md", path_tunings()),
+        ("exit-codes.md", exit_codes()),
+        ("caveats.md", caveats()),
+        ("stacks.md", stacks()),
+        ("features.md", features()),
+    ]
+    .map(page)
+    .to_vec()
 }
 
 fn exit_codes() -> String {
@@ -50,19 +37,16 @@ fn exit_codes() -> String {
     page.finish()
 }
 
-/// Each code, the gravest first, with its meaning, from the schema of the codes.
+/// Each code, the gravest first.
 fn caveats() -> String {
-    let codes = kinds::schema::<Code>();
     let mut page = Page::new("Caveats");
     page.paragraph(
         "A caveat is a warning that stays with a record or a finding: `warnings[]` in the JSON, each with a `code` for scripts \
          and a `message` for people. A code is never renamed. The order is that of reports: the gravest first.",
     );
-    let row = |variant: Variant| {
-        let mend = serde_json::from_str::<Code>(&variant.name).map_or("", Code::mend);
-        vec![code(variant.name.trim_matches('"')), sentence(&variant.meaning), prose(mend)]
-    };
-    page.table(&["Code", "Meaning", "What to do"], variants(codes.as_value()).into_iter().map(row));
+    let name = |code: &Code| serde_json::to_value(code).ok().and_then(|name| name.as_str().map(super::markdown::code));
+    let row = |code: &Code| vec![name(code).unwrap_or_default(), prose(code.meaning()), prose(code.mend())];
+    page.table(&["Code", "Meaning", "What to do"], Code::ALL.iter().map(row));
     page.finish()
 }
 
@@ -205,7 +189,7 @@ fn stacks() -> String {
     page.section("Counters that prove the path");
     page.paragraph(
         "Each is read in the guest before and after the measured I/Os. Its increase stands in `points[].path_proof` of the \
-         [JSON](json-guest.md). A measurement whose I/O took another path is refused.",
+         [JSON](json.md#guest). A measurement whose I/O took another path is refused.",
     );
     let rows = STACKS.iter().flat_map(|stack| {
         stack.counters().map(|counter| vec![code(stack.name), code(counter.name), meaning(counter.expected).to_owned()])

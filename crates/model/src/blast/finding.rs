@@ -21,7 +21,6 @@ pub const SCHEMA: &str = "iotoll.blast/1";
 
 /// The results of sending packets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlastFinding {
     /// The schema name, `iotoll.blast/1`.
     pub schema: String,
@@ -81,7 +80,6 @@ pub struct BlastFinding {
 
 /// A method with a number of submitters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointFinding {
     /// The method.
     pub method: Method,
@@ -139,7 +137,6 @@ impl PointFinding {
 
 /// How a point changed since an earlier measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SinceStored {
     /// Of delivered packets per second.
     pub delivered: Option<UnpairedChange>,
@@ -149,7 +146,6 @@ pub struct SinceStored {
 
 /// What became of packets: sent = delivered + dropped + unaccounted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Packets {
     /// Packets that the kernel accepted.
     pub sent: u64,

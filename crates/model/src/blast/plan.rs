@@ -21,7 +21,6 @@ pub const MOST_SUBMITTERS: u32 = 1024;
 /// How a submitter gives packets to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Method {
     /// A system call for each packet.
     Sendto,
@@ -115,7 +114,6 @@ pub struct BlastPlan {
 /// A published packet rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedPackets {
     /// The method that stands for what was published.
     pub method: Method,

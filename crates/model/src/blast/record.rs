@@ -53,7 +53,6 @@ pub struct Header {
 
 /// Who receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receiver {
     /// Its address and port.
     pub address: String,
@@ -97,7 +96,6 @@ pub struct Delivery {
 
 /// How often something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counted {
     /// What, in words: an error, a place.
     pub what: String,

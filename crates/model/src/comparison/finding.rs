@@ -27,7 +27,6 @@ pub const SCHEMA: &str = "iotoll.compare/1";
 
 /// The results of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareFinding {
     /// The schema name, `iotoll.compare/1`.
     pub schema: String,
@@ -133,7 +132,6 @@ pub struct CompareFinding {
 
 /// The two families of comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Families {
     /// The target metrics in all cells and arms.
     pub targets: FamilyFinding,
@@ -143,7 +141,6 @@ pub struct Families {
 
 /// The work of an arm in a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlan {
     /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
@@ -155,7 +152,6 @@ pub struct CasePlan {
 
 /// An arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmFinding {
     /// Name of the arm: `baseline`, `candidate`…
     pub name: String,
@@ -169,7 +165,6 @@ pub struct ArmFinding {
 
 /// One boot of an arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BootFinding {
     /// Index of the round, from 0.
     pub round: usize,
@@ -187,7 +182,6 @@ pub struct BootFinding {
 
 /// The page cache condition of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFound {
     /// State of the files' pages when a slice begins.
     pub condition: CacheCondition,
@@ -199,7 +193,6 @@ pub struct CacheFound {
 
 /// Where the reads of a case came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseCache {
     /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
@@ -213,7 +206,6 @@ pub struct CaseCache {
 
 /// Rounds in which the rate had one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundsRegime {
     /// The first round, from 1.
     pub first_round: usize,
@@ -231,7 +223,6 @@ pub struct RoundsRegime {
 
 /// The comparison of an arm with the baseline in one cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFinding {
     /// The cell: option and value; empty without a sweep.
     pub cell: BTreeMap<String, String>,
@@ -260,7 +251,6 @@ pub struct CellFinding {
 
 /// An event that goes along with the cost over the cells of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventCorrelation {
     /// The arm.
     pub arm: String,
@@ -274,7 +264,6 @@ pub struct EventCorrelation {
 
 /// A probe while either arm ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeComparison {
     /// Name of the probe, as typed.
     pub name: String,
@@ -305,7 +294,6 @@ impl ProbeComparison {
 
 /// A value in both arms, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BothArms {
     /// The baseline's value.
     pub baseline: Estimate,
@@ -317,7 +305,6 @@ pub struct BothArms {
 
 /// A metric of a comparison.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricFinding {
     /// The baseline's value, in the metric's unit.
     pub baseline: Option<f64>,
@@ -367,7 +354,6 @@ impl MetricFinding {
 /// A metric relative to the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), where `change` is the
 /// metric's own. The intervals of all three have the metric's `confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstStored {
     /// The stored baseline's value, in the metric's unit.
     pub baseline: f64,
@@ -379,7 +365,6 @@ pub struct AgainstStored {
 
 /// A change with its interval, as fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The change.
     pub change: f64,
@@ -398,7 +383,6 @@ impl Interval {
 
 /// One latency percentile.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShiftPoint {
     /// The percentile, in percent.
     pub percent: f64,
@@ -412,7 +396,6 @@ pub struct ShiftPoint {
 
 /// A slice.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlicePoint {
     /// Middle of the slice, in seconds from the start of the experiment.
     pub seconds: f64,
@@ -433,7 +416,6 @@ pub struct SlicePoint {
 
 /// A crossover: where along an axis the candidate becomes better than the baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossoverFinding {
     /// Name of the numeric axis.
     pub axis: String,
@@ -456,7 +438,6 @@ pub struct CrossoverFinding {
 
 /// The fitted cost of an I/O of b bytes: cost(b) = c0 + c1 × b.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineFinding {
     /// Name of the arm.
     pub arm: String,
@@ -472,7 +453,6 @@ pub struct LineFinding {
 
 /// The resolution of this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// The noise of each metric, by name; in a sweep, that of the least sensitive cell.
     pub metrics: BTreeMap<String, NoiseOfMetric>,
@@ -480,7 +460,6 @@ pub struct NoiseFloor {
 
 /// The noise of a metric.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseOfMetric {
     /// Half-width of the interval, as a fraction, with the confidence of the metric's family.
     pub half_width: f64,
@@ -492,7 +471,6 @@ pub struct NoiseOfMetric {
 
 /// The measuring time needed for a precision.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeNeeded {
     /// Half-width of the interval, as a fraction.
     pub half_width: f64,
@@ -502,7 +480,6 @@ pub struct TimeNeeded {
 
 /// The machine and its state during the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// The machine.
     pub host: Host,
@@ -520,7 +497,6 @@ pub struct Environment {
 
 /// A common step in the rates of all arms: the machine changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentStep {
     /// Number of rounds before the step.
     pub after_round: usize,

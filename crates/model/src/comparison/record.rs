@@ -77,7 +77,6 @@ pub struct CacheSetup {
 /// The state of the pages of the jobs' files when a slice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheCondition {
     /// All in memory.
     Warm,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// How commands are measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandRules {
     /// Whether commands take turns in slices.
     pub slices: Slices,
@@ -26,7 +25,6 @@ pub struct CommandRules {
 /// Whether commands take turns in slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Slices {
     /// If every command lives long enough, and something counts what it does.
     #[default]
@@ -61,7 +59,6 @@ impl Slices {
 /// The signal that ends a command so that it reports what it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EndSignal {
     /// SIGINT, at which fio, iperf3 and dd report.
     #[default]

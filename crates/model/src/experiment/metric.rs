@@ -17,7 +17,6 @@ macro_rules! metrics {
         /// A metric of a comparison.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Metric {
             $($(#[$doc])* $variant,)*
         }

@@ -10,7 +10,6 @@ use std::ops::RangeInclusive;
 
 /// When an experiment ends and what counts as a difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rules {
     /// Metrics that must reach the precision before the budget is used up.
     pub targets: Vec<Metric>,

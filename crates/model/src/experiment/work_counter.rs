@@ -9,7 +9,6 @@ pub const AUTO: &str = "auto";
 /// What one count is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Counted {
     /// A byte.
     Bytes,
@@ -80,7 +79,6 @@ pub fn parse(text: &str) -> Result<String, Wrong> {
 
 /// The counter of a comparison in slices of commands, as the record keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkCounter {
     /// Its name.
     pub name: String,

@@ -28,7 +28,6 @@ const FAR: f64 = 10.0;
 /// What explaining rounds show of the whole cost. Of a blast, an I/O is a delivered packet, the baseline is the first point, and the arm is this
 /// point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainedFinding {
     /// Number of explaining rounds.
     pub rounds: usize,
@@ -49,7 +48,6 @@ pub struct ExplainedFinding {
 
 /// An account in both arms; of a blast, in the first point and in this one. Sums of these are the whole cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountChange {
     /// Name of the account.
     pub name: String,

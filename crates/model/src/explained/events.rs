@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An event in both arms; of a blast, in the first point and in this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventChange {
     /// Its tracepoint, `sched:sched_switch`, or system call, `syscalls:pread64`.
     pub name: String,

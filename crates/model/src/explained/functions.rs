@@ -25,7 +25,6 @@ const SMALL: &str = "functions below 1 %, or of fewer than 4 samples";
 
 /// A function in both arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SymbolChange {
     /// Name of the function; in brackets what has none.
     pub symbol: String,
@@ -43,7 +42,6 @@ pub struct SymbolChange {
 
 /// A stack of calls in both arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackChange {
     /// The account and the calls in it, the outermost first, separated by semicolons.
     pub calls: String,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// The results of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobFinding {
     /// Name of the job.
     pub name: String,
@@ -72,7 +71,6 @@ pub struct JobFinding {
 
 /// The slowest and the fastest copy of a job. Copies are numbered from 0, as in the names of their files.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopiesApart {
     /// Number of the slowest copy.
     pub slowest: u32,
@@ -86,7 +84,6 @@ pub struct CopiesApart {
 
 /// One direction of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFinding {
     /// I/Os completed.
     pub ios: u64,
@@ -107,7 +104,6 @@ pub struct DirectionFinding {
 
 /// The stages of an I/O to a remote server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StagesFinding {
     /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: LatencyFinding,
@@ -131,7 +127,6 @@ impl StagesFinding {
 
 /// Latency from submission to completion, in nanoseconds. A value is `null` if there were too few I/Os.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyFinding {
     /// Mean latency.
     pub mean: Option<f64>,

@@ -15,7 +15,6 @@ pub const SCHEMA: &str = "iotoll.ftq/1";
 
 /// The results of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FtqFinding {
     /// The schema name, `iotoll.ftq/1`.
     pub schema: String,
@@ -91,7 +90,6 @@ pub struct FtqFinding {
 
 /// A part of the recording in which the rate stayed at one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// When it began, since the recording began.
     pub begin_seconds: f64,
@@ -103,7 +101,6 @@ pub struct Level {
 
 /// Noise: what the worker lost against its own typical quantum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
     /// Amount of a quantum without noise: the 95th percentile of the quanta; if the rate stepped, the mean over the levels.
     pub undisturbed_per_quantum: f64,
@@ -120,7 +117,6 @@ pub struct Noise {
 
 /// A counter of interruptions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     /// The probe.
     pub probe: String,
@@ -132,7 +128,6 @@ pub struct Cause {
 
 /// Stalls that repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Periodic {
     /// The period.
     pub period_seconds: f64,
@@ -158,7 +153,6 @@ pub struct Periodic {
 
 /// A probe that moves with stalls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Label {
     /// The probe.
     pub probe: String,
@@ -181,7 +175,6 @@ pub struct Label {
 
 /// One stall.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stall {
     /// When it began, since the recording began.
     pub at_seconds: f64,
@@ -197,7 +190,6 @@ pub struct Stall {
 
 /// One thread of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadFinding {
     /// Its number and name: "thread 4711 (io-7)".
     pub name: String,
@@ -215,7 +207,6 @@ pub struct ThreadFinding {
 
 /// A probe over the whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
     /// Its name.
     pub name: String,
@@ -238,7 +229,6 @@ pub struct ProbeFinding {
 
 /// Periods against those of an earlier recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeriodChanges {
     /// The earlier recording: its title.
     pub stored: String,
@@ -256,7 +246,6 @@ pub struct PeriodChanges {
 
 /// A period of two recordings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptPeriod {
     /// Of this recording.
     pub period_seconds: f64,

@@ -129,7 +129,6 @@ impl FtqRecord {
 
 /// What the recorder itself cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecorderCost {
     /// CPU that it ran on, if it was pinned.
     pub cpu: Option<u32>,

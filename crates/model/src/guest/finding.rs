@@ -22,7 +22,6 @@ pub const UNIT: &str = "instructions, emulated";
 
 /// The results of guests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuestFinding {
     /// The schema name, `iotoll.guest/1`.
     pub schema: String,
@@ -81,7 +80,6 @@ pub struct GuestFinding {
 
 /// One job on one stack of one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointFinding {
     /// The job's name.
     pub job: String,
@@ -146,7 +144,6 @@ impl PointFinding {
 
 /// Instructions of one function, without those that it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionFinding {
     /// Its name, without the suffixes that compilers add to clones.
     pub name: String,
@@ -180,7 +177,6 @@ pub struct FunctionFinding {
 
 /// Instructions at the end of one chain of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainFinding {
     /// The functions, outermost first, with semicolons between.
     pub calls: String,
@@ -190,7 +186,6 @@ pub struct ChainFinding {
 
 /// The difference to the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeFinding {
     /// As a fraction, with its 95 % interval over replicates.
     pub change: Estimate,
@@ -208,7 +203,6 @@ pub struct ChangeFinding {
 
 /// A subsystem or a function that moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MoveFinding {
     /// Its name.
     pub name: String,

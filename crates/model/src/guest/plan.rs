@@ -77,7 +77,6 @@ pub struct Point {
 /// A figure that others published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// What it says.
     pub what: String,

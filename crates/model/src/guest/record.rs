@@ -44,7 +44,6 @@ pub struct Header {
 
 /// Which kernel it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelIdentity {
     /// `uname -r`.
     pub release: String,

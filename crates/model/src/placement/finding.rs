@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 /// Whether the two busiest threads of the load shared a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mode {
     /// They shared a CPU.
     Same,
@@ -19,7 +18,6 @@ pub enum Mode {
 
 /// The placement of a phase's threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacementFinding {
     /// Fraction of the workload's CPU time on each CPU, 0 to 1.
     pub cpus: BTreeMap<u32, f64>,
@@ -35,7 +33,6 @@ pub struct PlacementFinding {
 
 /// The placement of another process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerPlacement {
     /// Name of the process.
     pub name: String,
@@ -49,7 +46,6 @@ pub struct PeerPlacement {
 
 /// Rate and cost in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeFinding {
     /// The mode: `same` or `apart`.
     pub mode: Mode,
@@ -65,7 +61,6 @@ pub struct ModeFinding {
 
 /// The placement of a case of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlacement {
     /// Name of the arm.
     pub arm: String,

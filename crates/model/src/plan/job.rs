@@ -29,7 +29,6 @@ pub use verify::{HEADER_BYTES, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The phases in order. fio's `stonewall` starts a new one.
     pub phases: Vec<Phase>,
@@ -63,7 +62,6 @@ impl Plan {
 
 /// Jobs that run at the same time and share one machine cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// The jobs, in file order. The `numjobs` copies are created when the phase runs.
     pub jobs: Vec<JobPlan>,
@@ -71,7 +69,6 @@ pub struct Phase {
 
 /// One job: the defaults, `[global]` and its own options combined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobPlan {
     /// The section's name, or what `name` says.
     pub name: String,
@@ -320,7 +317,6 @@ impl JobPlan {
 
 /// `bs=R,W,T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSizes {
     /// Of reads.
     pub read: Bytes,
@@ -338,7 +334,6 @@ impl Default for BlockSizes {
 
 /// Files or devices, and the region in them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// `filename`, split at unescaped colons. Empty means fio's `JOB.COPY.0` in `directory`.
     pub files: Vec<String>,
@@ -357,7 +352,6 @@ pub struct Target {
 /// A size in bytes, or as a percentage of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Size {
     /// Bytes.
     Bytes(Bytes),
@@ -373,7 +367,6 @@ impl Default for Size {
 
 /// Queue depth and batching, with fio's meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Depth {
     /// `iodepth`: I/Os in flight.
     pub in_flight: u32,
@@ -396,7 +389,6 @@ impl Default for Depth {
 
 /// When a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Duration {
     /// `runtime`; 0 means no limit.
     pub runtime: Nanos,
@@ -420,7 +412,6 @@ impl Default for Duration {
 
 /// A rate of each direction, as `rate_iops=R,W,T` has them; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
     /// Of reads, per second.
     pub read: u64,
@@ -447,7 +438,6 @@ impl Rates {
 /// `fallocate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fallocate {
     /// Do not pre-allocate.
     None,

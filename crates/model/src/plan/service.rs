@@ -51,7 +51,6 @@ pub struct Address {
 
 /// A service that can be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
     /// Its name.
     pub name: String,
@@ -77,7 +76,6 @@ pub struct Service {
 
 /// How iotoll recognises that a service is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// A line of its output contains this.

@@ -71,7 +71,6 @@ pub struct JobRecord {
 /// Blocks that were read and compared with what was written. Those that a job reads back when it has written everything are neither
 /// in its I/Os nor in its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Blocks.
     pub ios: u64,
@@ -193,7 +192,6 @@ pub enum Latency {
 
 /// CPU time by mode, context switches and page faults of the threads of a job while its I/Os counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadUsage {
     /// CPU time in user mode.
     pub user_nanos: Nanos,

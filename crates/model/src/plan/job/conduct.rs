@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// Which directions a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
     /// Reads only.
     Read,
@@ -35,7 +34,6 @@ impl Access {
 /// The order in which blocks are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
     /// In ascending order.
     Sequential,
@@ -61,7 +59,6 @@ pub const PATTERNS: [(&str, Access, Order); 11] = [
 /// Rates in bytes, and how often a job pauses. With fio's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pace {
     /// `rate`: bytes per second of each direction; 0 means no limit.
     pub bytes: Rates,
@@ -78,7 +75,6 @@ impl Default for Pace {
 /// Options of single engines about their system calls. With fio's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPlan {
     /// `hipri`: the device is polled instead of waiting for its interrupt.
     pub polled: bool,
@@ -95,7 +91,6 @@ pub struct CallPlan {
 /// What ends with a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Together {
     /// Its group, counted within its phase: `new_group` begins another one.
     pub group: u32,
@@ -115,7 +110,6 @@ impl Together {
 /// What ends when a job with `exitall` ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ends {
     /// All jobs of its group.
     #[default]
@@ -129,7 +123,6 @@ pub enum Ends {
 /// What a job replays, and how. With fio's defaults: nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayPlan {
     /// `read_iolog`: copies of the job take turns among these traces.
     pub traces: Vec<String>,

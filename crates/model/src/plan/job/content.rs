@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The content of the blocks that a job writes. By default each I/O buffer is filled with noise once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Content {
     /// `zero_buffers`: zeros instead of noise.
     pub zero: bool,
@@ -43,8 +42,6 @@ impl Default for Content {
 /// Bytes that are repeated: texts, numbers, the content of files, and the offset of the block. It is stored as it was typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Pattern {
     text: String,
     pieces: Vec<PatternPiece>,

@@ -22,7 +22,6 @@ macro_rules! engines {
         /// Issues the I/O.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum EngineKind {
             $($(#[$doc])* $kind,)*
         }

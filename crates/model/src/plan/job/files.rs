@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// What fio's options about files say. With fio's defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilePlan {
     /// `nrfiles`: files of a job without `filename`. `None` means one.
     pub count: Option<u32>,
@@ -30,7 +29,6 @@ pub struct FilePlan {
 /// How missing or short files are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Making {
     /// `allow_file_create=0`: a file that is missing is an error.
     pub forbidden: bool,
@@ -43,7 +41,6 @@ pub struct Making {
 /// How files are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opening {
     /// `fadvise_hint`.
     pub advice: FileAdvice,
@@ -71,7 +68,6 @@ impl Default for FilePlan {
 
 /// The size of each file: one, or a range in which it is drawn for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSize {
     /// The smallest.
     pub least: Bytes,
@@ -82,7 +78,6 @@ pub struct FileSize {
 /// The order in which files are used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FileService {
     /// They take turns.
     RoundRobin {
@@ -101,7 +96,6 @@ pub enum FileService {
 /// `fadvise_hint`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FileAdvice {
     /// None is given.
     None,
@@ -119,7 +113,6 @@ pub enum FileAdvice {
 /// `sync`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WriteSync {
     /// Writes return before the data is durable.
     #[default]

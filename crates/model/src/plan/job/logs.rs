@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Which logs a job writes, and what their rows hold. With fio's defaults: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPlan {
     /// `write_bw_log`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +42,6 @@ pub struct LogPlan {
 /// Logs that `write_lat_log` does not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WithoutLogs {
     /// Those of the whole latency.
     pub latency: bool,
@@ -61,7 +59,6 @@ impl WithoutLogs {
 /// The first part of the names of log files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LogName {
     /// The name of the job.
     Job,

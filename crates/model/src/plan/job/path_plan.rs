@@ -17,7 +17,6 @@ const ANY: u32 = u32::MAX;
 /// All switches of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathPlan {
     /// `path_send`: how a payload is sent.
     #[serde(rename = "path_send")]
@@ -85,7 +84,6 @@ impl Default for PathPlan {
 
 /// `path_send`: how a payload is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSend {
     /// Payloads of at most this many bytes are copied behind the header (pull-up); longer ones are sent from their
     /// buffer (gather).
@@ -96,7 +94,6 @@ pub struct PathSend {
 
 /// `path_receive`: how a payload is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathReceive {
     /// Payloads of at most this many bytes are received into a shared buffer and copied; longer ones are received in
     /// place.
@@ -105,7 +102,6 @@ pub struct PathReceive {
 
 /// `path_framing`: how much one system call sends or receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathFraming {
     /// Everything available.
     #[default]
@@ -118,7 +114,6 @@ pub enum PathFraming {
 
 /// `path_segment`: segment size of payloads that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSegment {
     /// Maximum length of a segment.
     pub bytes: u32,
@@ -126,7 +121,6 @@ pub struct PathSegment {
 
 /// `path_copy`: copy method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathCopy {
     /// Sixteen bytes at a time, through the caches.
     Plain,
@@ -139,7 +133,6 @@ pub enum PathCopy {
 
 /// `path_crc`: whether a checksum follows each payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathCrc {
     /// No checksums.
     #[default]
@@ -150,7 +143,6 @@ pub enum PathCrc {
 
 /// `path_in_flight`: how requests in flight are counted, in addition to the connection's own count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathInFlight {
     /// Not counted.
     #[default]
@@ -163,7 +155,6 @@ pub enum PathInFlight {
 
 /// `path_null`: what is skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathNull {
     /// Nothing.
     #[default]
@@ -176,7 +167,6 @@ pub enum PathNull {
 
 /// `path_tx_queue`: how the requests of several jobs reach one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathTxQueue {
     /// Each job has its own connection.
     #[default]
@@ -193,7 +183,6 @@ pub enum PathTxQueue {
 
 /// `inject_at`: where busy work is added, and so which layer is charged. Work that [`PathNull`] skips adds none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum InjectAt {
     /// Where any engine issues I/O.
     #[default]
@@ -208,7 +197,6 @@ pub enum InjectAt {
 
 /// `tx_task_cpus`: CPUs of the thread that drains the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TxTaskCpus {
     /// Any CPU.
     #[default]

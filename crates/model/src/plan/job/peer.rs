@@ -7,7 +7,6 @@ use std::fmt;
 /// An echo server, which returns what it receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Peer {
     /// Host and port, over TCP.
     Tcp(String),

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// A value for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "{T}PerDirection"))]
 pub struct Each<T> {
     /// Of reads.
     pub read: T,
@@ -40,7 +39,6 @@ impl<T: Clone> From<T> for Each<T> {
 /// The options of sizes and positions that most jobs leave out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestPlan {
     /// `bsrange`, instead of one size.
     pub ranges: Each<Option<SizeRange>>,
@@ -69,7 +67,6 @@ impl Default for RequestPlan {
 /// How the beginning of the region of each copy is found, beyond `offset` and `size`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionPlan {
     /// `offset_increment`: the copies begin this far apart.
     pub increment: Size,
@@ -79,7 +76,6 @@ pub struct RegionPlan {
 
 /// `bsrange` of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRange {
     /// The smallest size.
     pub least: Bytes,
@@ -89,7 +85,6 @@ pub struct SizeRange {
 
 /// One size of `bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
     /// The size.
     pub size: Bytes,
@@ -100,7 +95,6 @@ pub struct SizeShare {
 /// `random_distribution`: how often each block is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Distribution {
     /// All equally often.
     #[default]
@@ -111,7 +105,6 @@ pub enum Distribution {
 
 /// Parameters of Zipf's law.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
     /// The exponent, theta.
     pub parameter: f64,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// How blocks are marked when they are written, and checked when they are read. With fio's defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verify {
     /// `verify`; `None` means that blocks are neither marked nor checked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +37,6 @@ impl Verify {
 /// What a block is checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum VerifyMethod {
     /// Its content, a pattern. It has no header.
     Pattern,
