@@ -16,7 +16,7 @@ mod tests;
 
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section};
 use crate::number::bare_percent;
-use crate::{contents, events, explained, phrase, probes, provenance, words, workload};
+use crate::{contents, explained, phrase, probes, provenance, words, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
@@ -24,8 +24,7 @@ use model::experiment::Metric;
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
     let mut sections = vec![changes(finding)];
-    let counted = contents::candidates(finding).into_iter().flat_map(|arm| events::of_comparison(finding, arm));
-    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding, counted)));
+    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding)));
     sections.push(along(finding));
     sections.push(Section::new("", probes::of_comparison(finding)).in_full());
     sections.extend(section::sections(finding));

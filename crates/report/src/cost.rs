@@ -16,7 +16,7 @@ pub(crate) mod fixture;
 mod tests;
 
 use crate::document::{Audience, Block, Command, Document, Fact, Section};
-use crate::{events, limits, phrase, placement, probes, provenance, stored, workload};
+use crate::{limits, phrase, placement, probes, provenance, stored, workload};
 use model::elided_list::{distinct, elided_list};
 use model::finding::{PhaseFinding, RunFinding};
 
@@ -35,7 +35,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(series::section(phase));
         sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
-        sections.extend(events::of_phase(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
+        sections.extend(spent::events(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
         sections.push(Section::new("", meters::blocks(finding, index, phase)));
         sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
     }

@@ -122,9 +122,7 @@ mod tests {
     #[test]
     fn a_missing_number_is_a_dash() {
         let text = mail(&cost::fixture::named("meters_unavailable"));
-        let row = text.lines().find(|line| line.starts_with("randread-4k ")).unwrap();
-        let fields = ["randread-4k", "-", "-", "-", "-", "284", "k", "1.08", "GiB/s"];
-        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), fields);
+        assert!(text.contains("- cycles/IO") && text.contains("- cycles/byte"), "{text}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use crate::document;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Fact, Interval, Note, Raw, Span, Table, Tone};
-use crate::explained;
 use crate::number::{self, CYCLES, Scale};
+use crate::parts;
 use model::elided_list::grouped;
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
@@ -38,7 +38,7 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
                 let mut cells = vec![
                     name,
                     Cell::new(tone, scale.cell(estimate.value)),
-                    explained::interval(scale, &estimate).into(),
+                    parts::interval(scale, &estimate).into(),
                     number::seconds(reading.seconds).into(),
                 ];
                 let tone = if headline { Tone::Own } else { Tone::Plain };

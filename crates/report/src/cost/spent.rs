@@ -1,12 +1,14 @@
 //! Where the cycles went: the accounts, what a per-process figure would miss, and the background's part of the gross
 //! figure.
 
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
+use crate::document::{Audience, Block, Body, Note, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
+use crate::parts::{self, Kind, Part};
 use crate::phrase::tied;
 use model::account::BUSY_OTHERS;
-use model::finding::{AccountFinding, PhaseFinding};
+use model::finding::{AccountFinding, PhaseFinding, RunFinding};
 use model::record::TaskOwner;
+use model::stats::Estimate;
 
 /// Smaller relative differences of a per-process figure are not reported: this is the error of the better meters.
 const NEAR: f64 = 0.05;
@@ -39,23 +41,34 @@ pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
 
 fn table(phase: &PhaseFinding, accounts: &[AccountFinding]) -> Table {
     let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
-    let mut columns = vec![Column::rows("account")];
-    columns.extend(scale.map(|scale| Column::number(format!("{}/IO", scale.unit))));
-    let counted = accounts.iter().any(|account| account.times_per_io.is_some());
-    columns.push(Column::number("share"));
-    columns.extend(counted.then(|| Column::number("times/IO")));
-    columns.push(Column::drawing(Draw::Bar));
-    let mut table = Table::new(columns);
-    for account in accounts {
-        let mut cells = vec![Cell::from(&account.name)];
-        cells.extend(scale.map(|scale| Cell::from(scale.cell(account.cycles_per_io))));
-        cells.push(number::percent(account.share).into());
-        let times = account.times_per_io.map(|times| number::significant(times.value));
-        cells.extend(counted.then(|| times.map_or_else(|| Cell::from(""), Cell::from)));
-        cells.push(Cell::drawn(tone(account), Raw::Number(account.share)));
-        table.row(cells);
-    }
-    table
+    let head = scale.map(|scale| format!("{}/IO", scale.unit));
+    let part = |account: &AccountFinding| Part {
+        name: account.name.clone(),
+        also: account.times_per_io.map_or_else(String::new, |times| number::significant(times.value)),
+        tone: tone(account),
+        costs: scale.map(|_| Estimate::bare(account.cycles_per_io)).into_iter().collect(),
+        share: Some(account.share),
+        ..Part::default()
+    };
+    let costs: Vec<&str> = head.iter().map(String::as_str).collect();
+    parts::table(Kind { costs: &costs, scale, ..parts::ACCOUNTS }, accounts.iter().map(part).collect())
+}
+
+/// Smaller parts of the time that counting takes are not mentioned.
+const NOTED: f64 = 0.001;
+
+/// The events of a phase; nothing if none were counted.
+pub fn events(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Block> {
+    let named = |name: &str| finding.events.iter().any(|event| event.named && event.name == name);
+    let events = phase.events_per_io.iter().map(|(name, count)| (name.as_str(), *count, named(name)));
+    let mut block = parts::events("per I/O", format!("Events per I/O{suffix}"), events.collect())?;
+    block.notes.extend(phase.events_counting_fraction.filter(|part| *part >= NOTED).map(|part| {
+        let part = tied(&number::percent(part));
+        Note::remark(format!(
+            "Exact counts of the whole machine, net of the background, in windows of their own, in which counting took up to {part} of one CPU."
+        ))
+    }));
+    Some(block)
 }
 
 fn tone(account: &AccountFinding) -> Tone {
