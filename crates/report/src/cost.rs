@@ -36,7 +36,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
         sections.extend(spent::events(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
-        sections.push(Section::new("", meters::blocks(finding, index, phase)));
+        sections.push(one(meters::block(finding, index, phase)));
         sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
     }
     sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));

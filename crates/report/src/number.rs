@@ -108,6 +108,36 @@ impl Scale {
     }
 }
 
+/// The units of values whose unit has this name in JSON, and what follows the unit.
+pub fn of_metric(unit: &str) -> (Units, &str) {
+    match unit {
+        model::limit::CHANGE | "fraction" => (PERCENT, ""),
+        "ns" => (NANOS, ""),
+        "s" => (SECONDS, ""),
+        _ => match (unit.strip_prefix("cycles"), unit.strip_prefix("B/")) {
+            (Some(rest), _) => (CYCLES, rest),
+            (None, Some("s")) => (BYTES, "/s"),
+            (None, _) => (COUNT, unit),
+        },
+    }
+}
+
+/// How the values of a metric are written: in one unit, that of a reference value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub scale: Scale,
+    pub unit: String,
+}
+
+impl Written {
+    pub fn of(unit: &str, reference: f64) -> Self {
+        let (units, rest) = of_metric(unit);
+        let scale = Scale::of(units, reference);
+        let gap = if units == COUNT && !scale.unit.is_empty() && !rest.is_empty() { " " } else { "" };
+        Self { scale, unit: format!("{}{gap}{rest}", scale.unit) }
+    }
+}
+
 /// `value` with a fitting unit: "3.12 µs".
 pub fn with_unit(units: Units, value: f64) -> String {
     if !value.is_finite() {

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn colours_become_classes_and_columns_stay() {
         let run = |column, class, letters: &str| Run { column, class, letters: letters.to_owned() };
-        let line = format!("  {} is {}", Ink::Colour.bold("cost"), Ink::Colour.red("µ<"));
+        let line = format!("  {} is {}", Ink::Colour.paint(Tone::Strong, "cost"), Ink::Colour.paint(Tone::Bad, "µ<"));
         assert_eq!(runs(&line), [run(0, "", "  "), run(2, "b", "cost"), run(6, "", " is "), run(10, "r", "µ<")]);
         let picture = svg("iotoll", &line, 40);
         assert!(picture.contains(">µ&lt;</text>") && picture.contains("x=\"104.0\""), "{picture}");

@@ -61,8 +61,8 @@ fn data(timeline: &Timeline) -> Value {
         json!({
             "name": track.name,
             "title": timeline.name(track),
-            "hue": track.hue.name(),
-            "trace": track.trace.name(),
+            "hue": track.hue,
+            "trace": track.trace,
             "scale": track.scale,
             "values": packed(track.values.iter().copied()),
         })
