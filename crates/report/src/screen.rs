@@ -148,6 +148,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::cost::fixture;
+    use crate::document::Tone;
     use crate::{Format, Ink};
 
     #[test]
