@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use nbd::Tuning;
 use nbd::backends::Backend;
 use nbd::server::Counters;
-use nbd::server::requests::{Done, Next, Requests, Rights, Work};
+use nbd::server::requests::{Next, Requests, Rights};
 use nbd::wire::MAX_PAYLOAD;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -74,13 +74,9 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     let all = u32::MAX;
     let tuning = Tuning { pull_up: all, copy_out, ..Tuning::default() };
     let backend = backend(choice, &tuning);
-    let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
-    // The handshake never grants two of these together.
-    let structured = structured && !checksums;
+    let [read_only, checksums] = [1, 16].map(|bit| choice & bit != 0);
     let rights = Rights {
         read_only,
-        structured,
-        base_allocation,
         checksums,
         max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 },
     };
@@ -106,13 +102,8 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
                 Next::Send | Next::Yield => {}
                 Next::Wait => {
                     // What a server's worker does, at once.
-                    let done = match requests.take_work().expect("a request that waits has work") {
-                        Work::Flush => Done::Flushed(backend.flush()),
-                        Work::FindExtents { offset, length, most } => {
-                            Done::Found(backend.extents(offset, length, most))
-                        }
-                    };
-                    requests.resume(done, &mut batch);
+                    assert!(requests.take_flush(), "a request that waits needs a flush");
+                    requests.resume(backend.flush(), &mut batch);
                 }
                 Next::Receive => return (taken, true),
                 Next::End(_) => {

@@ -18,7 +18,7 @@ use nbd::client::{Address, Uri};
 use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
 use nbd::{Delay, Layer, Tuning};
 use report::number;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -222,7 +222,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         Options { tuning, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     stdout::write(&format!("listening on {}\n", place.uri))?;
     let done = serve(&place.listener, &exports, &options, &handle, &teller)?;
-    teller.so_far(&done);
+    teller.report(&done);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -376,20 +376,16 @@ impl Drop for BoundListener {
     }
 }
 
-/// The first SIGTERM or Ctrl-C stops the server after the requests that have arrived; SIGUSR1 prints the counters so
-/// far.
+/// The first SIGTERM or Ctrl-C stops the server after the requests that have arrived.
 fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     let failed = |error| lab::Error::instrument("starting to receive signals", error);
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(failed)?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     if !signals::ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
     let handle = handle.clone();
-    let thread = std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
-        for signal in &mut signals {
-            if signal == SIGUSR1 { handle.report() } else { handle.stop() }
-        }
-    });
+    let thread = std::thread::Builder::new().name("iotoll-signals".to_owned());
+    let thread = thread.spawn(move || signals.forever().for_each(|_| handle.stop()));
     thread.map_err(failed)?;
     Ok(())
 }
@@ -413,8 +409,10 @@ impl Observer for StderrReporter {
         let burns = injected.in_words().replace("I/O", "request");
         self.log.put(one_line(&format!("--inject-ns {}: a thread {burns}", self.inject_ns)));
     }
+}
 
-    fn so_far(&self, counters: &Counters) {
+impl StderrReporter {
+    fn report(&self, counters: &Counters) {
         let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let spent = Duration::new(spent.tv_sec.unsigned_abs(), u32::try_from(spent.tv_nsec).unwrap_or(0));
         let cycles = spent.as_secs_f64() * self.calibration.end().0;

@@ -440,7 +440,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => laying_out::prepare(phase, created, interruption, &mut |progress| {
+            Some(phase) => laying_out::prepare(phase, &|_, _| None, created, interruption, &mut |progress| {
                 observer(Stage::Preparing(progress));
             })?,
             None => Vec::new(),

@@ -26,24 +26,18 @@ const STACK_BYTES: usize = 128 << 10;
 /// # Errors
 /// When it cannot listen there.
 pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> bool) -> Result<()> {
-    let connections = Connections::at_most(MOST_CONNECTIONS);
     match peer {
         Peer::Tcp(address) => {
             let listener = TcpListener::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
             let at = listener.local_addr().map_err(|error| refused(peer, error))?;
             listener.set_nonblocking(true).map_err(|error| refused(peer, error))?;
             let heard = ready(Peer::Tcp(at.to_string()));
-            while heard && !stop() {
-                wait(&listener);
-                beside(
-                    listener.accept().and_then(|(stream, _)| {
-                        stream.set_nonblocking(false)?;
-                        stream.set_nodelay(true)?;
-                        Ok((stream.try_clone()?, stream))
-                    }),
-                    &connections,
-                );
-            }
+            serve_streams(&listener, heard, stop, || {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                Ok((stream.try_clone()?, stream))
+            });
             Ok(())
         }
         Peer::Unix(path) => {
@@ -51,16 +45,11 @@ pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> b
             let made = identity(path);
             let outcome = listener.set_nonblocking(true).map_err(|error| refused(peer, error));
             let heard = outcome.is_ok() && ready(peer.clone());
-            while heard && !stop() {
-                wait(&listener);
-                beside(
-                    listener.accept().and_then(|(stream, _)| {
-                        stream.set_nonblocking(false)?;
-                        Ok((stream.try_clone()?, stream))
-                    }),
-                    &connections,
-                );
-            }
+            serve_streams(&listener, heard, stop, || {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                Ok((stream.try_clone()?, stream))
+            });
             // Another server may have replaced the socket meanwhile.
             if made.is_some() && made == identity(path) {
                 let _ = fs::remove_file(path);
@@ -103,25 +92,29 @@ fn refused(peer: &Peer, error: std::io::Error) -> Error {
     Error::Refused(format!("{peer}: {mend} ({error})"))
 }
 
-/// Waits for a connection, a while.
-fn wait(listener: &impl AsFd) {
-    let most = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    // What goes wrong here, accept tells.
-    let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&most));
-}
-
 /// What names a file, whatever its path is.
 fn identity(path: &str) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
-/// Echoes a connection in a thread of its own.
-fn beside<S: Read + Write + Send + 'static>(accepted: std::io::Result<(S, S)>, connections: &Connections) {
-    match accepted {
-        Ok((from, to)) => connections.serve("echo", STACK_BYTES, move || echo(from, to)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-        // Too many open files, for example: not at full speed.
-        Err(_) => std::thread::sleep(POLL_INTERVAL),
+/// Echoes each connection in a thread of its own, if somebody `heard` of the listener.
+fn serve_streams<S: Read + Write + Send + 'static>(
+    listener: &impl AsFd,
+    heard: bool,
+    stop: &dyn Fn() -> bool,
+    accept: impl Fn() -> std::io::Result<(S, S)>,
+) {
+    let connections = Connections::at_most(MOST_CONNECTIONS);
+    let most = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while heard && !stop() {
+        // What goes wrong here, accept tells.
+        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&most));
+        match accept() {
+            Ok((from, to)) => connections.serve("echo", STACK_BYTES, move || echo(from, to)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // Too many open files, for example: not at full speed.
+            Err(_) => std::thread::sleep(POLL_INTERVAL),
+        }
     }
 }
 

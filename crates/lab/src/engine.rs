@@ -1,38 +1,32 @@
 //! Engines issue I/O. To add one, write its file and one row of `TABLE`.
 
+mod busy;
 mod control;
 pub(crate) mod files_in_loop;
 mod immediate;
-mod io_uring;
-mod libaio;
 mod mem;
-mod mmap;
 mod nbd;
-mod null;
 mod observers;
+mod one_by_one;
 pub(crate) mod pacing;
-mod psync;
+mod rings;
 mod rr;
-mod spin;
-mod sync;
 pub mod tally;
 mod traits;
 mod trims;
-mod work;
 pub mod worker;
 
 use crate::error::{Error, Result};
 use crate::workload::payload::fill_once;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use files_in_loop::opens_in_loop;
-use immediate::Immediate;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
 use model::unit::Hertz;
 pub use nbd::tuning as path_tuning;
 use std::fs::File;
 use std::path::PathBuf;
 use sys::buffer::AlignedBuffer;
-use traits::{Perform, Sync};
+use traits::Sync;
 use worker::Worker;
 
 /// Input for opening an engine.
@@ -54,16 +48,16 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 type Open = fn(&Setup) -> Result<OpenEngine>;
 
 const TABLE: [(EngineKind, Open); 11] = [
-    (EngineKind::Null, null::open),
-    (EngineKind::Spin, spin::open),
-    (EngineKind::Work, work::open),
+    (EngineKind::Null, busy::null),
+    (EngineKind::Spin, busy::spin),
+    (EngineKind::Work, busy::work),
     (EngineKind::Mem, mem::open),
     (EngineKind::Rr, rr::open),
-    (EngineKind::Psync, psync::open),
-    (EngineKind::Sync, sync::open),
-    (EngineKind::Mmap, mmap::open),
-    (EngineKind::Libaio, libaio::open),
-    (EngineKind::IoUring, io_uring::open),
+    (EngineKind::Psync, one_by_one::psync),
+    (EngineKind::Sync, one_by_one::sync),
+    (EngineKind::Mmap, one_by_one::mmap),
+    (EngineKind::Libaio, rings::libaio),
+    (EngineKind::IoUring, rings::io_uring),
     (EngineKind::Nbd, nbd::open),
 ];
 
@@ -97,27 +91,12 @@ pub fn open(setup: &Setup) -> Result<OpenEngine> {
     open(setup)
 }
 
-/// Runs an engine that performs each I/O at once, at the job's queue depth.
-fn ready(mut engine: impl Perform + 'static, depth: u32) -> OpenEngine {
-    if depth <= 1 {
-        return Box::new(move |worker| worker.run_direct(&mut engine));
-    }
-    let mut queue = Immediate::new(engine, depth);
-    Box::new(move |worker| worker.run_queued(&mut queue))
-}
-
 /// The files of a job, or files that stand in for those that its loop opens.
 fn open_files(setup: &Setup) -> Result<Vec<File>> {
     if opens_in_loop(setup.plan) {
         return files_in_loop::stand_ins(setup.plan, setup.targets.len());
     }
     setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
-}
-
-/// Puts a file at this index, and returns the one that was there.
-fn replaced(files: &mut [File], index: u32, file: File) -> std::io::Result<File> {
-    let place = files.get_mut(index as usize).ok_or(std::io::ErrorKind::InvalidInput)?;
-    Ok(std::mem::replace(place, file))
 }
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
@@ -135,9 +114,9 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     Ok(buffer)
 }
 
-/// fsync or fdatasync of one of the files.
-fn sync_file(files: &[File], file: u32, what: Sync) -> std::io::Result<bool> {
-    let Some(file) = files.get(file as usize) else { return Ok(false) };
+/// fsync or fdatasync of a file.
+fn sync_file(file: Option<&File>, what: Sync) -> std::io::Result<bool> {
+    let Some(file) = file else { return Ok(false) };
     match what {
         Sync::All => file.sync_all(),
         Sync::Data => file.sync_data(),

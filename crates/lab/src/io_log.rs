@@ -64,27 +64,17 @@ impl IoLog {
         }
         let failed = || Error::job(&plan.name, "reserving memory for its logs", std::io::ErrorKind::OutOfMemory.into());
         let bins = logs.histogram.is_some() && logs.histogram_window > 0;
+        let (each, windows) = (logs.has_rows() && logs.window == 0, logs.has_rows() && logs.window > 0);
         let parts = [bins, logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
         let bytes = bytes / u64::try_from(parts.max(1)).unwrap_or(1);
-        let each = logs.has_rows() && logs.window == 0;
-        let windows = logs.has_rows() && logs.window > 0;
         Ok(Some(Self {
             clock,
             begin: 0,
             end: 0,
-            each: if each { Some(reserved(bytes).ok_or_else(failed)?) } else { None },
-            windows: match windows {
-                true => Some(Windows::new(logs.window, clock, reserved(bytes).ok_or_else(failed)?)),
-                false => None,
-            },
-            bins: match bins {
-                true => Some(Bins::new(logs.histogram_window, clock, reserved(bytes).ok_or_else(failed)?)),
-                false => None,
-            },
-            trace: match logs.trace {
-                Some(_) => Some(Trace::new(reserved(bytes).ok_or_else(failed)?)),
-                None => None,
-            },
+            each: part(each, bytes, |list| list).ok_or_else(failed)?,
+            windows: part(windows, bytes, |rows| Windows::new(logs.window, clock, rows)).ok_or_else(failed)?,
+            bins: part(bins, bytes, |rows| Bins::new(logs.histogram_window, clock, rows)).ok_or_else(failed)?,
+            trace: part(logs.trace.is_some(), bytes, Trace::new).ok_or_else(failed)?,
             full: None,
         }))
     }
@@ -150,6 +140,11 @@ impl IoLog {
         let full = self.full.or_else(|| self.trace.as_ref()?.full);
         full.map(|full| self.clock.nanos(model::unit::Ticks(full.saturating_sub(self.begin))).0 / 1_000_000)
     }
+}
+
+/// A part of a log, if it is wanted; `None` if there is no memory for it.
+fn part<T, P>(wanted: bool, bytes: u64, of: impl FnOnce(Vec<T>) -> P) -> Option<Option<P>> {
+    if wanted { reserved(bytes).map(|list| Some(of(list))) } else { Some(None) }
 }
 
 /// An empty list that has room for this number of bytes, or for less if the system does not give it. Its pages are taken when they are

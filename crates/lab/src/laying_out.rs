@@ -15,24 +15,11 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Finds or makes every file of a phase without traces.
+/// Finds or makes every file of a phase; `replay` has the traces of jobs, by the number of the job and of the copy.
 ///
 /// # Errors
 /// A file that cannot be found, made or used as the job requires; an interruption.
 pub(crate) fn prepare<'a>(
-    phase: &'a Phase,
-    created: &Created,
-    interruption: &Interruption,
-    observer: Observer,
-) -> Result<Vec<JobCopy<'a>>> {
-    prepare_replayed(phase, &|_, _| None, created, interruption, observer)
-}
-
-/// The same; `replay` has the traces of jobs, by the number of the job and of the copy.
-///
-/// # Errors
-/// Likewise.
-pub(crate) fn prepare_replayed<'a>(
     phase: &'a Phase,
     replay: &dyn Fn(usize, u32) -> Option<Arc<Replay>>,
     created: &Created,

@@ -128,7 +128,7 @@ fn measure_phase(
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
     let interruption = &sheet.session.settings.interruption;
     let (placing, clock) = (&sheet.session.placing, sheet.session.clock());
-    let pool = WorkerPool::start_logging(copies, placing, clock, Some(log_bytes), interruption)?;
+    let pool = WorkerPool::start(copies, placing, clock, Some(log_bytes), interruption)?;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
     let windows = sheet.growing_windows(number);
@@ -146,7 +146,7 @@ fn measure_phase(
     let owners = subject.pool.owners();
     let tasks = sheet.meters.scan_tasks().since(&before, &owners);
     let ends_run = subject.pool.ends_run();
-    let Joined { mut records, failure, ended } = subject.pool.join_writers();
+    let Joined { mut records, failure, ended } = subject.pool.join();
     let logs = records.iter_mut().filter_map(|left| left.log.take()).collect();
     // What was measured is over.
     let (jobs, wrong) = read_back::all(records, copies, sheet.session.clock(), interruption);
@@ -172,7 +172,7 @@ fn lay_out<'a>(
     for (number, phase) in plan.phases.iter().enumerate() {
         let replay = |job, copy| replays.of(number, job, copy);
         let interruption = &session.settings.interruption;
-        phases.push((phase, laying_out::prepare_replayed(phase, &replay, created, interruption, observer)?));
+        phases.push((phase, laying_out::prepare(phase, &replay, created, interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

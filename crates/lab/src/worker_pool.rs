@@ -82,20 +82,12 @@ pub(crate) struct Joined {
 }
 
 impl WorkerPool {
-    /// Starts a thread for each copy and waits until all engines are ready.
+    /// Starts a thread for each copy and waits until all engines are ready. Those whose job says so log their I/Os, each in this number of
+    /// bytes. The interruption ends engines that wait for their server.
     ///
     /// # Errors
     /// When an engine cannot be opened; the other workers have ended by then.
-    pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
-        Self::start_logging(copies, placing, clock, None, &Interruption::default())
-    }
-
-    /// The same; those whose job says so log their I/Os, each in this number of bytes. The interruption ends engines that wait for their
-    /// server.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub(crate) fn start_logging(
+    pub(crate) fn start(
         copies: &[JobCopy],
         placing: &Placing,
         clock: Hertz,
@@ -285,14 +277,8 @@ impl WorkerPool {
         Owners { workers: self.thread_ids(), ..Owners::default() }
     }
 
-    /// Ends the threads and collects their records, with the first failure.
-    pub fn join(self) -> (Vec<JobRecord>, Option<Error>) {
-        let Joined { records, failure, ended: _ } = self.join_writers();
-        (records.into_iter().map(|left| left.record).collect(), failure)
-    }
-
-    /// The same, with what is to be read back, and their logs.
-    pub(crate) fn join_writers(mut self) -> Joined {
+    /// Ends the threads and collects what they leave.
+    pub(crate) fn join(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
         Joined { records, failure: self.failure.take(), ended: self.ended }

@@ -18,6 +18,7 @@ use crate::measured::Rounds;
 use crate::record::{Host, IoInterval, Snapshot};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
+use crate::stats::log_ratio::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
 use crate::study::windows::io_seconds;
 use crate::unit::Nanos;
@@ -245,11 +246,8 @@ fn largest_first<T>(changes: &mut [T], of: impl Fn(&T) -> (bool, Estimate)) {
 
 /// The mean of both arms: a choice by it does not depend on how they differ.
 fn mean_of_arms(rounds: &[PairedRound]) -> f64 {
-    let ratio = |of: fn(&PairedRound) -> Pair| {
-        let sum = |part: fn(&Pair) -> f64| rounds.iter().map(|round| part(&of(round))).sum::<f64>();
-        sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
-    };
-    (ratio(|round| round.baseline) + ratio(|round| round.candidate)) / 2.0
+    let [baseline, candidate] = arms(rounds).map(|arm| Pair::sum(arm.into_iter()).ratio());
+    (baseline + candidate) / 2.0
 }
 
 /// The cost of one arm.

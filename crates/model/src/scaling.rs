@@ -2,8 +2,8 @@
 
 use crate::experiment::Metric;
 use crate::measured::Rounds;
-use crate::stats::scalability::{self, FEWEST_POINTS, LoadPoint, Scalability};
-use crate::stats::{Estimate, Pair};
+use crate::stats::Estimate;
+use crate::stats::curves::{FEWEST_POINTS, Place, Scalability, scalability};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,13 +41,10 @@ pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &Rounds, cpus: usize
     let fits = |submitters: f64| submitters <= cpus as f64;
     let (inside, outside): (Vec<_>, Vec<_>) = points.iter().partition(|(submitters, _)| fits(*submitters));
     let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
-    let points: Option<Vec<(f64, Vec<Pair>)>> = inside.iter().map(point).collect();
-    let points = points.unwrap_or_default();
-    let points: Vec<LoadPoint> =
-        points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
-    let fit = scalability::scalability(&points);
+    let points: Vec<Place> = inside.iter().map(point).collect::<Option<_>>().unwrap_or_default();
+    let fit = scalability(&points);
     let words = match &fit {
-        Some(fit) => scaling(fit, points.iter().map(|point| point.submitters).fold(0.0, f64::max)),
+        Some(fit) => scaling(fit, points.iter().map(|(submitters, _)| *submitters).fold(0.0, f64::max)),
         None if inside.len() < FEWEST_POINTS => format!(
             "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
             inside.len()

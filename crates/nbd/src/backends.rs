@@ -49,31 +49,6 @@ pub enum Backend {
     },
 }
 
-/// A part of a range that is allocated, or is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Length in bytes, at least 1.
-    pub length: u32,
-    /// Whether it is not allocated and reads as zeros.
-    pub hole: bool,
-}
-
-impl Extent {
-    /// Flags of the context `base:allocation`: 1 hole, 2 zeros.
-    pub fn flags(self) -> u32 {
-        if self.hole { 3 } else { 0 }
-    }
-}
-
-/// How to make a range zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zeroing {
-    /// Keep the blocks allocated (NO_HOLE); otherwise a hole is allowed.
-    pub allocated: bool,
-    /// Fail rather than write zeros (FAST_ZERO).
-    pub fast: bool,
-}
-
 impl Backend {
     /// Zeroed memory: in a memory file, whose pages can be sent, if `tuning` allows zero copy; otherwise in huge pages
     /// if the system provides them.
@@ -141,7 +116,7 @@ impl Backend {
         self.file_backend().is_some()
     }
 
-    /// The lock that holds up flushes of a file and searches for its holes.
+    /// The lock that holds up flushes of a file.
     #[cfg(test)]
     pub(crate) fn gate(&self) -> Arc<std::sync::Mutex<()>> {
         self.file_backend().map(|file| file.gate.clone()).unwrap_or_default()
@@ -210,16 +185,16 @@ impl Backend {
         self.file_backend().map_or(Ok(()), |file| file.flush())
     }
 
-    /// Makes the first piece of a range zero, which takes some milliseconds at most. Returns its length; 0 only for an
-    /// empty range.
-    pub fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Piece {
+    /// Makes the first piece of a range zero, which takes some milliseconds at most; `allocated`: without holes. Returns its
+    /// length; 0 only for an empty range.
+    pub fn zero(&self, offset: u64, length: u32, allocated: bool) -> Piece {
         match self {
             Self::Memory(store) => {
                 let piece = piece(offset, length, RELEASED_AT_ONCE);
                 store.zero(offset as usize, piece as usize);
                 Ok(piece)
             }
-            Self::File(file) => file.zero(offset, length, how),
+            Self::File(file) => file.zero(offset, length, allocated),
             Self::Null { .. } => Ok(length),
         }
     }
@@ -228,21 +203,7 @@ impl Backend {
     pub fn trim(&self, offset: u64, length: u32) -> Piece {
         match self {
             Self::File(file) => Ok(file.trim(offset, length)),
-            memory_or_null => memory_or_null.zero(offset, length, Zeroing { allocated: false, fast: false }),
-        }
-    }
-
-    /// Prefetches the first piece of a range into the page cache. Returns its length as [`zero`](Self::zero).
-    pub fn cache(&self, offset: u64, length: u32) -> Piece {
-        self.file_backend().map_or(Ok(length), |file| file.cache(offset, length))
-    }
-
-    /// The extents of a range from its start: at least one, at most `most`, and none beyond its end.
-    pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
-        match self {
-            Self::File(file) => file.extents(offset, length, most),
-            Self::Memory(_) => vec![Extent { length, hole: false }],
-            Self::Null { .. } => vec![Extent { length, hole: true }],
+            memory_or_null => memory_or_null.zero(offset, length, false),
         }
     }
 }
@@ -257,11 +218,10 @@ mod tests {
         const END: u64 = 1 << 32;
         let file = tempfile::tempfile().unwrap();
         file.set_len(END).unwrap();
-        let hole = Zeroing { allocated: false, fast: false };
         for backend in [Backend::file(file).unwrap(), Backend::memory(64 << 20, &Tuning::default()).unwrap()] {
             let end = backend.size();
             let works: [&dyn Fn(u64, u32) -> Piece; 2] =
-                [&|at, rest| backend.zero(at, rest, hole), &|at, rest| backend.trim(at, rest)];
+                [&|at, rest| backend.zero(at, rest, false), &|at, rest| backend.trim(at, rest)];
             for work in works {
                 let (mut at, mut pieces) = (5000, 0);
                 while at < end {
@@ -271,25 +231,6 @@ mod tests {
                     assert!(at == end || at.is_multiple_of(4096), "{at}");
                 }
                 assert!(at == end && pieces >= 8, "{pieces}");
-            }
-        }
-    }
-
-    /// CVE-2025-47711, -47712: lengths near 2^32.
-    #[test]
-    fn extents_of_the_largest_ranges_do_not_overflow() {
-        const SIZE: u64 = 1 << 40;
-        let sparse = tempfile::tempfile().unwrap();
-        sparse.set_len(SIZE).unwrap();
-        let memory = Backend::memory(1 << 20, &Tuning::default()).unwrap();
-        let null = Backend::null(SIZE).unwrap();
-        for backend in [null, Backend::file(sparse).unwrap(), memory] {
-            let size = backend.size();
-            let largest = u32::try_from(size).unwrap_or(u32::MAX);
-            for (offset, length) in [(0, largest), (size - u64::from(largest), largest), (size - 1, 1), (0, 1)] {
-                let extents = backend.extents(offset, length, 128);
-                let sum: u64 = extents.iter().map(|extent| u64::from(extent.length)).sum();
-                assert!(sum <= u64::from(length) && extents.iter().all(|extent| extent.length > 0), "{extents:?}");
             }
         }
     }

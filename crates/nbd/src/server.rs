@@ -34,11 +34,9 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::socket::peer_process;
-use worker::Workers;
 use worker::{Inbox, Message, Waker};
 
 /// Options of the server.
@@ -93,7 +91,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Stops a server, or requests its counters, from another thread.
+/// Stops a server from another thread.
 #[derive(Debug)]
 pub struct ServerHandle {
     waker: Waker,
@@ -113,21 +111,14 @@ impl ServerHandle {
     /// Asks the server to finish the requests that have arrived and shut down.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.report();
-    }
-
-    /// Asks the server to report its counters.
-    pub fn report(&self) {
         self.waker.wake();
     }
 }
 
-/// Receives the server's log lines and reports. Nothing here may wait: an event loop calls it, and its clients would wait
+/// Receives the server's log lines. Nothing here may wait: an event loop calls it, and its clients would wait
 /// too.
 pub trait Observer: Sync {
     fn note(&self, text: &str);
-    /// The counters so far, after [`ServerHandle::report`].
-    fn so_far(&self, counters: &Counters);
     /// The calibrated busy work per request, in ticks; called once by each thread that adds any.
     fn delays(&self, _burnt_ticks: f64) {}
 }
@@ -145,12 +136,13 @@ pub fn serve(
 ) -> Result<Counters> {
     ioctl_fionbio(listener, true).map_err(|error| Error::system("listening", error.into()))?;
     let options = Options { connections: options.connections.min(descriptors()), ..*options };
+    let ended = AtomicBool::new(false);
     let server = Server { exports, options, clients: AtomicUsize::new(0), log: Log::new(observer) };
     std::thread::scope(|scope| {
-        let workers = Workers::start(scope, &exports.backend)?;
+        let flushes = worker::start(scope, &exports.backend, &ended)?;
         let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
         let started = (0..options.threads.max(1)).try_for_each(|number| {
-            let event_loop = EventLoop::new(&server, workers.clone())?;
+            let event_loop = EventLoop::new(&server, flushes.clone())?;
             inboxes.push(event_loop.inbox.clone());
             let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
             let thread = thread.spawn_scoped(scope, move || event_loop.run());
@@ -166,14 +158,11 @@ pub fn serve(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        workers.end();
+        ended.store(true, Ordering::Relaxed);
         server.log.finish();
         accepted.map(|()| done)
     })
 }
-
-/// A thread that does not answer within this time is busy with one storage request.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Clients over the limit that may wait for an event loop.
 pub(crate) const BACKLOG: usize = 16;
@@ -205,17 +194,8 @@ impl Server<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Error::system("waiting for clients", error.into())),
             }
-            let [told, _] = &fds;
-            let asked = !told.revents().is_empty();
-            if asked {
-                // Clear before reading the stop flag: `stop` sets the flag first and wakes this thread afterwards.
-                handle.waker.clear();
-            }
             if handle.stop.load(Ordering::Relaxed) {
                 return Ok(());
-            }
-            if asked {
-                self.report(inboxes);
             }
             match listener.accept() {
                 Ok((socket, peer)) => self.put(socket, peer, turn.next()),
@@ -247,27 +227,6 @@ impl Server<'_> {
             inbox.put(Message::Client(socket, peer));
         }
     }
-
-    /// Reports the counters of all threads so far.
-    fn report(&self, inboxes: &[Arc<Inbox>]) {
-        let (ask, answers) = channel();
-        inboxes.iter().for_each(|inbox| inbox.put(Message::Asked(ask.clone())));
-        let (mut sum, mut silent) = (Counters::default(), inboxes.len());
-        let end = Instant::now() + ANSWERED_WITHIN;
-        while silent > 0
-            && let Ok(counters) = answers.recv_timeout(end.saturating_duration_since(Instant::now()))
-        {
-            sum.add(&counters);
-            silent -= 1;
-        }
-        self.log.observer.so_far(&sum);
-        if silent > 0 {
-            let threads = inboxes.len();
-            self.log.observer.note(&format!(
-                "{silent} of {threads} threads did not answer within a second (busy with one request); the counters above do not include them"
-            ));
-        }
-    }
 }
 
 /// Whether clients may write.
@@ -292,11 +251,11 @@ pub struct Exports {
 impl Exports {
     /// Exports one storage under each of `names`.
     pub fn new(names: Vec<String>, backend: Backend, access: Access) -> Self {
-        let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::SEND_DF | flag::SEND_CACHE;
+        let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA;
         // All connections share one storage, so a flush on any of them covers the completed writes of all.
         flags |= flag::CAN_MULTI_CONN;
         flags |= match access {
-            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
+            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES,
             Access::ReadOnly => flag::READ_ONLY,
         };
         let description = match &backend {
@@ -324,13 +283,7 @@ impl Exports {
     /// The transmission phase of a client that negotiated an export.
     fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
         let max_payload = self.infos.get(agreed.export)?.max_payload;
-        let rights = Rights {
-            read_only: self.access == Access::ReadOnly,
-            structured: agreed.structured,
-            base_allocation: agreed.base_allocation,
-            checksums: agreed.checksums,
-            max_payload,
-        };
+        let rights = Rights { read_only: self.access == Access::ReadOnly, checksums: agreed.checksums, max_payload };
         Some(Requests::new(self.backend.clone(), rights, tuning))
     }
 }
@@ -416,7 +369,6 @@ fn hidden((source, Period { hidden, .. }): (Cow<str>, Period)) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use super::Counters;
     use super::*;
     use std::net::{Ipv4Addr, SocketAddr};
 
@@ -427,8 +379,6 @@ mod tests {
         fn note(&self, text: &str) {
             self.0.lock().unwrap().push(text.to_owned());
         }
-
-        fn so_far(&self, _: &Counters) {}
     }
 
     /// Every line is shown or counted, one source does not use up the lines of another, and memory is limited.

@@ -64,9 +64,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
         let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.symbols.is_empty());
         blocks.extend(cells.take(contents::FEW).map(|cell| graph(finding, cell)));
     }
-    for (arm, name) in arms.iter().zip(contents::candidates(finding)) {
-        blocks.extend(arm.events(along(finding, name)).into_iter().map(Block::in_full));
-    }
+    blocks.extend(arms.iter().flat_map(Pairs::events).map(Block::in_full));
     blocks.push(unexplained(finding.unexplained.as_ref()));
     blocks
 }
@@ -233,8 +231,8 @@ impl<'a> Pairs<'a> {
         largest
     }
 
-    /// What happens more or less often; empty without rounds that counted. `also` is said beside it.
-    fn events(&self, also: Option<Note>) -> Vec<Block> {
+    /// What happens more or less often; empty without rounds that counted.
+    fn events(&self) -> Vec<Block> {
         let pairs = self.having(|pair| !pair.events.is_empty());
         let rounds = self.counted_rounds;
         if pairs.is_empty() {
@@ -248,7 +246,7 @@ impl<'a> Pairs<'a> {
             return vec![Block::new("", Body::Notes).with(vec![Note::remark(text)])];
         }
         let few = pairs.len() <= contents::FEW;
-        let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).chain(also).collect();
+        let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).collect();
         let row = |pair: &Pair, event: &EventChange| Part {
             of: meaning(&event.name).to_owned(),
             ..row(pair, event.name.clone(), [event.baseline, event.candidate], (event.change_per_io, event.detected))
@@ -347,22 +345,6 @@ fn short(name: &str) -> String {
     }
 }
 
-/// "Over 9 cells, the change of cycles per I/O is correlated with that of sched_switch: 0.97 [0.80, 1.00]".
-fn along(finding: &CompareFinding, arm: &str) -> Option<Note> {
-    let found: Vec<_> = finding.event_correlations.iter().filter(|found| found.arm == arm).take(NAMED - 1).collect();
-    let several = contents::candidates(finding).len() > 1;
-    let place = if several { format!("{arm}: ") } else { String::new() };
-    let named = found.iter().map(|found| {
-        let scale = Scale::of(COUNT, 1.0);
-        let value = tied(&format!("{} {}", scale.cell(found.correlation.value), interval(scale, &found.correlation)));
-        format!("{}, {value}", tied(&short(&found.name)))
-    });
-    let named = named.collect::<Vec<_>>().join("; ");
-    let cells = found.first()?.cells;
-    let text = format!("{place}Over {cells} cells, the change of cycles per I/O is correlated with that of {named}.");
-    Some(Note::new(Tone::Strong, text))
-}
-
 /// Width is the arm's cost, colour the change.
 fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
     let calls = cell.stacks.iter().map(|stack| Calls {
@@ -427,7 +409,7 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
         sampled_rounds: 0,
         counted_rounds: finding.counted_rounds,
     };
-    [pairs.accounts(0), pairs.events(None), ends.to_vec()].concat()
+    [pairs.accounts(0), pairs.events(), ends.to_vec()].concat()
 }
 
 #[cfg(test)]

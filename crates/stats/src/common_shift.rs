@@ -32,7 +32,7 @@ pub struct CommonShift {
 /// The test assumes independent rounds. Slow drift is not independent, so it may be reported as a step, which it is for
 /// a comparison with another day. `None` also with fewer than 10 rounds, or if a round has no positive ratio.
 pub fn common_shift(rounds: &[Pair]) -> Option<CommonShift> {
-    let logs: Vec<f64> = rounds.iter().map(|round| (round.numerator / round.denominator).ln()).collect();
+    let logs: Vec<f64> = rounds.iter().map(|round| round.ratio().ln()).collect();
     if logs.iter().any(|log| !log.is_finite()) {
         return None;
     }

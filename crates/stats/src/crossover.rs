@@ -2,22 +2,17 @@
 //!
 //! The input is the points of a sweep over a numeric axis (block size, queue depth, submitters), each with its rounds.
 //! The result is the place where the difference changes its sign, or the reason why there is none.
-//! Between two sizes the costs of an I/O are straight lines, as those of [`cost_line`](super::line::cost_line) are.
+//! Between two sizes the costs of an I/O are straight lines, as those of [`cost_line`](super::curves::cost_line) are.
 
 use super::basics::holm;
 use super::estimate::{CONFIDENCE, Estimate, student_t};
-use super::evidence::Good;
-use super::log_ratio::{LogRatio, PairedRound, Resolution, influences, log_ratio};
+use super::evidence::{Evidence, Good};
+use super::log_ratio::{self, LogRatio, PairedRound, Resolution, arms, log_ratio};
 use super::ratio::{self, Pair};
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug)]
-pub struct SweepPoint<'a> {
-    /// The value on the axis; positive.
-    pub at: f64,
-    /// Its rounds. Round r of every point belongs to the same complete block.
-    pub rounds: &'a [PairedRound],
-}
+/// A value on the axis, positive, and its rounds. Round r of every point belongs to the same complete block.
+pub type SweepPoint = (f64, Vec<PairedRound>);
 
 /// What is known of an arm between two neighbouring values of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,25 +124,23 @@ fn winner(theta: f64, good: Good) -> Winner {
 
 /// In the order of the axis.
 fn studied(points: &[SweepPoint], steps: Resolution, good: Good, between: Between) -> Option<Vec<Studied>> {
-    let rounds = points.first()?.rounds.len();
-    if points.len() < 2 || rounds < 2 || points.iter().any(|point| point.rounds.len() != rounds || point.at <= 0.0) {
+    let rounds = points.first()?.1.len();
+    if points.len() < 2 || rounds < 2 || points.iter().any(|(at, others)| others.len() != rounds || *at <= 0.0) {
         return None;
     }
-    let study = |point: &SweepPoint| {
-        let ratio = log_ratio(point.rounds, steps)?;
-        let independent = influences(point.rounds)?;
+    let study = |(at, rounds): &SweepPoint| {
+        let ratio = log_ratio(rounds, steps)?;
+        let (_, independent) = log_ratio::with_influences(rounds)?;
         let growth = ratio.error?.standard_error.powi(2) / covariance(&independent, &independent);
-        let size = if between == Between::CostPerByte { point.at } else { 1.0 };
+        let size = if between == Between::CostPerByte { *at } else { 1.0 };
         let cost = |Pair { numerator, denominator }| match good {
             Good::Lower => Pair { numerator: numerator * size, denominator },
             Good::Higher => Pair { numerator: denominator * size, denominator: numerator },
         };
-        let arm = |arm: fn(&PairedRound) -> Pair| {
-            ratio::with_influences(&point.rounds.iter().map(|round| cost(arm(round))).collect::<Vec<_>>())
-        };
-        let (baseline, candidate) = (arm(|round| round.baseline)?, arm(|round| round.candidate)?);
+        let costs = arms(rounds).map(|arm| ratio::with_influences(&arm.into_iter().map(cost).collect::<Vec<_>>()));
+        let [Some(baseline), Some(candidate)] = costs else { return None };
         Some(Studied {
-            at: point.at,
+            at: *at,
             ratio,
             difference: candidate.0 - baseline.0,
             influences: candidate.1.iter().zip(baseline.1).map(|(candidate, baseline)| candidate - baseline).collect(),

@@ -43,6 +43,11 @@ impl Estimate {
         }
     }
 
+    /// The change as a fraction of a logarithm with its interval: exp(x) − 1.
+    pub fn exp_m1(self) -> Self {
+        Self { value: self.value.exp_m1(), low: self.low.map(f64::exp_m1), high: self.high.map(f64::exp_m1) }
+    }
+
     /// The ends of the interval.
     pub fn ends(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)

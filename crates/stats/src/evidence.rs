@@ -1,82 +1,36 @@
 //! What a comparison found about one metric, the difference of two costs, and the verdict on them.
 
 use super::estimate::Estimate;
-use super::log_ratio::{LogRatio, PairedRound, lengths};
-use super::percentile::PercentileShift;
-use super::ratio::Pair;
-use super::serial::{Neighbours, independent};
+use super::log_ratio::{PairedRound, arms, lengths};
+use super::ratio::with_influences;
+use super::serial::Neighbours;
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
-/// The change of a metric, with everything that an interval and a verdict need.
-#[derive(Clone, Debug)]
-pub enum Evidence {
-    /// Of a ratio of sums, or of one value for each round.
-    Ratio(LogRatio),
-    /// Of a percentile of latency.
-    Percentile(PercentileShift),
-}
-
-impl Evidence {
+/// What tells the change of a metric: a ratio of sums, one value for each round, or a percentile of latency.
+pub trait Evidence {
     /// The change as a fraction, with its interval of this confidence.
-    pub fn change(&self, confidence: f64) -> Estimate {
-        match self {
-            Self::Ratio(ratio) => ratio.change(confidence),
-            Self::Percentile(shift) => shift.change(confidence),
-        }
-    }
-
-    /// Whether the interval of this confidence excludes 0, so that the difference is *detected*.
-    pub fn excludes_zero(&self, confidence: f64) -> bool {
-        match self {
-            Self::Ratio(ratio) => ratio.excludes_zero(confidence),
-            Self::Percentile(shift) => shift.change(confidence).contains(0.0) == Some(false),
-        }
-    }
-
-    /// Two-sided p-value of no change.
-    pub fn p_value(&self) -> Option<f64> {
-        match self {
-            Self::Ratio(ratio) => ratio.p_value(),
-            Self::Percentile(shift) => shift.p_value(),
-        }
-    }
-
-    /// The smallest change that an interval of this confidence excludes 0 for with 80 % probability.
-    pub fn mde80(&self, confidence: f64) -> Option<f64> {
-        match self {
-            Self::Ratio(ratio) => ratio.mde80(confidence),
-            Self::Percentile(shift) => shift.mde80(confidence),
-        }
-    }
-
+    fn change(&self, confidence: f64) -> Estimate;
+    /// Two-sided p-value of no change: the interval of confidence 1 − p ends at 0.
+    fn p_value(&self) -> Option<f64>;
+    /// The smallest change, as a fraction, that an interval of this confidence excludes 0 for with 80 % probability. Smaller changes may
+    /// exist undetected.
+    fn mde80(&self, confidence: f64) -> Option<f64>;
     /// Half of the width of the interval of this confidence, in logarithms.
-    pub fn half_width(&self, confidence: f64) -> Option<f64> {
-        match self {
-            Self::Ratio(ratio) => ratio.error?.half_width(confidence),
-            Self::Percentile(shift) => shift.half_width(confidence),
-        }
+    fn half_width(&self, confidence: f64) -> Option<f64>;
+    /// Number of units: rounds, or boots; and the correlation of consecutive ones, if it is evident.
+    fn units(&self) -> (usize, Option<f64>);
+
+    /// Whether the interval of this confidence excludes 0, so that the difference is *detected*. `false` without an interval.
+    fn excludes_zero(&self, confidence: f64) -> bool {
+        self.change(confidence).contains(0.0) == Some(false)
     }
 
-    /// Number of independent units: rounds, or boots.
-    pub fn units(&self) -> usize {
-        match self {
-            Self::Ratio(ratio) => ratio.units,
-            Self::Percentile(shift) => shift.units,
-        }
-    }
-
-    /// How many independent units these are worth.
-    pub fn independent_units(&self) -> f64 {
-        independent(self.units(), self.correlation())
-    }
-
-    /// The correlation of consecutive rounds, if it is evident.
-    pub fn correlation(&self) -> Option<f64> {
-        match self {
-            Self::Ratio(ratio) => ratio.correlation,
-            Self::Percentile(shift) => shift.correlation,
-        }
+    /// How many independent units these are worth: with an evident correlation ρ, (1 − ρ)/(1 + ρ) of them.
+    fn independent_units(&self) -> f64 {
+        let (units, correlation) = self.units();
+        let correlation = correlation.unwrap_or(0.0);
+        units as f64 * (1.0 - correlation) / (1.0 + correlation)
     }
 }
 
@@ -154,25 +108,15 @@ pub struct Difference {
 /// z_r = R·((n_Br − r_B·d_Br)/Σd_B − (n_Ar − r_A·d_Ar)/Σd_A). What both arms of a round share cancels in its z. `None` if a sum of denominators
 /// is not positive.
 pub fn difference(rounds: &[PairedRound]) -> Option<Difference> {
-    let ratio = |arm: fn(&PairedRound) -> Pair| {
-        let numerators: f64 = rounds.iter().map(|round| arm(round).numerator).sum();
-        let denominators: f64 = rounds.iter().map(|round| arm(round).denominator).sum();
-        let value = numerators / denominators;
-        (denominators > 0.0 && value.is_finite()).then_some((value, denominators))
-    };
-    let (baseline, candidate) = (ratio(|round| round.baseline)?, ratio(|round| round.candidate)?);
-    let residual =
-        |pair: Pair, (value, denominators): (f64, f64)| (pair.numerator - value * pair.denominator) / denominators;
-    let count = rounds.len() as f64;
-    let influence =
-        |round: &PairedRound| count * (residual(round.candidate, candidate) - residual(round.baseline, baseline));
-    let influences: Vec<f64> = rounds.iter().map(influence).collect();
-    let value = candidate.0 - baseline.0;
+    let [baselines, candidates] = arms(rounds);
+    let ((one, of_one), (other, of_other)) = (with_influences(&baselines)?, with_influences(&candidates)?);
+    let influences: Vec<f64> = of_other.iter().zip(&of_one).map(|(theirs, ours)| theirs - ours).collect();
+    let value = other - one;
     Some(Difference {
         value,
         error: Uncertainty::of_mean(&influences, &lengths(rounds), Neighbours::Independent).map(|(error, _)| error),
         units: rounds.len(),
-        is_resolved: value.abs() > RESOLUTION * (baseline.0.abs() + candidate.0.abs()),
+        is_resolved: value.abs() > RESOLUTION * (one.abs() + other.abs()),
     })
 }
 
@@ -198,6 +142,7 @@ impl Difference {
 mod tests {
     use super::*;
     use crate::estimate::CONFIDENCE;
+    use crate::ratio::Pair;
     use proptest::prelude::*;
 
     const MARGIN: f64 = 0.03;

@@ -159,12 +159,7 @@ fn lowest(index: usize) -> u64 {
 }
 
 fn middle(index: usize) -> u64 {
-    if index < 2 * SUB_BUCKETS {
-        return index as u64;
-    }
-    let shift = (index >> PRECISION_BITS) as u32 - 1;
-    let low = ((index & (SUB_BUCKETS - 1)) + SUB_BUCKETS) as u64;
-    (low << shift) + (1 << shift) / 2
+    lowest(index).midpoint(lowest(index + 1))
 }
 
 /// The serialized histogram: only buckets that are not empty.
@@ -177,8 +172,7 @@ struct Sparse {
 
 impl Serialize for Histogram {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let buckets = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let buckets = buckets.map(|(index, count)| (index as u32, *count)).collect();
+        let buckets = self.buckets().map(|bucket| (bucket.index as u32, bucket.count)).collect();
         Sparse { buckets, sum: self.sum, max: self.max }.serialize(serializer)
     }
 }

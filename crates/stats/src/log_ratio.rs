@@ -4,8 +4,9 @@
 //! of the rounds. The verdict interprets it.
 
 use super::estimate::Estimate;
-use super::ratio::Pair;
-use super::serial::{Neighbours, independent};
+use super::evidence::Evidence;
+use super::ratio::{self, Pair};
+use super::serial::Neighbours;
 use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
@@ -69,57 +70,47 @@ pub struct Resolution {
 /// grows if consecutive rounds are evidently correlated, and is at least what the `steps` of the readings leave open.
 /// `None` if one of the four sums is not positive.
 pub fn log_ratio(rounds: &[PairedRound], steps: Resolution) -> Option<LogRatio> {
-    let influences = influences(rounds)?;
-    let least = unresolved(rounds, steps)?;
+    let (theta, influences) = with_influences(rounds)?;
+    let least = unresolved(rounds, steps);
     let found = Uncertainty::of_mean(&influences, &lengths(rounds), Neighbours::Independent);
     Some(LogRatio {
-        theta: theta(rounds)?,
+        theta,
         error: found.map(|(error, _)| error.at_least(least)),
         units: rounds.len(),
-        correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
+        correlation: found.and_then(|(_, correlation)| correlation),
     })
 }
 
 /// The standard error of θ that the steps of the readings cause: each reading is off by up to half a step, with a variance
 /// of a twelfth of its square.
-fn unresolved(rounds: &[PairedRound], steps: Resolution) -> Option<f64> {
-    let (baseline, candidate) = sums(rounds)?;
+fn unresolved(rounds: &[PairedRound], steps: Resolution) -> f64 {
     let readings = steps.readings * rounds.len() as f64;
-    let parts = [baseline, candidate]
+    let parts = arms(rounds)
+        .map(|arm| Pair::sum(arm.into_iter()))
         .map(|sum| (steps.numerator / sum.numerator).powi(2) + (steps.denominator / sum.denominator).powi(2));
-    Some((readings / 12.0 * parts.iter().sum::<f64>()).sqrt())
+    (readings / 12.0 * parts.iter().sum::<f64>()).sqrt()
 }
 
-fn theta(rounds: &[PairedRound]) -> Option<f64> {
-    let (baseline, candidate) = sums(rounds)?;
-    let theta = (candidate.numerator / candidate.denominator / (baseline.numerator / baseline.denominator)).ln();
-    theta.is_finite().then_some(theta)
+/// The rounds of the baseline, and those of the candidate.
+pub fn arms(rounds: &[PairedRound]) -> [Vec<Pair>; 2] {
+    let (baselines, candidates) = rounds.iter().map(|round| (round.baseline, round.candidate)).unzip();
+    [baselines, candidates]
 }
 
-/// z_r of each round: θ without round r is about θ − z_r/(R − 1).
-pub(super) fn influences(rounds: &[PairedRound]) -> Option<Vec<f64>> {
-    let (baseline, candidate) = sums(rounds)?;
-    let count = rounds.len() as f64;
-    let share = |round: Pair, sum: Pair| round.numerator / sum.numerator - round.denominator / sum.denominator;
-    Some(rounds.iter().map(|r| count * (share(r.candidate, candidate) - share(r.baseline, baseline))).collect())
+/// θ, and z_r of each round: θ without round r is about θ − z_r/(R − 1). `None` unless all four sums are positive.
+pub(super) fn with_influences(rounds: &[PairedRound]) -> Option<(f64, Vec<f64>)> {
+    let [baselines, candidates] = arms(rounds);
+    let (one, of_one) = ratio::with_influences(&baselines).filter(|(value, _)| *value > 0.0)?;
+    let (other, of_other) = ratio::with_influences(&candidates).filter(|(value, _)| *value > 0.0)?;
+    let theta = (other / one).ln();
+    let influences = of_other.iter().zip(&of_one).map(|(theirs, ours)| theirs / other - ours / one).collect();
+    theta.is_finite().then_some((theta, influences))
 }
 
 /// How long each round is: the mean of its parts of both arms' work.
 pub(super) fn lengths(rounds: &[PairedRound]) -> Vec<f64> {
-    let sum = |arm: fn(&PairedRound) -> Pair| rounds.iter().map(|round| arm(round).denominator).sum::<f64>();
-    let (baseline, candidate) = (sum(|round| round.baseline), sum(|round| round.candidate));
+    let [baseline, candidate] = arms(rounds).map(|arm| Pair::sum(arm.into_iter()).denominator);
     rounds.iter().map(|r| r.baseline.denominator / baseline + r.candidate.denominator / candidate).collect()
-}
-
-/// The sums of both arms; `None` unless all four are positive.
-fn sums(rounds: &[PairedRound]) -> Option<(Pair, Pair)> {
-    let sum = |arm: fn(&PairedRound) -> Pair| Pair {
-        numerator: rounds.iter().map(|round| arm(round).numerator).sum(),
-        denominator: rounds.iter().map(|round| arm(round).denominator).sum(),
-    };
-    let (baseline, candidate) = (sum(|round| round.baseline), sum(|round| round.candidate));
-    let positive = |pair: Pair| pair.numerator > 0.0 && pair.denominator > 0.0;
-    (positive(baseline) && positive(candidate)).then_some((baseline, candidate))
 }
 
 impl LogRatio {
@@ -132,49 +123,44 @@ impl LogRatio {
             theta,
             error: found.map(|(error, _)| error),
             units: logs.len(),
-            correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
+            correlation: found.and_then(|(_, correlation)| correlation),
         })
-    }
-
-    /// How many independent units these are worth.
-    pub fn independent_units(&self) -> f64 {
-        independent(self.units, self.correlation)
-    }
-
-    /// The change as a fraction (0.031 is +3.1 %), with its interval of this confidence: exp(θ − …) − 1 to exp(θ + …) − 1.
-    pub fn change(&self, confidence: f64) -> Estimate {
-        let log = Estimate::around(self.theta, self.error.as_ref(), confidence);
-        Estimate { value: self.theta.exp_m1(), low: log.low.map(f64::exp_m1), high: log.high.map(f64::exp_m1) }
-    }
-
-    /// Two-sided p-value of θ = 0: the interval of confidence 1 − p ends at 0.
-    pub fn p_value(&self) -> Option<f64> {
-        let error = self.error?;
-        if self.theta.abs() <= RESOLUTION {
-            return Some(1.0);
-        }
-        error.p_value(self.theta)
-    }
-
-    /// Whether the interval of this confidence excludes 0, so that the difference is *detected*. `false` without an
-    /// interval.
-    pub fn excludes_zero(&self, confidence: f64) -> bool {
-        self.theta.abs() > RESOLUTION && self.change(confidence).contains(0.0) == Some(false)
-    }
-
-    /// The smallest change, as a fraction, that an interval of this confidence excludes 0 for with 80 % probability: half of
-    /// its width plus t(0.8)·se. Smaller changes may exist undetected.
-    pub fn mde80(&self, confidence: f64) -> Option<f64> {
-        let error = self.error?;
-        Some(error.half_width(confidence)? + error.times_t(0.8)?)
     }
 
     /// Half of the width of the interval of this confidence, which the stopping rule uses; at least t(0.98)·se, slightly more
     /// than half the width of a 95 % interval: an experiment stops when its estimated error is small, and the true error is
     /// then slightly larger.
     pub fn stopping_half_width(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)?.max(self.error?.times_t(0.98)?))
+    }
+}
+
+impl Evidence for LogRatio {
+    /// exp(θ − …) − 1 to exp(θ + …) − 1.
+    fn change(&self, confidence: f64) -> Estimate {
+        Estimate::around(self.theta, self.error.as_ref(), confidence).exp_m1()
+    }
+
+    fn p_value(&self) -> Option<f64> {
         let error = self.error?;
-        Some(error.half_width(confidence)?.max(error.times_t(0.98)?))
+        if self.theta.abs() <= RESOLUTION { Some(1.0) } else { error.p_value(self.theta) }
+    }
+
+    /// Half of the width and t(0.8)·se.
+    fn mde80(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)? + self.error?.times_t(0.8)?)
+    }
+
+    fn half_width(&self, confidence: f64) -> Option<f64> {
+        self.error?.half_width(confidence)
+    }
+
+    fn units(&self) -> (usize, Option<f64>) {
+        (self.units, self.correlation)
+    }
+
+    fn excludes_zero(&self, confidence: f64) -> bool {
+        self.theta.abs() > RESOLUTION && self.change(confidence).contains(0.0) == Some(false)
     }
 }
 

@@ -10,6 +10,7 @@
 
 use super::basics::Lengths;
 use super::estimate::{Estimate, student_t};
+use super::evidence::Evidence;
 use super::serial::{Neighbours, serial};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
@@ -94,7 +95,7 @@ pub enum NotEnough {
 ///
 /// It is never narrower than ±0.78 %: each of the two percentiles is known to half a bucket of its histogram, and both halves
 /// together are a whole one ([`BUCKET_ERROR`]).
-pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShift, NotEnough> {
+pub fn percentile<'a>(rounds: &[LatencyRound<'a>], percent: f64) -> Result<PercentileShift, NotEnough> {
     let tail = percent.min(100.0 - percent) / 100.0;
     if tail.is_nan() || tail <= 0.0 {
         return Err(NotEnough::Extreme { percent });
@@ -102,12 +103,13 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     if rounds.len() < FEWEST_ROUNDS {
         return Err(NotEnough::Rounds { percent, rounds: rounds.len() });
     }
-    let [(baseline, their_lengths), (candidate, our_lengths)] = [Role::Baseline, Role::Candidate].map(|role| {
-        let rounds: Vec<&Histogram> = rounds.iter().map(|round| role.of(round)).collect();
+    let [(baseline, their_lengths), (candidate, our_lengths)] = [false, true].map(|ours| {
+        let arm = |round: &LatencyRound<'a>| if ours { round.candidate } else { round.baseline };
+        let rounds: Vec<&Histogram> = rounds.iter().map(arm).collect();
         let lengths = Lengths::of(&rounds.iter().map(|round| round.total() as f64).collect::<Vec<_>>());
         (Pooled::of(rounds, percent), lengths)
     });
-    let ios = baseline.ios().min(candidate.ios());
+    let ios = baseline.ios.min(candidate.ios);
     // Rounding errors of 60/(1 − 0.99) must not require one I/O more than 6,000.
     let needed = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
     if ios < needed {
@@ -117,29 +119,6 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     lengths.and_then(|lengths| shift(baseline, candidate, lengths, percent)).ok_or(NotEnough::Uneven { percent })
 }
 
-#[derive(Clone, Copy)]
-enum Role {
-    Baseline,
-    Candidate,
-}
-
-impl Role {
-    fn of<'a>(self, round: &LatencyRound<'a>) -> &'a Histogram {
-        match self {
-            Self::Baseline => round.baseline,
-            Self::Candidate => round.candidate,
-        }
-    }
-}
-
-/// The shift function: the change at several percentiles.
-///
-/// It shows *where* a distribution moved (Doksum, 1974). Every row has its own 95 % interval, so one in twenty may be
-/// wrong.
-pub fn shift_function(rounds: &[LatencyRound], percents: &[f64]) -> Vec<Result<PercentileShift, NotEnough>> {
-    percents.iter().map(|&percent| percentile(rounds, percent)).collect()
-}
-
 fn shift(
     baseline: Pooled,
     candidate: Pooled,
@@ -147,7 +126,7 @@ fn shift(
     percent: f64,
 ) -> Option<PercentileShift> {
     let (baseline_ticks, candidate_ticks) = (baseline.ticks()?, candidate.ticks()?);
-    let (ours, theirs) = (candidate.influences()?, baseline.influences()?);
+    let (ours, theirs) = (candidate.influences.clone()?, baseline.influences.clone()?);
     let own = our_lengths.variance_of_mean(&ours).sqrt();
     let other = their_lengths.variance_of_mean(&theirs).sqrt();
     // The influence of each round on θ, to first order: neighbours count in its direction.
@@ -164,7 +143,7 @@ fn shift(
         candidate_ticks,
         theta: (candidate_ticks / baseline_ticks).ln(),
         units: ours.len(),
-        correlation: serial.is_evident.then_some(serial.correlation),
+        correlation: serial.evident(),
         ranks: Ranks {
             baseline: (baseline, grown(other)),
             candidate: (candidate, grown(own)),
@@ -179,9 +158,8 @@ fn shift(
 /// Ranks that vary together more than this count as if they did a little less, so that one is not a function of the other.
 const MOST_CORRELATED: f64 = 0.9999;
 
-impl PercentileShift {
-    /// The change as a fraction, with its interval of this confidence.
-    pub fn change(&self, confidence: f64) -> Estimate {
+impl Evidence for PercentileShift {
+    fn change(&self, confidence: f64) -> Estimate {
         let ends = self.ranks.interval(confidence);
         Estimate {
             value: self.theta.exp_m1(),
@@ -190,25 +168,22 @@ impl PercentileShift {
         }
     }
 
-    /// Two-sided p-value of no change: the interval of confidence 1 − p ends at 0.
-    pub fn p_value(&self) -> Option<f64> {
-        if self.theta.abs() <= BUCKET_ERROR {
-            return Some(1.0);
-        }
-        self.ranks.p_value(self.theta > 0.0)
+    fn p_value(&self) -> Option<f64> {
+        if self.theta.abs() <= BUCKET_ERROR { Some(1.0) } else { self.ranks.p_value(self.theta > 0.0) }
     }
 
-    /// The smallest change, as a fraction, that an interval of this confidence excludes 0 for with 80 % probability.
-    pub fn mde80(&self, confidence: f64) -> Option<f64> {
+    fn mde80(&self, confidence: f64) -> Option<f64> {
         let t = |probability: f64| student_t(probability, self.ranks.degrees_of_freedom);
-        let half = self.half_width(confidence)?;
-        Some(half * (1.0 + t(0.8)? / t(0.5 + confidence / 2.0)?))
+        Some(self.half_width(confidence)? * (1.0 + t(0.8)? / t(0.5 + confidence / 2.0)?))
     }
 
-    /// Half of the width of the interval of this confidence, in logarithms.
-    pub fn half_width(&self, confidence: f64) -> Option<f64> {
+    fn half_width(&self, confidence: f64) -> Option<f64> {
         let change = self.change(confidence);
         Some((change.high?.ln_1p() - change.low?.ln_1p()) / 2.0)
+    }
+
+    fn units(&self) -> (usize, Option<f64>) {
+        (self.units, self.correlation)
     }
 }
 

@@ -11,6 +11,21 @@ pub struct Pair {
     pub denominator: f64,
 }
 
+impl Pair {
+    /// The sum of units.
+    pub fn sum(units: impl Iterator<Item = Self>) -> Self {
+        let add = |sum: Self, unit: Self| Self {
+            numerator: sum.numerator + unit.numerator,
+            denominator: sum.denominator + unit.denominator,
+        };
+        units.fold(Self { numerator: 0.0, denominator: 0.0 }, add)
+    }
+
+    pub fn ratio(self) -> f64 {
+        self.numerator / self.denominator
+    }
+}
+
 /// A ratio of sums, with the uncertainty from the spread of the units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
@@ -37,20 +52,18 @@ impl Ratio {
 pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
     let (value, influences) = with_influences(pairs)?;
     let lengths: Vec<f64> = pairs.iter().map(|pair| pair.denominator).collect();
-    let (error, serial) = Uncertainty::of_mean(&influences, &lengths, neighbours).unzip();
-    let correlation = serial.filter(|serial| serial.is_evident).map(|serial| serial.correlation);
-    Some(Ratio { value, error, units: pairs.len(), correlation })
+    let (error, correlation) = Uncertainty::of_mean(&influences, &lengths, neighbours).unzip();
+    Some(Ratio { value, error, units: pairs.len(), correlation: correlation.flatten() })
 }
 
 /// Σn / Σd, and the influence of each unit on it; their sum is 0. `None` if Σd is not positive.
 pub(super) fn with_influences(pairs: &[Pair]) -> Option<(f64, Vec<f64>)> {
-    let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
-    let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
-    if denominators.is_nan() || denominators <= 0.0 || !numerators.is_finite() {
+    let sum = Pair::sum(pairs.iter().copied());
+    if sum.denominator.is_nan() || sum.denominator <= 0.0 || !sum.numerator.is_finite() {
         return None;
     }
-    let value = numerators / denominators;
-    let per_unit = pairs.len() as f64 / denominators;
+    let value = sum.ratio();
+    let per_unit = pairs.len() as f64 / sum.denominator;
     let influence = |pair: &Pair| (pair.numerator - value * pair.denominator) * per_unit;
     Some((value, pairs.iter().map(influence).collect()))
 }
@@ -100,8 +113,7 @@ pub fn dominant(pairs: &[Pair]) -> Option<Dominant> {
 }
 
 fn dominant_numerator(pairs: &[Pair]) -> Option<(usize, f64)> {
-    let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
-    let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
+    let Pair { numerator: numerators, denominator: denominators } = Pair::sum(pairs.iter().copied());
     if pairs.len() < 2 || numerators <= 0.0 || denominators <= 0.0 {
         return None;
     }

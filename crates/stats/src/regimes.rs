@@ -4,6 +4,7 @@
 //! order of time. The result is ranges of them; one range if there is one level. Noise, a few outliers, and a load that
 //! comes and goes are not regimes: the levels must rise or fall throughout, by half at least.
 
+use super::basics::quantile;
 use std::ops::Range;
 
 /// Minimum factor between neighbouring levels. The noise of a small virtual machine stays below it (Allan deviation 6
@@ -110,10 +111,9 @@ fn worst_border(points: &[f64], cuts: &[usize]) -> Option<usize> {
     worst.map(|place| place + 1)
 }
 
-/// The upper median; 0 if empty. Sorts the values.
+/// The upper median; 0 if empty. Reorders the values.
 fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    quantile(values, 0.5).unwrap_or(0.0)
 }
 
 #[cfg(test)]

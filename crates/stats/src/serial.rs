@@ -39,6 +39,11 @@ pub struct Serial {
 impl Serial {
     /// Neighbours that have nothing to do with each other.
     pub const NONE: Self = Self { correlation: 0.0, growth: 1.0, is_evident: false };
+
+    /// The correlation, if it is evident.
+    pub fn evident(self) -> Option<f64> {
+        self.is_evident.then_some(self.correlation)
+    }
 }
 
 /// The correlation of `residuals` in the order of measurement. They sum to 0, because the caller has subtracted their mean.
@@ -60,12 +65,6 @@ pub fn serial(residuals: &[f64], neighbours: Neighbours) -> Serial {
     }
     growth = growth.min(residuals.len() as f64 / 2.0).max(fine.growth);
     Serial { correlation: (growth - 1.0) / (growth + 1.0), growth, is_evident: growth > 1.0 }
-}
-
-/// How many independent units these are worth: with an evident correlation ρ, (1 − ρ)/(1 + ρ) of them.
-pub(super) fn independent(units: usize, correlation: Option<f64>) -> f64 {
-    let correlation = correlation.unwrap_or(0.0);
-    units as f64 * (1.0 - correlation) / (1.0 + correlation)
 }
 
 fn squares(residuals: &[f64]) -> f64 {

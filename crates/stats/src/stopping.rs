@@ -7,7 +7,7 @@
 //! not. So an experiment does not end with "no difference" before it has enough rounds to have seen such a state.
 
 use super::estimate::CONFIDENCE;
-use super::evidence::{Good, Verdict, verdict};
+use super::evidence::{Evidence, Good, Verdict, verdict};
 use super::log_ratio::LogRatio;
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
@@ -63,7 +63,7 @@ pub struct Goal {
 }
 
 /// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, a [half-width](LogRatio::stopping_half_width) of at most the
-/// [`allowed_half_width`], and, if the verdict is "no difference", enough [independent](LogRatio::independent_units) rounds to have seen a
+/// [`allowed_half_width`], and, if the verdict is "no difference", enough [independent](Evidence::independent_units) rounds to have seen a
 /// rare state.
 pub fn precise_enough(ratio: &LogRatio, goal: Goal) -> bool {
     let allowed = allowed_half_width(ratio, goal.half_width);

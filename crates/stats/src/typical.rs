@@ -6,7 +6,6 @@
 
 use super::estimate::{CONFIDENCE, Estimate};
 use super::log_ratio::PairedRound;
-use super::ratio::Pair;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The signed-rank distribution is computed exactly up to this number of rounds. Beyond, its normal approximation cuts
@@ -46,9 +45,9 @@ pub fn shape_changed(ratio_of_sums: &Estimate, typical: &Estimate) -> bool {
 }
 
 fn log_of_round(round: &PairedRound) -> Option<f64> {
-    let ratio = |pair: Pair| pair.numerator / pair.denominator;
-    let log = (ratio(round.candidate) / ratio(round.baseline)).ln();
-    let positive = ratio(round.candidate) > 0.0 && ratio(round.baseline) > 0.0;
+    let (ours, theirs) = (round.candidate.ratio(), round.baseline.ratio());
+    let log = (ours / theirs).ln();
+    let positive = ours > 0.0 && theirs > 0.0;
     (positive && log.is_finite()).then_some(log)
 }
 

@@ -5,7 +5,7 @@
 
 use super::basics::Lengths;
 use super::basics::{CONFIDENCE, student_t};
-use super::serial::{Neighbours, Serial, serial};
+use super::serial::{Neighbours, serial};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -28,8 +28,8 @@ impl Uncertainty {
     }
 
     /// Of the mean of units with these `influences`, whose sum is 0, and these lengths, in any unit ([`Lengths`]). The correlation of neighbours
-    /// makes the error larger and its degrees of freedom fewer. `None` with fewer than two, or where one is most of the length.
-    pub fn of_mean(influences: &[f64], lengths: &[f64], neighbours: Neighbours) -> Option<(Self, Serial)> {
+    /// makes the error larger and its degrees of freedom fewer, and is returned where it is evident. `None` with fewer than two, or where one is most of the length.
+    pub fn of_mean(influences: &[f64], lengths: &[f64], neighbours: Neighbours) -> Option<(Self, Option<f64>)> {
         let count = influences.len() as f64;
         let lengths = Lengths::of(lengths)?;
         let squares: f64 = influences.iter().map(|value| value.powi(2)).sum();
@@ -41,7 +41,7 @@ impl Uncertainty {
         let standard_error = (lengths.variance_of_mean(influences) * serial.growth).sqrt();
         // The correlation is itself an estimate, so it does not take all degrees of freedom.
         let degrees_of_freedom = (degrees / serial.growth).max(FEWEST_DEGREES.min(degrees));
-        standard_error.is_finite().then_some((Self { standard_error, degrees_of_freedom, skewness }, serial))
+        standard_error.is_finite().then_some((Self { standard_error, degrees_of_freedom, skewness }, serial.evident()))
     }
 
     /// The uncertainty of `factor` times the estimate.

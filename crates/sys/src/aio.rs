@@ -2,7 +2,7 @@
 //! completions.
 
 use crate::buffer::AlignedBuffer;
-use crate::ring_slots::{Completion, Slots, Transfer, Way};
+use crate::ring_slots::{Completion, Ring, Slots, Transfer, Way};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -74,13 +74,23 @@ impl AioContext {
             syscalls: 0,
         })
     }
+}
 
-    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
-    ///
-    /// # Panics
-    /// When the slot is in flight or the transfer is larger than the slot.
+impl Ring for AioContext {
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
+        self.slots.contents(slot, length)
+    }
+
+    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
+        if self.has_staged() { Err(io::ErrorKind::InvalidInput.into()) } else { self.slots.replace_file(index, file) }
+    }
+
     #[inline]
-    pub fn stage(&mut self, slot: u32, transfer: &Transfer) {
+    fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
         let descriptor = self.slots.files[transfer.file as usize].as_raw_fd();
         self.blocks[slot as usize] = ControlBlock {
@@ -93,15 +103,10 @@ impl AioContext {
             ..ControlBlock::default()
         };
         self.staged.push(&raw mut self.blocks[slot as usize] as u64);
+        Ok(())
     }
 
-    /// Submits the staged transfers. If the kernel has no room while others are in flight, the rest stays staged for
-    /// the next call.
-    ///
-    /// # Errors
-    /// Also when the kernel refuses a transfer immediately, for example one not aligned for O_DIRECT: it has no
-    /// completion.
-    pub fn submit(&mut self) -> io::Result<()> {
+    fn submit(&mut self) -> io::Result<()> {
         while !self.staged.is_empty() {
             self.syscalls += 1;
             let (count, pointers) = (self.staged.len() as libc::c_long, self.staged.as_ptr());
@@ -127,8 +132,7 @@ impl AioContext {
         Ok(())
     }
 
-    /// Submits the staged transfers, then waits for at least `least` completions and takes up to `most`.
-    pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
+    fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
         self.submit()?;
         let most = (most.max(1) as usize).min(self.events.len());
         let least = (least.min(self.submitted) as usize).min(most);
@@ -165,9 +169,8 @@ impl AioContext {
         }
     }
 
-    /// Passes the completions from [`wait`](Self::wait) to `each`.
     #[inline(always)]
-    pub fn reap(&mut self, mut each: impl FnMut(Completion)) {
+    fn reap(&mut self, _: u32, mut each: impl FnMut(Completion)) {
         for index in std::mem::replace(&mut self.ready, 0..0) {
             let event = self.events[index];
             let slot = event.data as u32;
@@ -176,42 +179,12 @@ impl AioContext {
         }
     }
 
-    /// Submitting and waiting system calls so far.
-    pub fn syscalls(&self) -> u64 {
-        self.syscalls
-    }
-
-    /// Transfers staged or in flight.
-    pub fn in_flight(&self) -> u32 {
-        self.slots.in_flight()
-    }
-
-    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
-    /// are in flight.
-    ///
-    /// # Errors
-    /// When transfers are staged, because they name the file by its number, when there is no such index.
-    pub fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        let staged = !self.staged.is_empty();
-        match self.slots.files.get_mut(index as usize) {
-            Some(place) if !staged => Ok(std::mem::replace(place, file)),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
-        }
-    }
-
-    /// Whether transfers are staged and not submitted.
-    pub fn has_staged(&mut self) -> bool {
+    fn has_staged(&mut self) -> bool {
         !self.staged.is_empty()
     }
 
-    /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
-    pub fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
-        self.slots.contents(slot, length)
-    }
-
-    /// The files, for operations other than transfers.
-    pub fn files(&self) -> &[File] {
-        &self.slots.files
+    fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 }
 

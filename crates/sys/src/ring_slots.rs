@@ -39,9 +39,52 @@ pub struct Completion {
     pub result: i32,
 }
 
+/// A ring of the kernel, for one thread.
+pub trait Ring {
+    /// Its memory and files, for operations other than transfers.
+    fn slots(&self) -> &Slots;
+
+    /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
+    fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]>;
+
+    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
+    /// are in flight.
+    ///
+    /// # Errors
+    /// When transfers are staged, because they name the file by its number, when there is no such index, or when files are
+    /// registered.
+    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File>;
+
+    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
+    ///
+    /// # Panics
+    /// When the slot is in flight or the transfer is larger than the slot.
+    fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()>;
+
+    /// Submits the staged transfers, if there are any. If the kernel has no room while others are in flight, the rest stays staged for
+    /// the next call.
+    ///
+    /// # Errors
+    /// Also when the kernel refuses a transfer immediately, for example one not aligned for O_DIRECT: it has no
+    /// completion.
+    fn submit(&mut self) -> io::Result<()>;
+
+    /// Submits the staged transfers, then waits for at least `least` completions; takes up to `most` if it takes any.
+    fn wait(&mut self, least: u32, most: u32) -> io::Result<()>;
+
+    /// Passes up to `most` completions to `each`.
+    fn reap(&mut self, most: u32, each: impl FnMut(Completion));
+
+    /// Whether transfers are staged and not submitted.
+    fn has_staged(&mut self) -> bool;
+
+    /// Submitting and waiting system calls so far.
+    fn syscalls(&self) -> u64;
+}
+
 /// The memory and files of a ring, and which slots are in flight.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub struct Slots {
     pub(crate) files: Vec<File>,
     buffer: AlignedBuffer,
     slot_bytes: usize,
@@ -70,8 +113,19 @@ impl Slots {
         self.slot_bytes
     }
 
-    pub(crate) fn in_flight(&self) -> u32 {
+    /// The files.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Transfers staged or in flight.
+    pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    pub(crate) fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
+        let place = self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(std::mem::replace(place, file))
     }
 
     /// Marks the slot as in flight and returns the address that the kernel may use.
@@ -141,18 +195,18 @@ mod tests {
         let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
         for slot in 0..4 {
             aio.slots.contents(slot, SLOT as u32).unwrap().fill(slot as u8 + 1);
-            aio.stage(slot, &transfer(Way::Write, slot.into()));
+            aio.stage(slot, &transfer(Way::Write, slot.into())).unwrap();
             assert!(aio.slots.contents(slot, SLOT as u32).is_none(), "a slot in flight belongs to the kernel");
         }
         let mut done = 0;
         while done < 4 {
             aio.wait(1, 4).unwrap();
-            aio.reap(|completion| {
+            aio.reap(4, |completion| {
                 assert_eq!(completion.result, SLOT as i32);
                 done += 1;
             });
         }
-        assert_eq!(aio.in_flight(), 0);
+        assert_eq!(aio.slots().in_flight(), 0);
         for mode in [Registration::Registered, Registration::PerIo] {
             let mut ring =
                 match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode, Asking::default()) {
@@ -162,13 +216,13 @@ mod tests {
             for slot in 0..4 {
                 ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
             }
-            ring.wait(4).unwrap();
+            ring.wait(4, 4).unwrap();
             let mut done = 0;
             ring.reap(u32::MAX, |completion| {
                 assert_eq!(completion.result, SLOT as i32);
                 done += 1;
             });
-            assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, 1));
+            assert_eq!((done, ring.slots.in_flight(), ring.syscalls()), (4, 0, 1));
             for slot in 0..4u32 {
                 assert!(ring.slots.contents(slot, SLOT as u32).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
             }
@@ -184,10 +238,10 @@ mod tests {
         let mut ring = BlockRing::new(vec![file], arena, 1, mode, mode, asking).unwrap();
         for _ in 0..64 {
             ring.stage(0, &transfer(Way::Read, 3)).unwrap();
-            ring.wait(1).unwrap();
+            ring.wait(1, 1).unwrap();
             ring.reap(1, |completion| assert_eq!(completion.result, SLOT as i32));
         }
-        assert!(ring.in_flight() == 0 && ring.syscalls() < 8, "{}", ring.syscalls());
+        assert!(ring.slots.in_flight() == 0 && ring.syscalls() < 8, "{}", ring.syscalls());
         std::fs::remove_file(path).unwrap();
     }
 

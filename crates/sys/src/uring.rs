@@ -2,7 +2,7 @@
 //! transfers of slots; out: completions.
 
 use crate::buffer::AlignedBuffer;
-use crate::ring_slots::{Completion, Slots, Transfer, Way};
+use crate::ring_slots::{Completion, Ring, Slots, Transfer, Way};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::File;
 use std::io;
@@ -104,31 +104,6 @@ impl BlockRing {
         }
     }
 
-    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
-    ///
-    /// # Panics
-    /// When the slot is in flight or the transfer is larger than the slot.
-    #[inline]
-    pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
-        let address = self.slots.lend(slot, transfer);
-        // Before the entry is built, so that it is written once.
-        let flags = if self.asking.force_async > 0 { self.async_flags() } else { squeue::Flags::empty() };
-        let entry = self.entry(slot, transfer, address, flags).user_data(slot.into());
-        // A thread of the kernel may post a completion before it says that it took the entry.
-        while self.asking.submission_thread && self.ring.submission().is_full() {
-            std::hint::spin_loop();
-        }
-        // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
-        // and the files outlive the ring.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        if pushed.is_err() {
-            // Impossible while slots ≤ entries; returning the slot keeps the count correct regardless.
-            self.slots.take_back(slot);
-            return Err(io::Error::other("the submission ring is full"));
-        }
-        Ok(())
-    }
-
     /// With `force_async`, each Nth transfer is not tried in this thread.
     #[cold]
     fn async_flags(&mut self) -> squeue::Flags {
@@ -166,31 +141,6 @@ impl BlockRing {
         .flags(flags)
     }
 
-    /// Submits the staged transfers with one system call.
-    pub fn submit(&mut self) -> io::Result<()> {
-        self.enter(0)
-    }
-
-    /// Submits the staged transfers and waits until at least `least` completions can be reaped: one system call, or
-    /// none if nothing is staged and they are already available. Where a kernel thread takes submissions, it spins for completions, as fio
-    /// does: a sleeping wait would be the call that the thread saves.
-    pub fn wait(&mut self, least: u32) -> io::Result<()> {
-        let least = least.min(self.slots.in_flight()) as usize;
-        if self.asking.submission_thread {
-            self.enter(0)?;
-            while self.ring.completion().len() < least {
-                std::hint::spin_loop();
-            }
-            return Ok(());
-        }
-        let staged = !self.ring.submission().is_empty();
-        // With deferred task work, the kernel may post a completion only during a system call.
-        if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
-            return Ok(());
-        }
-        self.enter(least)
-    }
-
     fn enter(&mut self, least: usize) -> io::Result<()> {
         loop {
             // A kernel thread that takes submissions needs a call only when it sleeps.
@@ -218,10 +168,68 @@ impl BlockRing {
             }
         }
     }
+}
 
-    /// Passes up to `most` available completions to `each`; no system call.
+impl Ring for BlockRing {
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
+        self.slots.contents(slot, length)
+    }
+
+    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
+        let may = self.files == Registration::PerIo && !self.has_staged();
+        if may { self.slots.replace_file(index, file) } else { Err(io::ErrorKind::Unsupported.into()) }
+    }
+
+    #[inline]
+    fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
+        let address = self.slots.lend(slot, transfer);
+        // Before the entry is built, so that it is written once.
+        let flags = if self.asking.force_async > 0 { self.async_flags() } else { squeue::Flags::empty() };
+        let entry = self.entry(slot, transfer, address, flags).user_data(slot.into());
+        // A thread of the kernel may post a completion before it says that it took the entry.
+        while self.asking.submission_thread && self.ring.submission().is_full() {
+            std::hint::spin_loop();
+        }
+        // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
+        // and the files outlive the ring.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            // Impossible while slots ≤ entries; returning the slot keeps the count correct regardless.
+            self.slots.take_back(slot);
+            return Err(io::Error::other("the submission ring is full"));
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        if self.slots.in_flight() == 0 { Ok(()) } else { self.enter(0) }
+    }
+
+    /// One system call, or none if nothing is staged and the completions are already available. Where a kernel thread takes
+    /// submissions, it spins for completions, as fio does: a sleeping wait would be the call that the thread saves.
+    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+        let least = least.min(self.slots.in_flight()) as usize;
+        if self.asking.submission_thread {
+            self.enter(0)?;
+            while self.ring.completion().len() < least {
+                std::hint::spin_loop();
+            }
+            return Ok(());
+        }
+        let staged = !self.ring.submission().is_empty();
+        // With deferred task work, the kernel may post a completion only during a system call.
+        if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
+            return Ok(());
+        }
+        self.enter(least)
+    }
+
     #[inline(always)]
-    pub fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
+    fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
         let slots = &mut self.slots;
         for entry in self.ring.completion().take(most as usize) {
             let slot = entry.user_data() as u32;
@@ -230,46 +238,12 @@ impl BlockRing {
         }
     }
 
-    /// Submitting and waiting system calls so far.
-    pub fn syscalls(&self) -> u64 {
-        self.syscalls
-    }
-
-    /// Transfers staged or in flight.
-    pub fn in_flight(&self) -> u32 {
-        self.slots.in_flight()
-    }
-
-    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
-    /// are in flight.
-    ///
-    /// # Errors
-    /// When transfers are staged, because they name the file by its number, when there is no such index, or when files are
-    /// registered.
-    pub fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        if self.files == Registration::Registered {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let staged = !self.ring.submission().is_empty();
-        match self.slots.files.get_mut(index as usize) {
-            Some(place) if !staged => Ok(std::mem::replace(place, file)),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
-        }
-    }
-
-    /// Whether transfers are staged and not submitted.
-    pub fn has_staged(&mut self) -> bool {
+    fn has_staged(&mut self) -> bool {
         !self.ring.submission().is_empty()
     }
 
-    /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
-    pub fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
-        self.slots.contents(slot, length)
-    }
-
-    /// The files, for operations other than transfers.
-    pub fn files(&self) -> &[File] {
-        &self.slots.files
+    fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 }
 
@@ -277,7 +251,7 @@ impl Drop for BlockRing {
     fn drop(&mut self) {
         // The kernel may write into the arena until the last completion, so wait for all of them.
         while self.slots.in_flight() > 0 {
-            if self.wait(1).is_err() {
+            if self.wait(1, 1).is_err() {
                 // The memory cannot be unmapped safely any more; leak it instead.
                 if let Ok(empty) = AlignedBuffer::zeroed(1).and_then(|buffer| Slots::new(Vec::new(), buffer, 1)) {
                     std::mem::forget(std::mem::replace(&mut self.slots, empty));

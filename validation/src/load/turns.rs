@@ -6,8 +6,8 @@
 
 use super::argument;
 use anyhow::Context;
+use model::stats::curves::{Place, scalability};
 use model::stats::ratio::Pair;
-use model::stats::scalability::{LoadPoint, scalability};
 use serde_json::json;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -30,9 +30,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
             (inside, all) = (inside + slept.1, all + slept.0 + slept.1);
         }
     }
-    let points = THREADS.into_iter().zip(&rates);
-    let points: Vec<LoadPoint> =
-        points.map(|(threads, rounds)| LoadPoint { submitters: f64::from(threads), rounds }).collect();
+    let points: Vec<Place> = THREADS.into_iter().map(f64::from).zip(rates).collect();
     let law = scalability(&points).context("the rates have no fit")?;
     println!(
         "{}",

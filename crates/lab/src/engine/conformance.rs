@@ -52,11 +52,10 @@ fn socket(directory: &Path) -> std::path::PathBuf {
 /// The server for the test with this folder; it runs as long as the tests.
 fn server(directory: &Path) -> String {
     use nbd::backends::Backend;
-    use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
+    use nbd::server::{Access, Exports, Listener, Observer, Options, ServerHandle, serve};
     struct Quiet;
     impl Observer for Quiet {
         fn note(&self, _: &str) {}
-        fn so_far(&self, _: &Counters) {}
     }
     let socket = socket(directory);
     let uri = format!("nbd+unix:///?socket={}", socket.display());

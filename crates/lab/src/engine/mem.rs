@@ -1,7 +1,7 @@
 //! Copies between the job's buffer and memory that stands for a device, as a driver of storage class memory does.
 //! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
 
-use super::traits::{Perform, Sync};
+use super::traits::Perform;
 use super::{OpenEngine, Setup, nbd, noisy_slots};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -60,13 +60,5 @@ impl Perform for Mem {
 
     fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
         self.buffer.get_mut(..length as usize).into_iter().for_each(work);
-    }
-
-    fn sync(&mut self, _: u32, _: Sync) -> std::io::Result<bool> {
-        Ok(true)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
     }
 }

@@ -7,9 +7,12 @@ use crate::echo::resolved;
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use model::plan::Peer;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
@@ -93,53 +96,37 @@ impl Target {
     }
 
     fn connect(&self) -> io::Result<Socket> {
-        Ok(match self {
+        let (fd, is_stream): (OwnedFd, bool) = match self {
             Self::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, PATIENCE)?;
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Socket::Tcp(stream)
+                (stream.into(), true)
             }
             Self::Udp(address) => {
                 let socket = UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
                 socket.connect(address)?;
-                socket.set_read_timeout(Some(PATIENCE))?;
-                socket.set_write_timeout(Some(PATIENCE))?;
-                Socket::Udp(socket)
+                (socket.into(), false)
             }
-            Self::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Socket::Unix(stream)
-            }
-        })
+            Self::Unix(path) => (UnixStream::connect(path)?.into(), true),
+        };
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&fd, direction, Some(PATIENCE))?;
+        }
+        Ok(Socket { fd, is_stream })
     }
 }
 
-enum Socket {
-    Tcp(TcpStream),
-    Udp(UdpSocket),
-    Unix(UnixStream),
+struct Socket {
+    fd: OwnedFd,
+    is_stream: bool,
 }
 
 impl Socket {
-    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Udp(socket) => socket.send(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+    fn receive(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        match recv(&self.fd, bytes, RecvFlags::empty())? {
+            (0, _) if self.is_stream => Err(ErrorKind::ConnectionReset.into()),
+            (length, _) => Ok(length),
         }
-    }
-
-    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let length = match self {
-            Self::Tcp(stream) => stream.read(bytes)?,
-            Self::Udp(socket) => return socket.recv(bytes),
-            Self::Unix(stream) => stream.read(bytes)?,
-        };
-        if length == 0 { Err(ErrorKind::ConnectionReset.into()) } else { Ok(length) }
     }
 }
 
@@ -184,7 +171,7 @@ impl Exchanges {
         let mut sent = 0;
         loop {
             self.syscalls += 1;
-            sent += self.socket.send(self.request.get(sent..length).unwrap_or_default())?;
+            sent += send(&self.socket.fd, self.request.get(sent..length).unwrap_or_default(), SendFlags::NOSIGNAL)?;
             if sent >= length {
                 return Ok(());
             }
@@ -196,7 +183,7 @@ impl Exchanges {
         self.syscalls += 1;
         let mut length = self.socket.receive(&mut self.response)?;
         let answered = ticks();
-        if let (Socket::Udp(_), Some(first)) = (&self.socket, self.waiting.front().copied()) {
+        if let (false, Some(first)) = (self.socket.is_stream, self.waiting.front().copied()) {
             self.finish(first, length.min(first.length), answered);
             return Ok(());
         }

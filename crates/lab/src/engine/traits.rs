@@ -10,16 +10,18 @@ pub trait Perform {
     fn perform(&mut self, request: &Request) -> i32;
     /// Passes the memory of the next or last I/O of this length to `work`, if the engine has one.
     fn with_memory(&mut self, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
-    /// Makes what was written to a file durable. Returns whether that took a call or a request.
-    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
-    /// I/Os count from this instant, for an engine that logs them.
-    fn count_from(&mut self, _now: u64) {}
+    /// Makes what was written to a file durable. Returns whether that took a call or a request, or nothing has to be done.
+    fn sync(&mut self, _file: u32, _what: Sync) -> io::Result<bool> {
+        Ok(true)
+    }
     /// Puts a file at this index, and returns the one that was there, for jobs that open files in the loop.
     fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
         Ok(file)
     }
     /// System calls so far; `None` for an engine that makes none.
-    fn syscalls(&self) -> Option<u64>;
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// An engine that has several requests in flight, each in a slot.
@@ -41,7 +43,7 @@ pub trait Queue {
     fn submit_all(&mut self) -> io::Result<bool> {
         self.submit().map(|()| true)
     }
-    /// As [`Perform::count_from`].
+    /// I/Os count from this instant, for a queue that logs them.
     fn count_from(&mut self, _now: u64) {}
     /// As [`Perform::replace`]; called with nothing staged.
     fn replace(&mut self, _: u32, file: File) -> io::Result<File> {

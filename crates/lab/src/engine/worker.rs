@@ -17,8 +17,8 @@ use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-use around::Next;
 pub use around::Written;
+use around::{Injection, Next};
 use model::ThreadUsage;
 use model::plan::{Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
@@ -35,25 +35,9 @@ pub struct Worker {
     live: Arc<LiveCounters>,
     control: Arc<Control>,
     clock: Hertz,
-    start_delay: Duration,
     at_start: Option<AtStart>,
-    /// Requests that can be issued without another look at the limits of the job.
-    sure: u64,
-    /// Requests that are left beyond those.
-    ios_left: u64,
-    /// `number_ios`; as in fio, those of the ramp do not count.
-    most_ios: u64,
-    ramp_ticks: u64,
-    runtime_ticks: u64,
-    /// The end of the ramp, then the end of the run.
-    alarm: u64,
-    ramping: bool,
-    /// Busy work before each I/O, or before the first in each period.
-    inject: Option<Burner>,
-    /// Ticks from one such work to the next; 0 before each I/O.
-    inject_every: u64,
-    /// When the next is due.
-    inject_due: u64,
+    limits: Limits,
+    injection: Injection,
     /// Ticks burnt for each I/O, here or by the engine; known after calibration.
     pub burnt_ticks: Option<f64>,
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
@@ -83,6 +67,22 @@ pub struct Worker {
     /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,
     syscalls_before: Option<u64>,
+}
+
+/// What a job may still issue, and how long.
+struct Limits {
+    start_delay: Duration,
+    /// Requests that can be issued without another look here.
+    sure: u64,
+    /// Requests that are left beyond those.
+    ios_left: u64,
+    /// `number_ios`; as in fio, those of the ramp do not count.
+    most_ios: u64,
+    ramp_ticks: u64,
+    runtime_ticks: u64,
+    /// The end of the ramp, then the end of the run.
+    alarm: u64,
+    ramping: bool,
 }
 
 /// What to do when the engine is ready.
@@ -123,25 +123,29 @@ impl Worker {
             live,
             control,
             clock,
-            start_delay: plan.start_delay.duration(),
             at_start: None,
-            sure: 0,
-            ios_left: 0,
-            // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
-            most_ios: match plan.duration.number_ios {
-                Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
-                _ => u64::MAX,
+            limits: Limits {
+                start_delay: plan.start_delay.duration(),
+                sure: 0,
+                ios_left: 0,
+                // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
+                most_ios: match plan.duration.number_ios {
+                    Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
+                    _ => u64::MAX,
+                },
+                ramp_ticks: clock.ticks(plan.duration.ramp).0,
+                runtime_ticks: clock.ticks(plan.duration.runtime).0,
+                alarm: u64::MAX,
+                ramping: false,
             },
-            ramp_ticks: clock.ticks(plan.duration.ramp).0,
-            runtime_ticks: clock.ticks(plan.duration.runtime).0,
-            alarm: u64::MAX,
-            ramping: false,
-            // For other layers the engine or the server does it.
-            inject: Some(clock.ticks(plan.inject).0)
-                .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
-                .map(Burner::uncalibrated),
-            inject_every: clock.ticks(plan.inject_every).0,
-            inject_due: 0,
+            injection: Injection {
+                // For other layers the engine or the server does it.
+                burner: Some(clock.ticks(plan.inject).0)
+                    .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
+                    .map(Burner::uncalibrated),
+                every: clock.ticks(plan.inject_every).0,
+                due: 0,
+            },
             burnt_ticks: None,
             paced: pacing.is_in_force(),
             pacing,
@@ -164,8 +168,8 @@ impl Worker {
     /// The next run of the engine does this number of I/Os, whatever the job's own limits are.
     pub fn limit_to(&mut self, ios: u64) {
         self.source.make_endless();
-        self.most_ios = ios;
-        (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
+        self.limits.most_ios = ios;
+        (self.limits.ramp_ticks, self.limits.runtime_ticks, self.limits.start_delay) = (0, 0, Duration::ZERO);
     }
 
     /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
@@ -179,14 +183,14 @@ impl Worker {
         if let Some(action) = self.at_start.take() {
             action();
         }
-        self.control.pause(self.start_delay);
+        self.control.pause(self.limits.start_delay);
         let now = ticks();
         self.begin_counting(now);
-        (self.ios_left, self.sure) = (self.most_ios, 0);
-        self.ramping = self.ramp_ticks > 0;
-        self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
+        (self.limits.ios_left, self.limits.sure) = (self.limits.most_ios, 0);
+        self.limits.ramping = self.limits.ramp_ticks > 0;
+        self.limits.alarm = if self.limits.ramping { now + self.limits.ramp_ticks } else { self.deadline(now) };
         self.pacing.begin(now);
-        self.inject_due = now.saturating_add(self.inject_every);
+        self.injection.due = now.saturating_add(self.injection.every);
         now
     }
 
@@ -204,15 +208,14 @@ impl Worker {
     }
 
     fn deadline(&self, begin: u64) -> u64 {
-        if self.runtime_ticks == 0 { u64::MAX } else { begin.saturating_add(self.runtime_ticks) }
+        if self.limits.runtime_ticks == 0 { u64::MAX } else { begin.saturating_add(self.limits.runtime_ticks) }
     }
 
-    fn direct_loop<E: Perform + ?Sized>(&mut self, engine: &mut E) -> Result<()> {
+    fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
         /// One I/O in this many gets a stamp of its own, to measure how late the shared one is.
         const STAMP_CHECK: u64 = 1024;
         // The completion of one I/O is the submission of the next: one stamp serves for both.
         let mut stamp = self.begin();
-        engine.count_from(stamp);
         let mut until_check = STAMP_CHECK;
         loop {
             let request = if self.issues_at_once(stamp) {
@@ -236,7 +239,6 @@ impl Worker {
                         continue;
                     }
                     Next::Count => {
-                        engine.count_from(stamp);
                         self.syscalls_before = self.syscalls_so_far(engine.syscalls());
                         continue;
                     }
@@ -254,7 +256,7 @@ impl Worker {
                 let late = ticks().saturating_sub(stamp);
                 self.tally.note_stamp_error(late, late, 1);
             }
-            self.inject();
+            self.injection.inject();
             let result = engine.perform(&request);
             let now = ticks();
             let moved = self.count(&request, result, now.saturating_sub(stamp))?;
@@ -269,7 +271,7 @@ impl Worker {
         self.control.clone()
     }
 
-    fn queued_loop<E: Queue + ?Sized>(&mut self, engine: &mut E) -> Result<()> {
+    fn queued_loop<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let depth = self.depth.in_flight;
         let low = self.depth.low.unwrap_or(depth);
         // Whether the queue is being filled, not drained to its low mark. Most jobs have none.
@@ -308,7 +310,7 @@ impl Worker {
                     }
                 };
                 free.pop();
-                self.inject();
+                self.injection.inject();
                 engine.stage(slot, &request).map_err(|error| self.hand_over_failed(error))?;
                 if let Some(entry) = table.get_mut(slot as usize) {
                     *entry = InFlight { request, stamp };
@@ -358,7 +360,7 @@ impl Worker {
     /// The next step of a queue that is being filled, if it is not simply a request. A function of its own, so that the loop of the common case
     /// stays small: it keeps its values in registers.
     #[inline(never)]
-    fn next_staged<E: Queue + ?Sized>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
+    fn next_staged<E: Queue>(&mut self, engine: &mut E, stamp: u64) -> Result<Staged> {
         Ok(match self.next(stamp) {
             Next::Issue(request) => Staged::Issue(request),
             Next::Count => {
@@ -377,7 +379,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn reap<E: Queue + ?Sized>(
+    fn reap<E: Queue>(
         &mut self,
         engine: &mut E,
         most: u32,
@@ -438,37 +440,37 @@ impl Worker {
     /// read in pieces of different size.
     #[inline(always)]
     fn issues_at_once(&self, now: u64) -> bool {
-        now < self.alarm && !self.control.stopped() && self.sure > 0 && !self.paced
+        now < self.limits.alarm && !self.control.stopped() && self.limits.sure > 0 && !self.paced
     }
 
     #[inline(always)]
     fn draw(&mut self) -> Request {
-        self.sure -= 1;
+        self.limits.sure -= 1;
         self.source.draw()
     }
 
     /// Whether another request follows; may begin another pass.
     fn has_more(&mut self) -> bool {
-        if self.sure > 0 {
+        if self.limits.sure > 0 {
             return true;
         }
-        if self.ios_left == 0 {
+        if self.limits.ios_left == 0 {
             return false;
         }
         let passes = self.source.passes();
-        self.sure = self.source.following().min(self.ios_left);
-        self.ios_left -= self.sure;
-        self.drawn = self.drawn.wrapping_add(self.sure);
+        self.limits.sure = self.source.following().min(self.limits.ios_left);
+        self.limits.ios_left -= self.limits.sure;
+        self.drawn = self.drawn.wrapping_add(self.limits.sure);
         if self.source.passes() != passes {
             self.pacing.begin_pass();
             self.pass_began = true;
         }
-        self.sure > 0
+        self.limits.sure > 0
     }
 
     #[inline(never)]
     fn next(&mut self, now: u64) -> Next {
-        if now >= self.alarm {
+        if now >= self.limits.alarm {
             return self.alarm(now);
         }
         if self.control.stopped() {
@@ -483,14 +485,14 @@ impl Worker {
     /// The end of the ramp starts the counting, the end of the runtime ends the job.
     #[cold]
     fn alarm(&mut self, now: u64) -> Next {
-        if !std::mem::take(&mut self.ramping) {
+        if !std::mem::take(&mut self.limits.ramping) {
             return self.finish();
         }
         self.begin_counting(now);
-        self.drawn = self.drawn.wrapping_sub(self.sure);
-        (self.ios_left, self.sure) = (self.most_ios, 0);
+        self.drawn = self.drawn.wrapping_sub(self.limits.sure);
+        (self.limits.ios_left, self.limits.sure) = (self.limits.most_ios, 0);
         self.pacing.count_anew();
-        self.alarm = self.deadline(now);
+        self.limits.alarm = self.deadline(now);
         Next::Count
     }
 }

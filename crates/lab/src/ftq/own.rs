@@ -8,7 +8,7 @@ use crate::laying_out::{prepare, set_cache, warn_of_holes};
 use crate::placing::Placing;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Observer;
-use crate::worker_pool::WorkerPool;
+use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
@@ -149,11 +149,12 @@ impl Own {
         job.duration.time_based = true;
         (job.duration.runtime, job.duration.ramp, job.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
         let phase = Phase { jobs: vec![written_before(&job)] };
-        let prepared = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
+        let prepared = prepare(&phase, &|_, _| None, surroundings.created, surroundings.interruption, observer)?;
         let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
         warn_of_holes(&copies, surroundings.warnings);
         copies.iter().try_for_each(|copy| set_cache(copy, surroundings.interruption))?;
-        let pool = WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)())?;
+        let pool =
+            WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)(), None, surroundings.interruption)?;
         let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
         let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
         let counters = pool.first_counters().ok_or_else(no_thread)?;
@@ -193,8 +194,8 @@ impl Subject for Own {
         self.pool.stop();
         // An fsync may take long; without its end the failure would be unknown.
         while !self.pool.wait(Duration::from_secs(1)) {}
-        let (jobs, failure) = self.pool.join();
-        let ios = jobs.iter().map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
+        let Joined { records, failure, .. } = self.pool.join();
+        let ios = records.iter().map(|left| &left.record).map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
         Ending { failure: failure.map(|error| error.to_string()), ios: Some(ios) }
     }
 }

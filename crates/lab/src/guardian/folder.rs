@@ -44,11 +44,11 @@ impl OwnFolder {
             source,
             mend: "; set TMPDIR to a folder that exists, is writable and has space".to_owned(),
         };
-        let held = guardian.add(Undo::RemoveFolder { path: path.clone(), made: Made::soon() })?;
+        let held = guardian.add(Undo::Remove { path: path.clone(), made: Made::soon() })?;
         fs::create_dir(&path).map_err(failed)?;
         let made = fs::symlink_metadata(&path).map(|metadata| Made::Is(Identity::of(&metadata)));
         let folder = Self { path: path.clone(), held };
-        folder.held.amend(Undo::RemoveFolder { path: path.clone(), made: made.map_err(failed)? })?;
+        folder.held.amend(Undo::Remove { path: path.clone(), made: made.map_err(failed)? })?;
         Ok(folder)
     }
 

@@ -396,18 +396,17 @@ fn read(path: PathBuf) -> Result<Option<Found>, String> {
 
 /// The header in the first line.
 fn header(line: &[u8]) -> Result<Header, String> {
-    let value: serde_json::Value =
-        serde_json::from_slice(line).map_err(|_| "it is named like a ledger of iotoll, and is none".to_owned())?;
-    let schema = value.get("opened").and_then(|opened| opened.get("schema")).and_then(serde_json::Value::as_str);
-    if schema != Some(SCHEMA) {
-        let schema = shown(schema.unwrap_or_default());
-        return Err(format!(
-            "its schema is '{schema}', not {SCHEMA}: another version of iotoll wrote it; start that one to undo its changes, or \
-             undo them by hand and remove the file"
-        ));
-    }
-    match serde_json::from_value(value) {
-        Ok(Line::Opened(header)) => Ok(header),
-        _ => Err("its first line is damaged; undo by hand what it lists, and remove the file".to_owned()),
+    match serde_json::from_slice(line) {
+        Ok(Line::Opened(header)) if header.schema == SCHEMA => Ok(header),
+        Ok(Line::Opened(Header { schema, .. })) => Err(format!(
+            "its schema is '{}', not {SCHEMA}: another version of iotoll wrote it; start that one to undo its changes, or \
+             undo them by hand and remove the file",
+            shown(&schema)
+        )),
+        _ => {
+            Err("it is named like a ledger of iotoll, and is none, or damaged; undo by hand what it lists, and remove \
+                  the file"
+                .to_owned())
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What is left behind, one line each. Changes nothing.
 pub fn found() -> Vec<String> {
-    let found = |ledger: &ledger::Found| remnants(ledger).iter().map(Remnant::found).collect();
+    let found = |ledger: &ledger::Found| remnants(ledger).into_iter().map(|remnant| remnant.is).collect();
     told(ledger::all(), found, |_| {})
 }
 
@@ -84,37 +84,21 @@ pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> 
     })
 }
 
-/// One thing that is left behind.
+/// One thing that is left behind, and what becomes of it.
 #[derive(Debug)]
-enum Remnant {
-    /// A file with a value that iotoll set.
-    Switched { found: SettingFile, set: Vec<String>, now: String },
-    /// A file with neither that value nor the original one.
-    Foreign { found: SettingFile, now: String },
-    /// An effect of a command that may still be on.
-    MayBeOn { command: String, directory: PathBuf, ledger: PathBuf },
-    /// Something that is undone the way the guardian would have.
-    Other { what: String, done: &'static str, undo: Undo },
+struct Remnant {
+    is: String,
+    then: Then,
 }
 
-impl Remnant {
-    fn found(&self) -> String {
-        match self {
-            Self::Switched { found, now, .. } => {
-                format!("{} is '{}', it was '{}'", found.path.display(), shown(now), shown(&found.value))
-            }
-            Self::Foreign { found, now } => format!(
-                "{} is '{}', neither its original value ('{}') nor one that iotoll set",
-                found.path.display(),
-                shown(now),
-                shown(&found.value)
-            ),
-            Self::MayBeOn { command, directory, ledger } => {
-                format!("may still be on: run `{command}` in {}, then remove {}", directory.display(), ledger.display())
-            }
-            Self::Other { what, .. } => what.clone(),
-        }
-    }
+#[derive(Debug)]
+enum Then {
+    /// Nothing, as the line says in these words: only the user knows how to end it, or another process made it.
+    Leave(&'static str),
+    /// A file gets its original value back, which has one of these that iotoll set.
+    SetBack(SettingFile, Vec<String>),
+    /// It is undone the way the guardian would have, which is called so.
+    Undo(&'static str, Undo),
 }
 
 /// What the entries of a ledger mean now.
@@ -125,20 +109,18 @@ fn remnants(ledger: &ledger::Found) -> Vec<Remnant> {
 }
 
 fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remnant> {
-    let other = |what: String, done| vec![Remnant::Other { what, done, undo: undo.clone() }];
+    let other = |is: String, done| vec![Remnant { is, then: Then::Undo(done, undo.clone()) }];
     match undo {
         Undo::Restore(files) => files.iter().filter_map(|file| switched(file, same_boot)).collect(),
         // After a reboot the effects on the kernel have ended; other effects are unknown.
-        Undo::Run { command, .. } | Undo::MayBeOn { command } => vec![Remnant::MayBeOn {
-            command: command.clone(),
-            directory: ledger.header.directory.clone(),
-            ledger: ledger.path.clone(),
-        }],
-        Undo::RemoveFile { path, made } if made.lies_at(path) => {
-            other(format!("the file {}", path.display()), "removed")
+        Undo::Run { command, .. } | Undo::MayBeOn { command } => {
+            let (directory, ledger) = (ledger.header.directory.display(), ledger.path.display());
+            let is = format!("may still be on: run `{command}` in {directory}, then remove {ledger}");
+            vec![Remnant { is, then: Then::Leave("") }]
         }
-        Undo::RemoveFolder { path, made } if made.lies_at(path) => {
-            other(format!("the folder {}", path.display()), "removed")
+        Undo::Remove { path, made } if made.lies_at(path) => {
+            let kind = if path.is_dir() { "folder" } else { "file" };
+            other(format!("the {kind} {}", path.display()), "removed")
         }
         Undo::Shorten { path, lengthened } if lengthened.lies_at(path) => {
             other(format!("{}, which iotoll lengthened", path.display()), "cut to its old length")
@@ -146,15 +128,15 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
         Undo::RemoveGroup { path } if same_boot && path.exists() => {
             other(format!("the control group {}", path.display()), "removed")
         }
-        Undo::Kill { mark, leader } if same_boot => match processes::found(mark, *leader).as_slice() {
-            [] => Vec::new(),
-            some => {
-                let numbers: Vec<String> = some.iter().map(|one| one.process.to_string()).collect();
-                other(format!("running processes ({})", numbers.join(", ")), "killed")
+        Undo::Kill { mark, leader } if same_boot => {
+            let found = processes::found(mark, *leader);
+            let numbers: Vec<String> = found.iter().map(|one| one.process.to_string()).collect();
+            match numbers.is_empty() {
+                true => Vec::new(),
+                false => other(format!("running processes ({})", numbers.join(", ")), "killed"),
             }
-        },
-        Undo::RemoveFile { .. } | Undo::RemoveFolder { .. } | Undo::Shorten { .. } => Vec::new(),
-        Undo::RemoveGroup { .. } | Undo::Kill { .. } => Vec::new(),
+        }
+        Undo::Remove { .. } | Undo::Shorten { .. } | Undo::RemoveGroup { .. } | Undo::Kill { .. } => Vec::new(),
     }
 }
 
@@ -168,35 +150,34 @@ fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     if found.is(&now, &found.value) {
         return None;
     }
-    let (ours, set) = (found.is_ours(&now, &file.set), file.set.clone());
-    Some(if ours { Remnant::Switched { found, set, now } } else { Remnant::Foreign { found, now } })
+    let (path, was) = (found.path.display(), shown(&found.value));
+    Some(if found.is_ours(&now, &file.set) {
+        let is = format!("{path} is '{}', it was '{was}'", shown(&now));
+        Remnant { is, then: Then::SetBack(found, file.set.clone()) }
+    } else {
+        let is = format!("{path} is '{}', neither its original value ('{was}') nor one that iotoll set", shown(&now));
+        Remnant { is, then: Then::Leave("; left as it is") }
+    })
 }
 
 /// Restores what is known to be iotoll's, and reports it.
 fn act(remnants: Vec<Remnant>) -> Vec<String> {
     // Together, because the kernel may accept one value only after another.
-    let files = remnants.iter().filter_map(|remnant| match remnant {
-        Remnant::Switched { found, set, .. } => Some((found, &**set)),
+    let files = remnants.iter().filter_map(|remnant| match &remnant.then {
+        Then::SetBack(found, set) => Some((found, &**set)),
         _ => None,
     });
-    let mut refused: Vec<(&Path, String)> = Vec::new();
-    for left in setting_file::put_back(files) {
-        refused.push((&left.found.path, left.why));
-    }
-    let line = |remnant: &Remnant| {
-        let is = remnant.found();
-        match remnant {
-            Remnant::Switched { found, .. } => match refused.iter().find(|(path, _)| *path == found.path) {
-                Some((_, why)) => format!("{is}; could not be set back: {why}; set it by hand"),
-                None => format!("{is}; set back"),
-            },
-            Remnant::Foreign { .. } => format!("{is}; left as it is"),
-            Remnant::MayBeOn { .. } => is,
-            Remnant::Other { done, undo, .. } => match undo.perform() {
-                Ok(()) => format!("{is}; {done}"),
-                Err(why) => format!("{is}; not {done}: {why}"),
-            },
-        }
+    let left = setting_file::put_back(files);
+    let line = |Remnant { is, then }: &Remnant| match then {
+        Then::Leave(words) => format!("{is}{words}"),
+        Then::SetBack(found, _) => match left.iter().find(|left| left.found.path == found.path) {
+            Some(left) => format!("{is}; could not be set back: {}; set it by hand", left.why),
+            None => format!("{is}; set back"),
+        },
+        Then::Undo(done, undo) => match undo.perform() {
+            Ok(()) => format!("{is}; {done}"),
+            Err(why) => format!("{is}; not {done}: {why}"),
+        },
     };
     remnants.iter().map(line).collect()
 }

@@ -5,6 +5,7 @@
 //! child of iotoll is between fork and exec any more, so none is missed. A process that clears its environment is found
 //! by the process group that it leads.
 
+use super::undo::Undo;
 use super::{Guardian, UndoGuard};
 use crate::error::Result as LabResult;
 use crate::proc_files::{Stat, numbered, pid};
@@ -35,9 +36,10 @@ impl Leader {
         Some(Self { process, start: Stat::of(process)?.started? })
     }
 
-    /// Sends it a signal, unless it has ended.
+    /// Sends it a signal, unless it has ended or its id belongs to another one.
     pub fn signal(self, signal: Signal) {
-        self::signal(self, signal);
+        let process = pid(self.process).filter(|_| self.lives());
+        let _ = process.map(|process| kill_process(process, signal));
     }
 
     /// Whether it is stopped or has ended.
@@ -69,13 +71,6 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// The guardian will kill every process with a fresh mark; `keep` registers that.
-    pub(super) fn guarded(keep: impl FnOnce(super::undo::Undo) -> LabResult<UndoGuard>) -> LabResult<Self> {
-        let mark = fresh_mark();
-        let held = keep(super::undo::Undo::Kill { mark: mark.clone(), leader: None })?;
-        Ok(Self { mark: Some(mark), held })
-    }
-
     /// Marks the processes that `command` starts.
     pub fn mark(&self, command: &mut Command) {
         if let Some(mark) = &self.mark {
@@ -86,7 +81,7 @@ impl Processes {
     /// The leader of the process group of the last marked process. Optional: the mark finds it too.
     pub fn led_by(&self, process: u32) {
         if let (Some(mark), Some(leader)) = (&self.mark, Leader::of(process)) {
-            let _ = self.held.amend_in_passing(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
+            let _ = self.held.amend_in_passing(Undo::Kill { mark: mark.clone(), leader: Some(leader) });
         }
     }
 
@@ -114,7 +109,7 @@ impl Guardian {
     /// # Errors
     /// When no guardian runs that would kill them.
     pub(crate) fn processes(&self) -> LabResult<Processes> {
-        if self.0.is_none() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.add(undo)) }
+        self.marked(Self::add)
     }
 
     /// Processes that end soon: nothing is written to disk for them.
@@ -122,7 +117,17 @@ impl Guardian {
     /// # Errors
     /// As above.
     pub(crate) fn passing_processes(&self) -> LabResult<Processes> {
-        if self.0.is_none() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.arm(undo)) }
+        self.marked(Self::arm)
+    }
+
+    /// The guardian will kill every process with a fresh mark; `keep` registers that.
+    fn marked(&self, keep: impl FnOnce(&Self, Undo) -> LabResult<UndoGuard>) -> LabResult<Processes> {
+        if self.0.is_none() {
+            return Ok(Processes::default());
+        }
+        let mark = fresh_mark();
+        let held = keep(self, Undo::Kill { mark: mark.clone(), leader: None })?;
+        Ok(Processes { mark: Some(mark), held })
     }
 }
 
@@ -191,11 +196,7 @@ pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
 ///
 /// # Errors
 /// When some still run after a while.
-pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
-    kill_all(|| found(mark, leader))
-}
-
-fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
+pub(super) fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
     /// Limit, in case processes are started as fast as they are found.
     const MOST_SCANS: usize = 200;
     /// Longer than the gap within exec between closing our pipe and showing the mark.
@@ -211,10 +212,10 @@ fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
             if new.is_empty() {
                 break;
             }
-            new.iter().for_each(|one| signal(*one, Signal::STOP));
+            new.iter().for_each(|one| one.signal(Signal::STOP));
             stopped.extend(new);
         }
-        stopped.iter().for_each(|one| signal(*one, Signal::KILL));
+        stopped.iter().for_each(|one| one.signal(Signal::KILL));
         match (stopped.is_empty(), calm) {
             (true, true) => break,
             (true, false) => calm = true,
@@ -232,12 +233,6 @@ fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
         std::thread::sleep(PAUSE);
     }
     Ok(())
-}
-
-/// Sends a signal, unless the process has ended or its id belongs to another one.
-fn signal(one: Leader, signal: Signal) {
-    let process = pid(one.process).filter(|_| one.lives());
-    let _ = process.map(|process| kill_process(process, signal));
 }
 
 #[cfg(test)]
@@ -265,7 +260,7 @@ mod tests {
     impl Drop for Shell {
         fn drop(&mut self) {
             for process in found(&self.1, None) {
-                signal(process, Signal::KILL);
+                process.signal(Signal::KILL);
             }
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -286,7 +281,7 @@ mod tests {
         let (mut shell, other) = (Shell::start(script), Shell::start("exec sleep 1003"));
         let mark = shell.1.clone();
         assert!(eventually(|| found(&mark, None).len() == 4), "{:?}", found(&mark, None));
-        kill(&mark, None).unwrap();
+        kill_all(|| found(&mark, None)).unwrap();
         assert_eq!(found(&mark, None), []);
         assert!(Leader::of(other.id()).unwrap().lives());
         assert!(!shell.0.wait().unwrap().success());
@@ -299,9 +294,9 @@ mod tests {
         let cleared = || fs::read(format!("/proc/{}/environ", shell.id())).is_ok_and(|text| text.is_empty());
         assert!(eventually(cleared));
         let mark = fresh_mark();
-        kill(&mark, Some(Leader { start: leader.start + 1, ..leader })).unwrap();
+        kill_all(|| found(&mark, Some(Leader { start: leader.start + 1, ..leader }))).unwrap();
         assert!(leader.lives(), "it is a different process");
-        kill(&mark, Some(leader)).unwrap();
+        kill_all(|| found(&mark, Some(leader))).unwrap();
         assert!(!leader.lives());
     }
 

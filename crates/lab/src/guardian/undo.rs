@@ -40,8 +40,8 @@ pub(crate) enum Undo {
     },
     /// Does nothing; records a shell command that the user may have to run.
     MayBeOn { command: String },
-    /// Removes a file that iotoll made.
-    RemoveFile {
+    /// Removes a file that iotoll made, or a folder with its contents.
+    Remove {
         #[serde(with = "super::path_text")]
         path: PathBuf,
         made: Made,
@@ -51,12 +51,6 @@ pub(crate) enum Undo {
         #[serde(with = "super::path_text")]
         path: PathBuf,
         lengthened: Lengthened,
-    },
-    /// Removes a folder that iotoll made for itself, with its contents.
-    RemoveFolder {
-        #[serde(with = "super::path_text")]
-        path: PathBuf,
-        made: Made,
     },
     /// Ends every process in a control group that iotoll made, frozen ones too, and removes it with the groups in it.
     RemoveGroup {
@@ -168,23 +162,22 @@ impl Undo {
             Self::Restore(files) => restore(files),
             Self::Run { command, directory, longest_seconds } => run(command, directory, *longest_seconds),
             Self::MayBeOn { .. } => Ok(()),
-            Self::RemoveFile { path, made } if made.lies_at(path) => {
-                fs::remove_file(path).map_err(|error| named(path, error))
-            }
-            // If the identity is unknown, remove it only while it is empty.
-            Self::RemoveFolder { path, made: made @ Made::After(_) } if made.lies_at(path) => {
-                fs::remove_dir(path).map_err(|error| named(path, error))
-            }
-            Self::RemoveFolder { path, made } if made.lies_at(path) => {
-                fs::remove_dir_all(path).map_err(|error| named(path, error))
-            }
-            Self::RemoveFile { .. } | Self::RemoveFolder { .. } => Ok(()),
+            Self::Remove { path, made } => match fs::symlink_metadata(path) {
+                Ok(found) if made.is(&found) => match made {
+                    _ if !found.is_dir() => fs::remove_file(path),
+                    Made::Is(_) => fs::remove_dir_all(path),
+                    // If the identity is unknown, remove it only while it is empty.
+                    Made::After(_) | Made::ByJob(_) => fs::remove_dir(path),
+                }
+                .map_err(|error| named(path, error)),
+                _ => Ok(()),
+            },
             Self::Shorten { path, lengthened } => match lengthened.undo(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other.map_err(|error| named(path, error)),
             },
             Self::RemoveGroup { path } => control_groups::remove(path),
-            Self::Kill { mark, leader } => processes::kill(mark, *leader),
+            Self::Kill { mark, leader } => processes::kill_all(|| processes::found(mark, *leader)),
         }
     }
 }
@@ -231,7 +224,7 @@ fn run(command: &str, directory: &Path, longest_seconds: f64) -> Result<(), Stri
             Some(status) => return Err(failed(status.to_string())),
             None if begun.elapsed() > longest => {
                 let leader = Leader::of(child.id());
-                processes::kill(&mark, leader)?;
+                processes::kill_all(|| processes::found(&mark, leader))?;
                 let _ = child.wait();
                 return Err(failed(format!("it was killed after {longest_seconds:.0} s")));
             }
@@ -249,7 +242,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [ours, theirs, soon, full, folder] =
             ["ours", "theirs", "soon", "full", "folder"].map(|name| directory.path().join(name));
-        let remove = |path: &Path, made: Made| Undo::RemoveFile { path: path.to_owned(), made }.perform().unwrap();
+        let remove = |path: &Path, made: Made| Undo::Remove { path: path.to_owned(), made }.perform().unwrap();
         fs::write(&ours, "data").unwrap();
         let is = Made::Is(Identity::of(&fs::metadata(&ours).unwrap()));
         // Kept under another name, so that its number is not given to the next file.
@@ -274,7 +267,7 @@ mod tests {
         assert!(!soon.exists());
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("scratch"), "data").unwrap();
-        let of = |made| Undo::RemoveFolder { path: folder.clone(), made };
+        let of = |made| Undo::Remove { path: folder.clone(), made };
         assert!(of(made).perform().is_err(), "a folder that is not empty is not the one that was about to be made");
         of(Made::Is(Identity::of(&fs::metadata(&folder).unwrap()))).perform().unwrap();
         assert!(!folder.exists());

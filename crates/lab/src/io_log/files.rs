@@ -15,12 +15,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sys::clock::ticks;
 
 /// The files of a job in its trace.
-fn traced(job: &JobPlan) -> Result<Vec<PathBuf>> {
-    if job.logs.trace.is_none() {
-        return Ok(Vec::new());
-    }
+fn traced(job: &JobPlan) -> Vec<PathBuf> {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    Ok(target::paths(job, 0).into_iter().map(absolute).collect())
+    match &job.logs.trace {
+        Some(_) => target::paths(job, 0).into_iter().map(absolute).collect(),
+        None => Vec::new(),
+    }
 }
 
 /// Writes the logs of copies by their number among those of the run, in place of what an earlier run left. Returns caveats.
@@ -32,7 +32,7 @@ pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Resu
     for (number, job) in plan.copies() {
         let Some((_, log)) = logs.iter().find(|(of, _)| *of == number) else { continue };
         let epoch = epoch_ms(job, log);
-        let files = traced(job).unwrap_or_default();
+        let files = traced(job);
         for (kind, file) in job.log_files(number) {
             let shared = !begun.insert(file.clone());
             let path = Path::new(&file);

@@ -4,7 +4,7 @@ use super::sums::{BINS, Row, Sums};
 use super::{Entry, IoLog};
 use crate::workload::request_source::Kind;
 use model::plan::{JobPlan, LogKind, LogPlan, Queue};
-use model::unit::{Hertz, Ticks};
+use model::unit::Ticks;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -42,31 +42,20 @@ struct Rows<'a> {
     epoch_ms: u64,
 }
 
-/// What a row has of a single I/O.
-#[derive(Clone, Copy, Default)]
-struct OfIo {
-    length: u32,
-    offset: u64,
-}
-
-impl OfIo {
-    fn of(entry: &Entry) -> Self {
-        Self { length: entry.length, offset: entry.offset }
-    }
-}
-
 impl Rows<'_> {
-    fn clock(&self) -> Hertz {
-        self.log.clock
-    }
-
     /// Milliseconds of an instant, in the clock of the rows.
     fn time(&self, at: u64) -> u64 {
-        self.epoch_ms + self.clock().nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
+        self.epoch_ms + self.log.clock.nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
     }
 
-    fn row(&self, out: &mut impl Write, time: u64, value: u64, kind: Kind, of_io: OfIo) -> io::Result<()> {
-        let OfIo { length, offset } = of_io;
+    fn row(
+        &self,
+        out: &mut impl Write,
+        time: u64,
+        value: u64,
+        kind: Kind,
+        (length, offset): (u32, u64),
+    ) -> io::Result<()> {
         let direction = kind as usize;
         write!(out, "{time}, {value}, {direction}, {length}, ")?;
         if self.logs.offset {
@@ -78,14 +67,14 @@ impl Rows<'_> {
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
         for entry in self.log.each.iter().flatten() {
-            let [latency, _, completion] = entry.latencies().map(|ticks| self.clock().nanos(Ticks(ticks)).0);
+            let [latency, _, completion] = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
             let value = match self.kind {
                 LogKind::Bandwidth => rate(f64::from(entry.length) / 1024.0, completion as f64 / 1e9),
                 LogKind::Iops => 1,
                 LogKind::Completion => completion,
                 LogKind::Latency | LogKind::Submission | LogKind::Histogram | LogKind::Trace => latency,
             };
-            self.row(out, self.time(entry.done), value, entry.kind, OfIo::of(entry))?;
+            self.row(out, self.time(entry.done), value, entry.kind, (entry.length, entry.offset))?;
         }
         Ok(())
     }
@@ -95,8 +84,8 @@ impl Rows<'_> {
         let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
         entries.sort_by_key(|entry| entry.handed);
         for entry in entries {
-            let nanos = self.clock().nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
-            self.row(out, self.time(entry.handed), nanos, entry.kind, OfIo::of(entry))?;
+            let nanos = self.log.clock.nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
+            self.row(out, self.time(entry.handed), nanos, entry.kind, (entry.length, entry.offset))?;
         }
         Ok(())
     }
@@ -105,7 +94,7 @@ impl Rows<'_> {
     fn end_of(&self, window: u64, milliseconds: u32) -> (u64, f64) {
         let length = u64::from(milliseconds);
         let end = (window + 1).saturating_mul(length);
-        let job = self.clock().nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
+        let job = self.log.clock.nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
         let (end_nanos, begin_nanos) = (end.saturating_mul(1_000_000), (end - length).saturating_mul(1_000_000));
         let nanos = job.min(end_nanos).saturating_sub(begin_nanos);
         (self.epoch_ms + end.min(job / 1_000_000), nanos as f64 / 1e9)
@@ -124,7 +113,7 @@ impl Rows<'_> {
             for kind in &kinds {
                 let sums = rows.next_if(|row| row.number == number && row.kind == *kind).map(|row| row.sums);
                 if let Some(value) = self.value(sums.unwrap_or_default(), seconds) {
-                    self.row(out, time, value, *kind, OfIo::default())?;
+                    self.row(out, time, value, *kind, (0, 0))?;
                 }
             }
             number += 1;
@@ -140,7 +129,7 @@ impl Rows<'_> {
             } else {
                 sums.ticks.get(which)?.checked_div(sums.ios)?
             };
-            (sums.ios > 0).then(|| self.clock().nanos(Ticks(ticks)).0)
+            (sums.ios > 0).then(|| self.log.clock.nanos(Ticks(ticks)).0)
         };
         match self.kind {
             LogKind::Bandwidth => Some(rate(sums.bytes as f64 / 1024.0, seconds)),
@@ -181,6 +170,7 @@ fn rate(amount: f64, seconds: f64) -> u64 {
 mod tests {
     use super::*;
     use model::plan::{EngineKind, LogName};
+    use model::unit::Hertz;
 
     /// What a job with these options logs of these I/Os: direction, then milliseconds of issue, hand-over and completion.
     fn logged(logs: LogPlan, ios: &[(Kind, [u64; 3])], end: u64, kind: LogKind) -> String {

@@ -97,18 +97,15 @@ fn prepare_one(
     let kind = metadata.as_ref().map(|metadata| metadata.file_type());
     let device = kind.is_some_and(|kind| kind.is_block_device());
     let endless = metadata.as_ref().is_some_and(device::is_endless);
-    if let Some(kind) = kind
-        && !kind.is_file()
-        && !device
-        && !endless
-    {
-        let what =
-            if kind.is_dir() { "a directory; put it into directory=" } else { "neither a file nor a block device" };
-        return Err(Error::Refused(format!("job '{}': {} is {what}", plan.name, path.display())));
+    let refused = |why: String| Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
+    if let Some(kind) = kind.filter(|kind| !kind.is_file() && !device && !endless) {
+        return refused(match kind.is_dir() {
+            true => "is a directory; put it into directory=".to_owned(),
+            false => "is neither a file nor a block device".to_owned(),
+        });
     }
     if endless && matches!(plan.access, Access::Trim | Access::TrimWrite) {
-        let path = path.display();
-        return Err(Error::Refused(format!("job '{}': {path} has no blocks to trim; use a file or device", plan.name)));
+        return refused("has no blocks to trim; use a file or device".to_owned());
     }
     if endless && reads(plan) {
         device::refuse_nothing_to_read(&path, plan)?;
@@ -133,29 +130,21 @@ fn prepare_one(
     let end = span.begin.saturating_add(span.length);
     span.beyond = length.saturating_sub(end);
     if device && end > length {
-        return Err(Error::Refused(format!(
-            "job '{}': {} has {length} bytes, but offset + size is {end}; use a smaller size=",
-            plan.name,
-            path.display()
-        )));
+        return refused(format!("has {length} bytes, but offset + size is {end}; use a smaller size="));
     }
     let making = plan.files.making;
     let exists = metadata.is_some();
     if making.forbidden && (!exists || !device && end > length) {
-        return Err(Error::Refused(format!(
-            "job '{}': {} has {length} of {end} bytes, and allow_file_create=0 or --readonly forbids to make them; make it first",
-            plan.name,
-            path.display()
-        )));
+        return refused(format!(
+            "has {length} of {end} bytes, and allow_file_create=0 or --readonly forbids to make them; make it first"
+        ));
     }
     let to_be_made = !exists && making.on_open;
     if !device && end > length {
         if making.on_open && reads(plan) {
-            return Err(Error::Refused(format!(
-                "job '{}': {} is too short to be read, and create_on_open=1 writes nothing into it; leave that out",
-                plan.name,
-                path.display()
-            )));
+            return refused(
+                "is too short to be read, and create_on_open=1 writes nothing into it; leave that out".to_owned(),
+            );
         }
         if to_be_made {
             created.will_be_made_by_job(&path)?;

@@ -13,7 +13,7 @@ use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Estimate, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
+use crate::stats::{Estimate, Evidence, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
 use crate::unit::{Bytes, Nanos};

@@ -70,9 +70,6 @@ pub struct CompareFinding {
     pub counted_rounds: usize,
     /// The events that were to be counted, and why some were not.
     pub events: Vec<EventFinding>,
-    /// The events whose change over the cells of a sweep is correlated with that of cycles per I/O, the closest first for each arm; the
-    /// intervals hold together (95 %) and exclude 0. An event that goes along with the cost need not be its cause.
-    pub event_correlations: Vec<EventCorrelation>,
     /// Why no cell has events although some were to be counted.
     pub events_reason: Option<String>,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
@@ -247,19 +244,6 @@ pub struct CellFinding {
     /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
     /// rounds that counted events.
     pub events: Vec<EventChange>,
-}
-
-/// An event that goes along with the cost over the cells of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EventCorrelation {
-    /// The arm.
-    pub arm: String,
-    /// The event.
-    pub name: String,
-    /// Number of cells in which both changes are known; at least four.
-    pub cells: usize,
-    /// Correlation (Pearson) of the change of its count per I/O with the change of cycles per I/O.
-    pub correlation: Estimate,
 }
 
 /// A probe while either arm ran.

@@ -196,7 +196,6 @@ impl CompareFinding {
         (self.families, self.account_family) = (None, None);
         (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
         (self.function_family, self.event_family) = (None, None);
-        self.event_correlations.clear();
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -289,7 +288,6 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         sampled_rounds,
         event_family,
         counted_rounds,
-        event_correlations: explaining::correlations(&cells),
         events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
         events_reason,
         unexplained: undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record)),

@@ -24,8 +24,8 @@ use experiment::{
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::estimate::CONFIDENCE;
 use iotoll_model::stats::{
-    Crossover, Estimate, Neighbours, Pair, PairedRound, Resolution, Steady, Verdict, confidence_of_each, log_ratio,
-    ratio_of_sums, shape_changed, typical,
+    Crossover, Estimate, Evidence, Neighbours, Pair, PairedRound, Resolution, Steady, Verdict, confidence_of_each,
+    log_ratio, ratio_of_sums, shape_changed, typical,
 };
 use noise::{Noise, Random};
 use score::{EXPERIMENTS, SLOW_EXPERIMENTS, Share, median, note, share, share_of, within};

@@ -1,15 +1,14 @@
 //! A file or a block device as a storage: translates reads, writes, flushes, zeroing, and extents into system calls.
 //! Direct I/O (O_DIRECT) requires whole blocks and page-aligned memory.
 
-use super::{Extent, Outcome, Piece, RELEASED_AT_ONCE, Zeroing, piece};
+use super::{Outcome, Piece, RELEASED_AT_ONCE, piece};
 use crate::lock;
 use crate::wire::WireError;
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, OnceLock};
 use sys::buffer::AlignedBuffer;
 use sys::mapped_file::MappedFile;
@@ -19,17 +18,11 @@ use sys::send_batch::SendBatch;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Most bytes of zeros that are written before other clients may have their turn: about a millisecond in memory.
 const WRITTEN_AT_ONCE: u32 = 512 << 10;
-/// Most bytes whose reading is started at once.
-const PREFETCHED_AT_ONCE: u32 = 1 << 20;
-
 /// An open file.
 #[derive(Debug)]
 pub struct FileBackend {
     pub(super) file: Arc<File>,
     pub(super) size: u64,
-    /// Whether it is a block device, which may write zeros itself, block by block, and may discard data before it
-    /// reports that zeroing is not supported.
-    device: bool,
     /// Direct I/O, if requested.
     pub(super) direct: Option<Direct>,
     /// The mapping from which pages are sent, if requested.
@@ -37,26 +30,18 @@ pub struct FileBackend {
     /// The error of the first failed flush: the kernel reports a failed write-back once and then treats the data as
     /// written.
     lost: OnceLock<WireError>,
-    /// Held by a test as long as a flush or a search for holes is to take.
+    /// Held by a test as long as a flush is to take.
     #[cfg(test)]
     pub(super) gate: Arc<std::sync::Mutex<()>>,
 }
 
 impl FileBackend {
-    /// Waits for the test that holds the gate.
-    #[cfg(test)]
-    fn pass_gate(&self) {
-        drop(self.gate.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-    }
-
     pub(super) fn new(mut file: File) -> io::Result<Self> {
         // Seek also works for a block device, whose metadata report size 0.
         let size = file.seek(SeekFrom::End(0))?;
-        let device = file.metadata()?.file_type().is_block_device();
         Ok(Self {
             file: Arc::new(file),
             size,
-            device,
             direct: None,
             mapping: None,
             lost: OnceLock::new(),
@@ -111,33 +96,26 @@ impl FileBackend {
     /// After one failure, every later flush fails on every connection: the kernel does not report what was lost.
     pub(super) fn flush(&self) -> Outcome {
         #[cfg(test)]
-        self.pass_gate();
+        drop(self.gate.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         if let Some(error) = self.lost.get() {
             return Err(*error);
         }
         self.file.sync_data().map_err(|error| *self.lost.get_or_init(|| WireError::from_system(&error)))
     }
 
-    pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Piece {
-        let kind = if how.allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+    pub(super) fn zero(&self, offset: u64, length: u32, allocated: bool) -> Piece {
+        let kind = if allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         let flags = kind | FallocateFlags::KEEP_SIZE;
         if length == 0 {
             return Ok(0);
-        }
-        if how.fast && self.device {
-            return Err(WireError::ENOTSUP);
         }
         let released = piece(offset, length, RELEASED_AT_ONCE);
         match rustix::fs::fallocate(&self.file, flags, offset, u64::from(released)) {
             Ok(()) => Ok(released),
             // Not supported by this file system, or not for a range that is not a multiple of its blocks.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
-                if how.fast {
-                    Err(WireError::ENOTSUP)
-                } else {
-                    let written = piece(offset, length, WRITTEN_AT_ONCE);
-                    self.write_zeros(offset, written).map(|()| written)
-                }
+                let written = piece(offset, length, WRITTEN_AT_ONCE);
+                self.write_zeros(offset, written).map(|()| written)
             }
             Err(error) => Err(WireError::from_system(&error.into())),
         }
@@ -158,44 +136,6 @@ impl FileBackend {
             let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(released));
         }
         released
-    }
-
-    pub(super) fn cache(&self, offset: u64, length: u32) -> Piece {
-        if self.direct.is_some() {
-            return Ok(length);
-        }
-        let prefetched = piece(offset, length, PREFETCHED_AT_ONCE);
-        let Some(bytes) = NonZeroU64::new(u64::from(prefetched)) else { return Ok(0) };
-        rustix::fs::fadvise(&self.file, offset, Some(bytes), Advice::WillNeed)
-            .map(|()| prefetched)
-            .map_err(|error| WireError::from_system(&error.into()))
-    }
-
-    pub(super) fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
-        #[cfg(test)]
-        self.pass_gate();
-        let (mut at, end) = (offset, offset + u64::from(length));
-        let mut extents = Vec::new();
-        while at < end && extents.len() < most {
-            let (hole, next) = self.extent(at);
-            // The file may change meanwhile; always make progress.
-            let next = next.clamp(at + 1, end);
-            // At most `length`, so it fits.
-            extents.push(Extent { length: (next - at) as u32, hole });
-            at = next;
-        }
-        extents
-    }
-
-    /// Whether there is a hole at `offset`, and where it or the data end. Counts as data if the file system does not report
-    /// it.
-    fn extent(&self, offset: u64) -> (bool, u64) {
-        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
-            Ok(data) if data > offset => (true, data),
-            Ok(_) => (false, rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset)).unwrap_or(self.size)),
-            // ENXIO: no data up to the end.
-            Err(error) => (error == rustix::io::Errno::NXIO, self.size),
-        }
     }
 }
 
@@ -284,23 +224,6 @@ mod tests {
         assert!(lost.flush().is_err());
         let fixed = FileBackend { file: Arc::new(tempfile::tempfile().unwrap()), ..lost };
         assert!(fixed.flush().is_err());
-    }
-
-    /// A device would write zeros block by block, or discard data that it cannot make zero.
-    #[test]
-    fn a_device_is_never_asked_for_fast_zeros() {
-        let file = tempfile::tempfile().unwrap();
-        file.write_all_at(&[1; 8192], 0).unwrap();
-        let device = FileBackend { device: true, ..FileBackend::new(file).unwrap() };
-        for allocated in [false, true] {
-            assert_eq!(device.zero(0, 4096, Zeroing { allocated, fast: true }), Err(WireError::ENOTSUP));
-        }
-        let mut content = [0; 8192];
-        device.file.read_exact_at(&mut content, 0).unwrap();
-        assert_eq!(content, [1; 8192]);
-        assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(4096));
-        device.file.read_exact_at(&mut content, 0).unwrap();
-        assert_eq!((content[4095], content[4096]), (0, 1));
     }
 
     #[test]

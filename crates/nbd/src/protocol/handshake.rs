@@ -13,7 +13,7 @@ pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
 /// Starts each reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
-/// Longest name of an export or a context, and longest description, in bytes.
+/// Longest name of an export, and longest description, in bytes.
 pub const MAX_STRING: usize = 4096;
 
 /// Handshake flags of both ends.
@@ -37,12 +37,6 @@ pub mod option {
     pub const INFO: u32 = 6;
     /// Requests information about an export and enters the transmission phase.
     pub const GO: u32 = 7;
-    /// Negotiates structured replies.
-    pub const STRUCTURED_REPLY: u32 = 8;
-    /// Lists the metadata contexts.
-    pub const LIST_META_CONTEXT: u32 = 9;
-    /// Selects metadata contexts.
-    pub const SET_META_CONTEXT: u32 = 10;
     /// Negotiates checksums behind payloads ([`crate::filters`]). Not in the specification, which does not use the
     /// number ("iocs").
     pub const CHECKSUMS: u32 = u32::from_be_bytes(*b"iocs");
@@ -56,8 +50,6 @@ pub mod reply {
     pub const SERVER: u32 = 2;
     /// Information about an export.
     pub const INFO: u32 = 3;
-    /// A metadata context.
-    pub const META_CONTEXT: u32 = 4;
     /// Replies with this bit are errors.
     pub const ERROR: u32 = 1 << 31;
     /// Unknown option.
@@ -99,20 +91,9 @@ pub mod transmission_flag {
     pub const SEND_TRIM: u16 = 1 << 5;
     /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The DF flag is supported.
-    pub const SEND_DF: u16 = 1 << 7;
     /// A flush on one connection covers completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is supported.
-    pub const SEND_CACHE: u16 = 1 << 10;
-    /// The FAST_ZERO flag is supported.
-    pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
-
-/// The only metadata context that the server offers.
-pub const BASE_ALLOCATION: &[u8] = b"base:allocation";
-/// The identifier of [`BASE_ALLOCATION`].
-pub const BASE_ALLOCATION_ID: u32 = 1;
 
 /// An option as a client sends it.
 pub(crate) fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {

@@ -18,11 +18,6 @@ pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 pub const REQUEST_BYTES: usize = 28;
 /// Size of a simple reply's header; a read's payload follows it.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Size of a chunk's header; its payload follows it.
-pub const CHUNK_BYTES: usize = 20;
-/// Size of a data chunk's header, including the offset.
-pub const DATA_CHUNK_BYTES: usize = CHUNK_BYTES + 8;
-
 /// Maximum payload accepted and sent in bytes: the most that portable clients use, according to the specification.
 pub const MAX_PAYLOAD: u32 = 32 << 20;
 
@@ -39,37 +34,31 @@ pub enum Command {
     Flush,
     /// Discard the range.
     Trim,
-    /// Prefetch the range.
-    Cache,
     /// Make the range read as zeros.
     WriteZeroes,
-    /// Report which parts of the range are allocated.
-    BlockStatus,
     /// A command that this end does not know.
     Unknown(u16),
 }
 
-/// The known commands; the index is the number on the wire.
-const COMMANDS: [Command; 8] = [
-    Command::Read,
-    Command::Write,
-    Command::Disconnect,
-    Command::Flush,
-    Command::Trim,
-    Command::Cache,
-    Command::WriteZeroes,
-    Command::BlockStatus,
+/// The known commands, with their numbers on the wire.
+const COMMANDS: [(Command, u16); 6] = [
+    (Command::Read, 0),
+    (Command::Write, 1),
+    (Command::Disconnect, 2),
+    (Command::Flush, 3),
+    (Command::Trim, 4),
+    (Command::WriteZeroes, 6),
 ];
 
 impl Command {
     fn decode(number: u16) -> Self {
-        COMMANDS.get(usize::from(number)).copied().unwrap_or(Self::Unknown(number))
+        COMMANDS.iter().find(|(_, known)| *known == number).map_or(Self::Unknown(number), |(command, _)| *command)
     }
 
     fn encode(self) -> u16 {
         match self {
             Self::Unknown(number) => number,
-            known => COMMANDS.iter().position(|command| *command == known).unwrap_or(0) as u16,
+            known => COMMANDS.iter().find(|(command, _)| *command == known).map_or(0, |(_, number)| *number),
         }
     }
 }
@@ -80,12 +69,6 @@ pub mod command_flag {
     pub const FUA: u16 = 1;
     /// Keep the blocks allocated: do not punch a hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// Reply to a read in a single chunk.
-    pub const DF: u16 = 1 << 2;
-    /// Reply to a block status with one extent.
-    pub const REQ_ONE: u16 = 1 << 3;
-    /// Fail if making zeros is no faster than writing them.
-    pub const FAST_ZERO: u16 = 1 << 4;
 }
 
 /// A request's header.
@@ -143,7 +126,7 @@ impl WireError {
     pub const EINVAL: Self = Self::constant(22);
     /// Write beyond the end, or the storage is full.
     pub const ENOSPC: Self = Self::constant(28);
-    /// Not supported, or not possible fast (FAST_ZERO).
+    /// Not supported.
     pub const ENOTSUP: Self = Self::constant(95);
 
     const fn constant(number: u32) -> Self {
@@ -200,34 +183,6 @@ pub fn decode_simple_reply(bytes: &[u8]) -> Result<Option<(u64, Option<WireError
         Some(other) => Err(other),
         None => Ok(None),
     }
-}
-
-/// The content of a structured reply's chunk; the numbers are those on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkKind {
-    /// An offset and data.
-    Data = 1,
-    /// Extents.
-    BlockStatus = 5,
-    /// An error for the whole request.
-    Error = 0x8001,
-}
-
-/// Encodes the header of one chunk. `done`: it is the reply's last one; `length` is the size of the content in bytes.
-#[inline]
-pub fn chunk(done: bool, kind: ChunkKind, cookie: u64, length: u32) -> [u8; CHUNK_BYTES] {
-    let mut bytes = header(CHUNK_MAGIC, u32::from(done) << 16 | kind as u32, cookie);
-    put(&mut bytes, 16, length.to_be_bytes());
-    bytes
-}
-
-/// Encodes the header of a read's only chunk, with the offset; `length` bytes of data follow it.
-#[inline]
-pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTES] {
-    let mut bytes = [0; DATA_CHUNK_BYTES];
-    put(&mut bytes, 0, chunk(true, ChunkKind::Data, cookie, length.saturating_add(8)));
-    put(&mut bytes, CHUNK_BYTES, offset.to_be_bytes());
-    bytes
 }
 
 /// A header of this size that starts, as all do, with a magic number, a word of two numbers or one, and a cookie.

@@ -3,7 +3,8 @@
 
 use super::Exports;
 use super::receive_coalescing::{MAX_BYTES, Target, Wait};
-use super::requests::{Done, Next, Requests, TURN};
+use super::requests::{Next, Requests, TURN};
+use crate::backends::Outcome;
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Peer, Socket};
 use crate::tuning::Tuning;
@@ -89,10 +90,10 @@ impl Connection {
         self.batch.unsent() > 0
     }
 
-    /// Replies to the request that a worker has finished; the connection is advanced afterwards.
-    pub(super) fn resume(&mut self, done: Done) {
+    /// Replies to the request for which a worker has flushed; the connection is advanced afterwards.
+    pub(super) fn resume(&mut self, flushed: Outcome) {
         if let Some(requests) = &mut self.requests {
-            requests.resume(done, &mut self.batch);
+            requests.resume(flushed, &mut self.batch);
         }
     }
 

@@ -4,8 +4,7 @@
 
 use super::connection::Connection;
 use super::requests::{Next, TURN};
-use super::worker::{Inbox, Message, Waker};
-use super::worker::{Order, Workers};
+use super::worker::{Inbox, Message, Order, Waker};
 use super::{Counters, Server};
 use crate::socket::{Peer, Socket, timespec};
 use crate::tuning::Tuning;
@@ -20,7 +19,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Size of the receive buffer: more than a hundred requests, or several writes.
@@ -47,8 +46,8 @@ pub(super) struct EventLoop<'a> {
     closed: bool,
     epoll: OwnedFd,
     server: &'a Server<'a>,
-    workers: Workers,
-    /// Number of orders given to the workers.
+    flushes: Sender<Order>,
+    /// Number of flushes that were ordered.
     orders: u64,
     /// A copy for this thread, because the busy work is calibrated per thread.
     tuning: Tuning,
@@ -69,7 +68,7 @@ pub(super) struct EventLoop<'a> {
 type Ready = (usize, bool);
 
 impl<'a> EventLoop<'a> {
-    pub(super) fn new(server: &'a Server<'a>, workers: Workers) -> Result<Self> {
+    pub(super) fn new(server: &'a Server<'a>, flushes: Sender<Order>) -> Result<Self> {
         let (sender, messages) = channel();
         let waker = Waker::new().map_err(|error| Error::system("making an eventfd", error))?;
         let failed = |error: rustix::io::Errno| Error::system("creating an epoll instance", error.into());
@@ -81,7 +80,7 @@ impl<'a> EventLoop<'a> {
             closed: false,
             epoll,
             server,
-            workers,
+            flushes,
             orders: 0,
             tuning: server.options.tuning,
             slots: Vec::new(),
@@ -207,27 +206,19 @@ impl<'a> EventLoop<'a> {
         true
     }
 
-    /// Reads the inbox: answers requests for counters, resumes connections that a worker has finished with, and admits new
-    /// clients.
+    /// Reads the inbox: resumes connections for which a worker has flushed, and admits new clients.
     fn welcome(&mut self) {
         // Before the messages are taken: what comes later wakes the loop again.
         self.inbox.waker.clear();
         while let Ok(message) = self.messages.try_recv() {
             match message {
-                Message::Asked(asked) => {
-                    let mut sum = self.done;
-                    let requests = self.slots.iter().flatten().filter_map(|connection| connection.requests.as_deref());
-                    requests.for_each(|requests| sum.add(&requests.counters));
-                    // The requester may have stopped waiting.
-                    let _ = asked.send(sum);
-                }
-                Message::Finished { place, number, done } => {
+                Message::Flushed { place, number, outcome } => {
                     // Another connection may have the place of the one that ordered it.
                     if let Some(Some(connection)) = self.slots.get_mut(place)
                         && connection.ordered == Some(number)
                     {
                         connection.ordered = None;
-                        connection.resume(done);
+                        connection.resume(outcome);
                         self.advance(place);
                     }
                 }
@@ -271,10 +262,11 @@ impl<'a> EventLoop<'a> {
         }
         let tuning = self.tuning;
         let next = connection.advance(self.server.exports, tuning, &mut self.memory);
-        if let Some(work) = connection.requests.as_mut().and_then(|requests| requests.take_work()) {
+        if connection.requests.as_mut().is_some_and(|requests| requests.take_flush()) {
             self.orders += 1;
             connection.ordered = Some(self.orders);
-            self.workers.put(Order { work, inbox: self.inbox.clone(), place, number: self.orders });
+            // Fails only if the thread has panicked.
+            let _ = self.flushes.send(Order { inbox: self.inbox.clone(), place, number: self.orders });
         }
         let interest = match next {
             Next::Send => EventFlags::OUT,

@@ -2,20 +2,17 @@
 //!
 //! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
 //! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
-//! No request occupies the thread for long: a range is zeroed, trimmed or prefetched piece by piece, and what cannot be
-//! cut into pieces is left to a worker: the connection waits for it, the thread does not. [`check`] refuses invalid requests
+//! No request occupies the thread for long: a range is zeroed or trimmed piece by piece, and a flush of a file is left to a
+//! worker: the connection waits for it, the thread does not. [`check`] refuses invalid requests
 //! before anything is executed.
 
 mod reading;
 mod writing;
 
-use crate::backends::{Backend, Extent, Outcome, Zeroing};
+use crate::backends::{Backend, Outcome};
 use crate::filters::{CHECKSUM_BYTES, Layer};
-use crate::handshake::BASE_ALLOCATION_ID;
 use crate::tuning::{Sending, Tuning};
-use crate::wire::{
-    ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, chunk, command_flag, simple_reply,
-};
+use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
 use reading::Reading;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +41,7 @@ pub enum Next {
     Send,
     /// The same, after the turn of other connections, because this one has taken long.
     Yield,
-    /// Its batch sent, and what a worker does for it ([`Requests::take_work`], [`Requests::resume`]); then it continues
+    /// Its batch sent, and the flush that a worker does for it ([`Requests::take_flush`], [`Requests::resume`]); then it continues
     /// with the bytes it has.
     Wait,
     /// To be closed once its batch is sent; a reason if that is worth a log line.
@@ -106,39 +103,6 @@ impl Counters {
     }
 }
 
-/// What a worker does for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Makes all writes durable that were completed before.
-    Flush,
-    /// Finds the extents of a range, `most` at most.
-    FindExtents {
-        /// Start of the range.
-        offset: u64,
-        length: u32,
-        /// Limit on the extents.
-        most: usize,
-    },
-}
-
-impl Work {
-    /// Does it on the storage.
-    pub fn run(self, backend: &Backend) -> Done {
-        match self {
-            Self::Flush => Done::Flushed(backend.flush()),
-            Self::FindExtents { offset, length, most } => Done::Found(backend.extents(offset, length, most)),
-        }
-    }
-}
-
-/// The result of [`Work`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Done {
-    Flushed(Outcome),
-    /// Of a search for extents.
-    Found(Vec<Extent>),
-}
-
 /// A request for a range that is partly done.
 #[derive(Debug)]
 struct Sweeping {
@@ -148,22 +112,13 @@ struct Sweeping {
 }
 
 impl Sweeping {
-    /// Whether the storage is changed, and not only prefetched.
-    fn changes_storage(&self) -> bool {
-        self.request.command != Command::Cache
-    }
-
     /// Does the next piece of the range.
     fn sweep(&mut self, backend: &Backend) -> Outcome {
         let Request { command, flags, offset, length, .. } = self.request;
         let (offset, rest) = (offset.saturating_add(u64::from(self.done)), length.saturating_sub(self.done));
         let piece = match command {
-            Command::Cache => backend.cache(offset, rest),
             Command::Trim => backend.trim(offset, rest),
-            Command::WriteZeroes => {
-                let (allocated, fast) = (flags & command_flag::NO_HOLE != 0, flags & command_flag::FAST_ZERO != 0);
-                backend.zero(offset, rest, Zeroing { allocated, fast })
-            }
+            Command::WriteZeroes => backend.zero(offset, rest, flags & command_flag::NO_HOLE != 0),
             _ => Err(WireError::EINVAL),
         }?;
         // The range is not empty, so the end is reached.
@@ -177,10 +132,6 @@ impl Sweeping {
 pub struct Rights {
     /// Whether writes are refused.
     pub read_only: bool,
-    /// Whether replies to reads are structured.
-    pub structured: bool,
-    /// Whether block status may be requested.
-    pub base_allocation: bool,
     /// Whether checksums follow payloads.
     pub checksums: bool,
     /// Maximum payload in bytes; longer ones are refused.
@@ -196,9 +147,9 @@ pub struct Requests {
     writing: Option<Writing>,
     reading: Option<Reading>,
     sweeping: Option<Sweeping>,
-    /// The cookie of a request that a worker has to finish, and the work until it is taken. Later requests of the
+    /// The cookie of a request that a worker has to flush for, and whether that is still to be ordered. Later requests of the
     /// connection wait behind it.
-    pub(super) awaiting: Option<(u64, Option<Work>)>,
+    pub(super) awaiting: Option<(u64, bool)>,
     /// Whether the client still receives replies.
     replying: bool,
     /// When the first possibly slow request of this turn started.
@@ -233,7 +184,6 @@ impl Requests {
     /// are executed.
     pub fn suppress_replies(&mut self) {
         (self.replying, self.reading) = (false, None);
-        self.sweeping = self.sweeping.take().filter(Sweeping::changes_storage);
     }
 
     /// The place in memory where the rest of a write's payload may be received (start and length), and the memory
@@ -331,58 +281,39 @@ impl Requests {
                 return Next::End(Some("write exceeds the maximum payload"));
             }
             (Command::Write, outcome) => self.writing = Some(Writing::new(request, outcome, self.rights.checksums)),
-            (Command::Read | Command::BlockStatus | Command::Cache, _) if !self.replying => {}
+            (Command::Read, _) if !self.replying => {}
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
-            (Command::BlockStatus, Ok(())) => {
-                self.delay(Layer::Storage);
-                let Request { offset, length, flags, .. } = *request;
-                let most = if flags & command_flag::REQ_ONE != 0 { 1 } else { 128 };
-                self.order(request.cookie, Work::FindExtents { offset, length, most }, batch);
-            }
             (Command::Flush, Ok(())) => {
                 self.delay(Layer::Storage);
-                self.order(request.cookie, Work::Flush, batch);
+                self.flush(request.cookie, batch);
             }
             (_, Ok(())) => {
                 self.delay(Layer::Storage);
                 self.sweeping = Some(Sweeping { request: *request, done: 0 });
             }
-            (_, Err(error)) => self.reply(request, Err(error), batch),
+            (_, Err(error)) => self.reply(request.cookie, Err(error), batch),
         }
         Next::Receive
     }
 
-    /// The work for a worker, once for each request that needs any.
-    pub fn take_work(&mut self) -> Option<Work> {
-        self.awaiting.as_mut()?.1.take()
+    /// Whether a worker is to flush now; once for each request that needs it.
+    pub fn take_flush(&mut self) -> bool {
+        self.awaiting.as_mut().is_some_and(|(_, due)| std::mem::take(due))
     }
 
-    /// Replies to the request that the worker has finished.
-    pub fn resume(&mut self, done: Done, batch: &mut SendBatch) {
+    /// Replies to the request for which the worker has flushed.
+    pub fn resume(&mut self, flushed: Outcome, batch: &mut SendBatch) {
         if let Some((cookie, _)) = self.awaiting.take() {
-            self.finish(cookie, done, batch);
+            self.reply(cookie, flushed, batch);
         }
     }
 
-    /// Leaves work that may take a file any time to a worker, and does it at once on other storages.
-    fn order(&mut self, cookie: u64, work: Work, batch: &mut SendBatch) {
+    /// Leaves a flush that may take a file any time to a worker, and does it at once on other storages.
+    fn flush(&mut self, cookie: u64, batch: &mut SendBatch) {
         if self.backend.may_wait() {
-            self.awaiting = Some((cookie, Some(work)));
+            self.awaiting = Some((cookie, true));
         } else {
-            self.finish(cookie, work.run(&self.backend), batch);
-        }
-    }
-
-    fn finish(&mut self, cookie: u64, done: Done, batch: &mut SendBatch) {
-        let extents = match done {
-            Done::Flushed(outcome) => return self.reply_simply(cookie, outcome, batch),
-            Done::Found(extents) => extents,
-        };
-        batch.put(&chunk(true, ChunkKind::BlockStatus, cookie, 4 + 8 * extents.len() as u32));
-        batch.put(&BASE_ALLOCATION_ID.to_be_bytes());
-        for extent in extents {
-            batch.put(&extent.length.to_be_bytes());
-            batch.put(&extent.flags().to_be_bytes());
+            self.reply(cookie, self.backend.flush(), batch);
         }
     }
 
@@ -393,10 +324,8 @@ impl Requests {
         let request = sweeping.request;
         match sweeping.sweep(&self.backend) {
             Ok(()) if sweeping.done < request.length => self.sweeping = Some(sweeping),
-            Ok(()) if is_durable(&request) && sweeping.changes_storage() => {
-                self.order(request.cookie, Work::Flush, batch)
-            }
-            outcome => self.reply(&request, outcome, batch),
+            Ok(()) if is_durable(&request) => self.flush(request.cookie, batch),
+            outcome => self.reply(request.cookie, outcome, batch),
         }
     }
 
@@ -417,42 +346,23 @@ impl Requests {
         self.slow_since.get_or_insert_with(Instant::now);
     }
 
-    /// Replies without payload. Reads and block status report errors as chunks if replies are structured.
-    fn reply(&mut self, request: &Request, outcome: Outcome, batch: &mut SendBatch) {
-        let chunk = self.rights.structured && matches!(request.command, Command::Read | Command::BlockStatus);
-        match outcome {
-            Err(error) if chunk => self.put_error(request.cookie, error, batch),
-            outcome => self.reply_simply(request.cookie, outcome, batch),
-        }
-    }
-
-    fn reply_simply(&mut self, cookie: u64, outcome: Outcome, batch: &mut SendBatch) {
+    /// Replies without payload.
+    fn reply(&mut self, cookie: u64, outcome: Outcome, batch: &mut SendBatch) {
         self.counters.errors += u64::from(outcome.is_err());
         batch.put(&simple_reply(cookie, outcome.err()));
-    }
-
-    fn put_error(&mut self, cookie: u64, error: WireError, batch: &mut SendBatch) {
-        self.counters.errors += 1;
-        batch.put(&chunk(true, ChunkKind::Error, cookie, 6));
-        batch.put(&error.number().to_be_bytes());
-        // No message text.
-        batch.put(&0_u16.to_be_bytes());
     }
 }
 
 /// Whether an export of `size` bytes can execute this request for a client with these rights; if not, the error to
 /// reply.
 fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
-    use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
     let known = match request.command {
-        Command::Read if rights.structured => DF,
-        Command::WriteZeroes => NO_HOLE | FAST_ZERO,
-        Command::BlockStatus => REQ_ONE,
+        Command::WriteZeroes => command_flag::NO_HOLE,
         Command::Unknown(_) => return Err(WireError::EINVAL),
         _ => 0,
     };
     // FUA is allowed with every command and affects those that write.
-    if request.flags & !(known | FUA) != 0 {
+    if request.flags & !(known | command_flag::FUA) != 0 {
         return Err(WireError::EINVAL);
     }
     let writes = matches!(request.command, Command::Write | Command::Trim | Command::WriteZeroes);
@@ -470,8 +380,7 @@ fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
     }
     let moves = matches!(request.command, Command::Read | Command::Write);
     let too_large = moves && request.length > rights.max_payload;
-    let unasked = request.command == Command::BlockStatus && !rights.base_allocation;
-    if request.length == 0 || too_large || unasked { Err(WireError::EINVAL) } else { Ok(()) }
+    if request.length == 0 || too_large { Err(WireError::EINVAL) } else { Ok(()) }
 }
 
 /// Whether the request has to be durable before its reply (FUA).
@@ -491,13 +400,7 @@ mod tests {
     use crate::filters::Delay;
     use sys::clock::ticks as ticks_now;
 
-    const RIGHTS: Rights = Rights {
-        read_only: false,
-        structured: false,
-        base_allocation: false,
-        checksums: false,
-        max_payload: MAX_PAYLOAD,
-    };
+    const RIGHTS: Rights = Rights { read_only: false, checksums: false, max_payload: MAX_PAYLOAD };
 
     /// Busy work at the storage is not spent on requests that are refused; busy work at the server is spent on every
     /// request.

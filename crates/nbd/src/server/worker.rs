@@ -1,8 +1,6 @@
-//! The threads that do what would occupy an event loop, and the inbox by which they and others reach it.
+//! The thread that flushes a file, which would occupy an event loop, and the inbox by which it and others reach the loop.
 
-use super::Counters;
-use super::requests::{Done, Work};
-use crate::backends::Backend;
+use crate::backends::{Backend, Outcome};
 use crate::socket::{Peer, Socket};
 use crate::{Error, Result};
 use rustix::event::{EventfdFlags, eventfd};
@@ -13,9 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
-/// Work for one connection of an event loop.
+/// A flush for one connection of an event loop.
 pub(super) struct Order {
-    pub(super) work: Work,
     /// The inbox of the event loop.
     pub(super) inbox: Arc<Inbox>,
     /// The connection's place in the loop.
@@ -24,52 +21,23 @@ pub(super) struct Order {
     pub(super) number: u64,
 }
 
-impl Order {
-    fn finish(self, done: Done) {
-        self.inbox.put(Message::Finished { place: self.place, number: self.number, done });
+/// Starts the thread that flushes, if the storage may take any time. It ends with the last sender, or once `ended` says so, because no event
+/// loop waits for what is left then.
+///
+/// # Errors
+/// When no thread is available.
+pub(super) fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    backend: &'scope Backend,
+    ended: &'scope AtomicBool,
+) -> Result<Sender<Order>> {
+    let (orders, to_flush) = channel();
+    if backend.may_wait() {
+        let thread = std::thread::Builder::new().name("iotoll-flush".to_owned());
+        let thread = thread.spawn_scoped(scope, move || flush_for_all(&to_flush, backend, ended));
+        thread.map_err(|error| Error::system("starting a thread", error))?;
     }
-}
-
-/// The queues of the two threads, which end with the last copy, once they have finished what they are doing.
-#[derive(Clone)]
-pub(super) struct Workers {
-    flushes: Sender<Order>,
-    searches: Sender<Order>,
-    ended: Arc<AtomicBool>,
-}
-
-impl Workers {
-    /// Starts the threads, if the storage may take any time.
-    ///
-    /// # Errors
-    /// When no thread is available.
-    pub(super) fn start<'scope>(scope: &'scope Scope<'scope, '_>, backend: &'scope Backend) -> Result<Self> {
-        let ((flushes, to_flush), (searches, to_search)) = (channel(), channel());
-        let workers = Self { flushes, searches, ended: Arc::default() };
-        if backend.may_wait() {
-            let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-            let failed = |error| Error::system("starting a thread", error);
-            let (ended, also_ended) = (workers.ended.clone(), workers.ended.clone());
-            let flush = move || flush_for_all(&to_flush, backend, &ended);
-            thread("iotoll-flush").spawn_scoped(scope, flush).map_err(failed)?;
-            let search = move || search(&to_search, backend, &also_ended);
-            thread("iotoll-search").spawn_scoped(scope, search).map_err(failed)?;
-        }
-        Ok(workers)
-    }
-
-    pub(super) fn put(&self, order: Order) {
-        // Fails only if the thread has panicked.
-        let _ = match order.work {
-            Work::Flush => self.flushes.send(order),
-            Work::FindExtents { .. } => self.searches.send(order),
-        };
-    }
-
-    /// No event loop waits for what is left.
-    pub(super) fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
+    Ok(orders)
 }
 
 /// One flush serves all orders that came before it, so a client waits for two flushes at most, however many clients there
@@ -80,16 +48,8 @@ fn flush_for_all(orders: &Receiver<Order>, backend: &Backend, ended: &AtomicBool
     {
         let all: Vec<Order> = std::iter::once(first).chain(orders.try_iter()).collect();
         let outcome = backend.flush();
-        all.into_iter().for_each(|order| order.finish(Done::Flushed(outcome)));
-    }
-}
-
-fn search(orders: &Receiver<Order>, backend: &Backend, ended: &AtomicBool) {
-    while let Ok(order) = orders.recv()
-        && !ended.load(Ordering::Relaxed)
-    {
-        let done = order.work.run(backend);
-        order.finish(done);
+        all.into_iter()
+            .for_each(|Order { inbox, place, number }| inbox.put(Message::Flushed { place, number, outcome }));
     }
 }
 
@@ -122,10 +82,8 @@ impl AsFd for Waker {
 pub(super) enum Message {
     /// A new client.
     Client(Socket, Peer),
-    /// A worker has finished the order with this number of the connection at this place.
-    Finished { place: usize, number: u64, done: Done },
-    /// Where to send the counters, once the loop has finished its current work.
-    Asked(Sender<Counters>),
+    /// The order with this number of the connection at this place is done.
+    Flushed { place: usize, number: u64, outcome: Outcome },
     /// Finish what has arrived and shut down.
     Close,
 }

@@ -1,7 +1,6 @@
 //! What other clients notice of one client's worst request, and what becomes of it when its client or the server ends.
 
 use super::*;
-use crate::handshake::{BASE_ALLOCATION, BASE_ALLOCATION_ID};
 use std::os::unix::fs::MetadataExt;
 use std::sync::MutexGuard;
 
@@ -9,7 +8,7 @@ const GIB: u64 = 1 << 30;
 /// Far above the 50 ms that the guide names, because the machine may be busy with other things.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// A server of a file whose flushes and searches for holes take as long as the gate is held.
+/// A server of a file whose flushes take as long as the gate is held.
 fn gated() -> (Arc<Mutex<()>>, Served) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(SIZE).unwrap();
@@ -19,22 +18,6 @@ fn gated() -> (Arc<Mutex<()>>, Served) {
 
 fn held(gate: &Mutex<()>) -> MutexGuard<'_, ()> {
     gate.lock().unwrap()
-}
-
-/// A hand-written client that may ask for block status.
-fn agreed_on_allocation(served: &Served) -> UnixStream {
-    let mut stream = served.raw();
-    stream.read_exact(&mut [0; 18]).unwrap();
-    let count = 1_u32.to_be_bytes();
-    let length = (BASE_ALLOCATION.len() as u32).to_be_bytes();
-    let contexts = [&[0; 4][..], &count, &length, BASE_ALLOCATION].concat();
-    let mut hello = 3_u32.to_be_bytes().to_vec();
-    hello.extend(option_bytes(option::STRUCTURED_REPLY, &[]));
-    hello.extend(option_bytes(option::SET_META_CONTEXT, &contexts));
-    hello.extend(option_bytes(option::EXPORT_NAME, &[]));
-    stream.write_all(&hello).unwrap();
-    stream.read_exact(&mut vec![0; 20 + 20 + 4 + BASE_ALLOCATION.len() + 20 + 10]).unwrap();
-    stream
 }
 
 /// A read that must succeed. Returns how long it took.
@@ -51,7 +34,6 @@ fn the_largest_requests_of_one_client_leave_the_others_their_turn() {
     let no_hole = command_flag::NO_HOLE;
     for (command, flags, bytes, least) in [
         (Command::WriteZeroes, no_hole, 2 * GIB, 20),
-        (Command::Cache, 0, 2 * GIB, 0),
         (Command::Trim, command_flag::FUA, 2 * GIB, 0),
         (Command::WriteZeroes, 0, 4 * GIB - 4096, 0),
     ] {
@@ -90,7 +72,7 @@ fn a_client_that_becomes_ready_waits_for_one_turn_only() {
     slow.iter_mut().for_each(|slow| (0..100).for_each(|_| assert_eq!(error(slow), 0)));
 }
 
-/// A device may take any time for a flush. Other clients are served meanwhile, and so are their searches for holes.
+/// A device may take any time for a flush. Other clients are served meanwhile.
 #[test]
 fn a_flush_that_takes_long_holds_up_its_own_connection_only() {
     let (gate, served) = gated();
@@ -118,23 +100,6 @@ fn a_flush_that_takes_long_holds_up_its_own_connection_only() {
     other.read_exact(&mut found).unwrap();
     assert_eq!(found, [9; 512]);
     assert_eq!(served.ended().0.errors, 0);
-}
-
-#[test]
-fn a_search_for_holes_that_takes_long_holds_up_its_own_connection_only() {
-    let (gate, served) = gated();
-    let mut other = agreed(&served);
-    let mut slow = agreed_on_allocation(&served);
-    let holding = held(&gate);
-    slow.write_all(&ask(Command::BlockStatus, 0, 0, SIZE as u32)).unwrap();
-    for _ in 0..100 {
-        read(&mut other);
-    }
-    drop(holding);
-    let mut chunk = [0; 20 + 4 + 8];
-    slow.read_exact(&mut chunk).unwrap();
-    assert_eq!(chunk[20..24], BASE_ALLOCATION_ID.to_be_bytes());
-    assert_eq!(chunk[24..28], (SIZE as u32).to_be_bytes(), "one hole");
 }
 
 /// The result of a client that is gone is not given to the next one in its place, and a connection that hung up does not

@@ -18,10 +18,14 @@ fn rounds(theta: f64, error: f64, turn: usize) -> Vec<PairedRound> {
 
 /// The crossover of points at 1, 2, 4, 8 … with these θ.
 fn of(thetas: &[f64], error: f64, good: Good) -> Crossover {
-    let cells: Vec<Vec<PairedRound>> =
-        thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, error, turn)).collect();
-    let points = cells.iter().enumerate().map(|(index, rounds)| SweepPoint { at: 2f64.powi(index as i32), rounds });
-    crossover(&points.collect::<Vec<_>>(), Resolution::default(), good, Between::CostPerIo).unwrap()
+    let point = |(turn, theta): (usize, &f64)| (2f64.powi(turn as i32), rounds(*theta, error, turn));
+    crossover(
+        &thetas.iter().enumerate().map(point).collect::<Vec<_>>(),
+        Resolution::default(),
+        good,
+        Between::CostPerIo,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -49,8 +53,7 @@ fn every_metric_of_a_line_crosses_at_the_same_size() {
             };
             (0..12).map(round).collect()
         };
-        let cells = [1.0, 16.0].map(|size| (size, cell(size)));
-        let points = cells.each_ref().map(|(at, rounds)| SweepPoint { at: *at, rounds });
+        let points = [1.0, 16.0].map(|size| (size, cell(size)));
         match crossover(&points, Resolution::default(), good, between) {
             Some(Crossover::At { at, .. }) => at,
             other => panic!("{other:?}"),
@@ -114,7 +117,7 @@ fn several_and_undecided() {
 #[test]
 fn invalid_points_have_no_crossover() {
     let cell = rounds(0.1, 0.001, 0);
-    let point = |at| SweepPoint { at, rounds: &cell };
+    let point = |at| (at, cell.clone());
     assert_eq!(crossover(&[point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
     assert_eq!(crossover(&[point(0.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
     assert_eq!(crossover(&[point(1.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
@@ -123,7 +126,7 @@ fn invalid_points_have_no_crossover() {
         None
     );
     assert_eq!(crossover(&[], Resolution::default(), Good::Higher, Between::CostPerIo), None);
-    let shorter = SweepPoint { at: 2.0, rounds: &cell[1..] };
+    let shorter = (2.0, cell[1..].to_vec());
     assert_eq!(crossover(&[point(1.0), shorter], Resolution::default(), Good::Higher, Between::CostPerIo), None);
 }
 
@@ -133,7 +136,7 @@ fn common_errors_of_cells_widen_the_interval() {
     let (same, different) = ([5, 5], [5, 10]);
     let width = |turns: [usize; 2]| {
         let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];
-        let points = [SweepPoint { at: 1.0, rounds: &cells[0] }, SweepPoint { at: 2.0, rounds: &cells[1] }];
+        let points = [(1.0, cells[0].clone()), (2.0, cells[1].clone())];
         match crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo) {
             Some(Crossover::At { at, .. }) => at.high.unwrap().ln() - at.low.unwrap().ln(),
             other => panic!("{other:?}"),
@@ -161,7 +164,7 @@ proptest! {
             let points: Vec<SweepPoint> = cells
                 .iter()
                 .enumerate()
-                .map(|(index, rounds)| SweepPoint { at: 1.5f64.powi(index as i32), rounds })
+                .map(|(index, rounds)| (1.5f64.powi(index as i32), rounds.clone()))
                 .collect();
             crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
         };

@@ -11,10 +11,10 @@ pub(super) struct Pooled {
     odds: f64,
     /// The percentile, in ticks.
     ticks: Option<u64>,
-    ios: u64,
+    pub ios: u64,
     /// By round: R × the round's part of the I/Os at most the percentile, less what would be there if all rounds were
     /// alike, in log odds. They sum to 0.
-    influences: Option<Vec<f64>>,
+    pub influences: Option<Vec<f64>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +49,9 @@ impl Pooled {
         Self { pieces, odds, ticks: all.percentile(percent), ios, influences }
     }
 
-    pub fn ios(&self) -> u64 {
-        self.ios
-    }
-
     /// At least one tick, so that the logarithm exists.
     pub fn ticks(&self) -> Option<f64> {
         self.ticks.map(|ticks| ticks.max(1) as f64)
-    }
-
-    pub fn influences(&self) -> Option<Vec<f64>> {
-        self.influences.clone()
     }
 
     /// The shortest and the longest latency, in ln ticks.

@@ -95,15 +95,6 @@ fn the_interval_includes_the_bucket_width() {
     assert_eq!(found.p_value(), Some(1.0));
 }
 
-#[test]
-fn a_shift_function_has_a_row_for_each_percentile() {
-    let rounds = arms(6, 1000, 1e6, 1.1e6);
-    let rows = shift_function(&paired(&rounds), &[50.0, 99.0, 99.9]);
-    let [Ok(p50), Ok(p99), Err(NotEnough::Ios { percent, .. })] = rows.as_slice() else { panic!("{rows:?}") };
-    assert_eq!((p50.percent, p99.percent, *percent), (50.0, 99.0, 99.9));
-    assert!(p50.baseline_ticks < p99.baseline_ticks);
-}
-
 /// What moves both arms of a round alike is not an error of the change.
 #[test]
 fn rounds_that_move_both_arms_alike_do_not_widen_the_interval() {

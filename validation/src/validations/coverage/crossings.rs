@@ -2,17 +2,14 @@
 
 use super::{Scope, contains, grid, percent};
 use crate::bench::evidence::Evidence;
-use model::stats::{
-    Between, Crossover, Good, LoadPoint, Pair, PairedRound, Resolution, SweepPoint, crossover, scalability,
-};
+use model::stats::{Between, Crossover, Good, Pair, PairedRound, Resolution, crossover, scalability};
 
 fn unit(numerator: f64) -> Pair {
     Pair { numerator, denominator: 1.0 }
 }
 
 fn found(cells: &[(f64, Vec<PairedRound>)]) -> Option<Crossover> {
-    let points: Vec<SweepPoint> = cells.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
-    crossover(&points, Resolution::default(), Good::Lower, Between::CostPerIo)
+    crossover(cells, Resolution::default(), Good::Lower, Between::CostPerIo)
 }
 
 /// Costs of 20,000 + 1 · b and 30,000 + 0.8 · b cycles, in sizes from 4 KiB to 1 MiB.
@@ -72,8 +69,7 @@ pub fn add(scope: Scope, evidence: &mut Evidence) {
                 unit(rate * (0.02 * random.normal()).exp())
             };
             let cells = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| (n, (0..10).map(|_| rate(n)).collect::<Vec<Pair>>()));
-            let points = cells.each_ref().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds });
-            scalability(&points).is_some_and(|fit| fit.peak().is_some())
+            scalability(&cells).is_some_and(|fit| fit.peak().is_some())
         });
         percent(peaks)
     });

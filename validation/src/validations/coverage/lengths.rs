@@ -3,6 +3,7 @@
 use super::{Random, Scope, contains, grid, percent};
 use crate::bench::evidence::Evidence;
 use model::histogram::Histogram;
+use model::stats::Evidence as _;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{
     Estimate, LatencyRound, Neighbours, Pair, PairedRound, Resolution, log_ratio, percentile, ratio_of_sums,

@@ -4,6 +4,7 @@ use super::{Random, Scope, contains, grid, percent};
 use crate::bench::evidence::Evidence;
 use crate::bench::rounds::median;
 use model::experiment::Rules;
+use model::stats::Evidence as _;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::stopping::Goal;
 use model::stats::{

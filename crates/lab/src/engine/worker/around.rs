@@ -1,7 +1,8 @@
 //! What is around the measured loop: observers, busy work that is added to I/Os, the steps between requests, and what a worker leaves.
 
 use super::Worker;
-use crate::engine::observers::{Carrying, Logging};
+use crate::engine::immediate::Immediate;
+use crate::engine::observers::Observed;
 use crate::engine::pacing::Backlog;
 use crate::engine::traits::{Perform, Queue};
 use crate::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::io_log::IoLog;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Request, RequestSource};
 use model::injected::Injected;
-use model::plan::JobPlan;
+use model::plan::{Depth, JobPlan};
 use model::record::Verified;
 use model::unit::Hertz;
 use std::io;
@@ -24,24 +25,14 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = if self.is_observed() { self.observed_direct(engine) } else { self.direct_loop(engine) };
+        let outcome = if self.is_observed() {
+            self.depth = Depth { in_flight: 1, low: None, submit: 1, complete_min: 1, complete_max: 1 };
+            self.observed(&mut Immediate::new(engine, 1), true)
+        } else {
+            self.direct_loop(engine)
+        };
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
-    }
-
-    fn observed_direct(&mut self, engine: &mut dyn Perform) -> Result<()> {
-        let (mut log, mut payload) = (self.log.take(), self.payload.take());
-        let outcome = match (&mut log, &mut payload) {
-            (None, None) => self.direct_loop(engine),
-            (Some(log), None) => self.direct_loop::<dyn Perform>(&mut Logging::new(engine, log, 0)),
-            (None, Some(payload)) => self.direct_loop::<dyn Perform>(&mut Carrying::new(engine, payload, 0)),
-            (Some(log), Some(payload)) => {
-                let mut logging = Logging::new(engine, log, 0);
-                self.direct_loop::<dyn Perform>(&mut Carrying::new(&mut logging, payload, 0))
-            }
-        };
-        self.log = log;
-        self.put_back(payload, outcome)
     }
 
     /// Runs with an engine that has several requests in flight, compiled as for [`Self::run_direct`].
@@ -49,53 +40,57 @@ impl Worker {
     /// # Errors
     /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = if self.is_observed() { self.observed_queue(engine) } else { self.queued_loop(engine) };
+        let outcome = if self.is_observed() { self.observed(engine, false) } else { self.queued_loop(engine) };
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
-    }
-
-    fn observed_queue(&mut self, engine: &mut dyn Queue) -> Result<()> {
-        let (mut log, mut payload, depth) = (self.log.take(), self.payload.take(), self.depth.in_flight);
-        let outcome = match (&mut log, &mut payload) {
-            (None, None) => self.queued_loop(engine),
-            (Some(log), None) => self.queued_loop::<dyn Queue>(&mut Logging::new(engine, log, depth)),
-            (None, Some(payload)) => self.queued_loop::<dyn Queue>(&mut Carrying::new(engine, payload, depth)),
-            (Some(log), Some(payload)) => {
-                let mut logging = Logging::new(engine, log, depth);
-                self.queued_loop::<dyn Queue>(&mut Carrying::new(&mut logging, payload, depth))
-            }
-        };
-        self.log = log;
-        self.put_back(payload, outcome)
     }
 
     fn is_observed(&self) -> bool {
         self.log.is_some() || self.payload.is_some()
     }
-}
 
-impl Worker {
+    fn observed(&mut self, engine: &mut dyn Queue, at_once: bool) -> Result<()> {
+        let (log, payload) = (self.log.take(), self.payload.take());
+        let mut observed = Observed::new(engine, log, payload, self.depth.in_flight, at_once);
+        let outcome = self.queued_loop(&mut observed);
+        (self.log, self.payload) = (observed.log, observed.payload);
+        // A wrong block is the error of a job.
+        let wrong = self.payload.as_ref().and_then(|payload| payload.complaint());
+        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
+    }
+
     /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
     /// milliseconds.
     pub fn calibrate(&mut self) {
-        if let (Some(burner), None) = (self.inject, self.burnt_ticks) {
+        if let (Some(burner), None) = (self.injection.burner, self.burnt_ticks) {
             let calibrated = Burner::calibrated(burner.asked_ticks());
-            (self.inject, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
+            (self.injection.burner, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
         }
     }
 
     /// The busy work added to each I/O; `None` if it is added once in a time.
     pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
-        if self.inject_every > 0 {
+        if self.injection.every > 0 {
             return None;
         }
         Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
     }
+}
 
+/// Busy work before each I/O, or before the first in each period.
+pub(super) struct Injection {
+    pub burner: Option<Burner>,
+    /// Ticks from one such work to the next; 0 before each I/O.
+    pub every: u64,
+    /// When the next is due.
+    pub due: u64,
+}
+
+impl Injection {
     #[inline(always)]
-    pub(super) fn inject(&mut self) {
-        if let Some(burner) = self.inject
-            && (self.inject_every == 0 || self.inject_is_due())
+    pub fn inject(&mut self) {
+        if let Some(burner) = self.burner
+            && (self.every == 0 || self.is_due())
         {
             burner.burn();
         }
@@ -103,12 +98,12 @@ impl Worker {
 
     /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
     /// however late each is.
-    fn inject_is_due(&mut self) -> bool {
+    fn is_due(&mut self) -> bool {
         let now = ticks();
-        let due = now >= self.inject_due;
+        let due = now >= self.due;
         if due {
-            let missed = now.saturating_sub(self.inject_due) / self.inject_every.max(1);
-            self.inject_due = self.inject_due.saturating_add((missed + 1).saturating_mul(self.inject_every));
+            let missed = now.saturating_sub(self.due) / self.every.max(1);
+            self.due = self.due.saturating_add((missed + 1).saturating_mul(self.every));
         }
         due
     }
@@ -169,13 +164,6 @@ impl Worker {
         }
         let rest = rest.unwrap_or_default();
         Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, rest })
-    }
-
-    /// A wrong block is the error of a job.
-    pub(super) fn put_back(&mut self, payload: Option<Box<Payload>>, outcome: Result<()>) -> Result<()> {
-        let wrong = payload.as_ref().and_then(|payload| payload.complaint());
-        self.payload = payload;
-        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
     }
 
     #[cold]

@@ -76,7 +76,7 @@ impl Worker {
 
     /// A pause, or until the job's time is over, as in fio.
     pub(super) fn pause(&self, end: u64, now: u64) -> Next {
-        let ticks = end.min(self.alarm).saturating_sub(now);
+        let ticks = end.min(self.limits.alarm).saturating_sub(now);
         Next::Pause(self.clock.nanos(model::unit::Ticks(ticks)).duration())
     }
 
@@ -109,7 +109,7 @@ impl Worker {
                 None => {}
             }
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
-            let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
+            let within = self.limits.sure > 0 || self.limits.ios_left > 0 && !self.source.is_spent();
             if within && self.pacing.due_sync() {
                 return Next::Sync;
             }
@@ -147,11 +147,11 @@ impl Worker {
             return Next::Open(request.file);
         }
         self.pacing.note_issued(&request);
-        if self.sure > 0 {
-            self.sure -= 1;
+        if self.limits.sure > 0 {
+            self.limits.sure -= 1;
         } else {
             // The ramp ended while this request waited for its time.
-            self.ios_left = self.ios_left.saturating_sub(1);
+            self.limits.ios_left = self.limits.ios_left.saturating_sub(1);
             self.drawn = self.drawn.wrapping_add(1);
         }
         Next::Issue(request)

@@ -47,11 +47,11 @@ impl Created {
 
     /// Registers the removal of a file before it is made.
     pub(super) fn will_create(&self, path: &Path) -> Result<UndoGuard> {
-        self.guardian.add(Undo::RemoveFile { path: absolute(path)?, made: How::soon() })
+        self.guardian.add(Undo::Remove { path: absolute(path)?, made: How::soon() })
     }
 
     pub(super) fn note_created(&self, path: &Path, file: How, held: UndoGuard) -> Result<()> {
-        let amended = held.amend(Undo::RemoveFile { path: absolute(path)?, made: file });
+        let amended = held.amend(Undo::Remove { path: absolute(path)?, made: file });
         self.made().created.insert(path.to_owned(), (file, held));
         amended
     }
@@ -143,7 +143,7 @@ impl Created {
             .take_while(|folder| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err())
             .collect();
         for folder in missing.into_iter().rev() {
-            let held = self.guardian.add(Undo::RemoveFolder { path: absolute(folder)?, made: How::soon() })?;
+            let held = self.guardian.add(Undo::Remove { path: absolute(folder)?, made: How::soon() })?;
             match fs::create_dir(folder) {
                 Ok(()) => self.made().folders.push((folder.to_owned(), held)),
                 // `a/..` is there as soon as `a` is.

@@ -49,12 +49,13 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
     let block = plan.smallest_block().0.max(1);
     let each = plan.files.each.map(|size| share.within(size, plan, block));
     let begin = begin(plan, share, each, length, block);
+    let (name, place) = (&plan.name, path.display());
+    let refused = |why: String| Err(Error::Refused(format!("job '{name}': {why}")));
     let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some();
     if !absolute && length > 0 && begin > length {
-        let (name, path) = (&plan.name, path.display());
-        return Err(Error::Refused(format!(
-            "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
-        )));
+        return refused(format!(
+            "{place} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
+        ));
     }
     let wanted = match (plan.target.size, each) {
         (size, Some(file)) => of_file(file, size, begin, block),
@@ -66,25 +67,20 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, leng
         (Some(Size::Percent(_)) | None, _) if length > 0 => length.saturating_sub(begin),
         _ => {
             let what = if exists { "is empty" } else { "does not exist" };
-            let path = path.display();
-            return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
+            return refused(format!("{place} {what}; give size= in bytes"));
         }
     };
     if each.is_some() && wanted == 0 {
-        let (name, path) = (&plan.name, path.display());
-        return Err(Error::Refused(format!(
-            "job '{name}': filesize= leaves nothing of {path} behind offset={begin}; use a smaller offset="
-        )));
+        return refused(format!("filesize= leaves nothing of {place} behind offset={begin}; use a smaller offset="));
     }
     if !absolute && length > 0 && wanted < block {
-        let (name, path) = (&plan.name, path.display());
-        return Err(Error::Refused(format!(
-            "job '{name}': {path} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
+        return refused(format!(
+            "{place} has {length} bytes; from offset={begin} on, the job has {wanted} of them, less than a block of {block} \
              bytes; use a smaller offset= or bs=, or a larger size="
-        )));
+        ));
     }
     if begin.checked_add(wanted).is_none_or(|end| end > LARGEST_FILE) {
-        return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
+        return refused("offset + size exceeds the largest possible file".to_owned());
     }
     Ok(Span { begin, length: wanted, beyond: 0 })
 }

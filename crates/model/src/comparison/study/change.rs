@@ -15,10 +15,11 @@ use crate::explained::FamilyFinding;
 use crate::measured::Rounds;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
+use crate::stats::log_ratio::arms;
+use crate::stats::percentile::{LatencyRound, PercentileShift, percentile};
 use crate::stats::typical::{shape_changed, typical};
 use crate::stats::{
-    Dominant, Estimate, Evidence, LogRatio, Pair, PairedRound, Verdict, confidence_of_each, dominant, stopping, verdict,
+    Dominant, Estimate, Evidence, LogRatio, Pair, Verdict, confidence_of_each, dominant, stopping, verdict,
 };
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ pub(super) struct Judge<'a> {
 
 /// A metric's change and its values in both arms.
 pub(super) struct Found {
-    evidence: Evidence,
+    evidence: Box<dyn Evidence>,
     typical: Option<Estimate>,
     baseline: f64,
     candidate: f64,
@@ -89,20 +90,15 @@ impl Judge<'_> {
                 "one round has most of the work, so nothing tells how far the change may be off; run longer".to_owned()
             );
         }
-        let value = |arm: fn(&PairedRound) -> Pair| {
-            let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
-            sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
-        };
-        let (baseline, candidate) = (value(|round| round.baseline), value(|round| round.candidate));
-        let dominated = [true, false].into_iter().filter_map(|is_baseline| {
-            let pairs: Vec<Pair> =
-                rounds.iter().map(|round| if is_baseline { round.baseline } else { round.candidate }).collect();
-            let unit = dominant(&pairs)?;
+        let arms = arms(&rounds);
+        let [baseline, candidate] = arms.each_ref().map(|arm| Pair::sum(arm.iter().copied()).ratio());
+        let dominated = arms.iter().zip([true, false]).filter_map(|(arm, is_baseline)| {
+            let unit = dominant(arm)?;
             let (place, _) = self.sums.showing(metric).nth(unit.place)?;
             Some(Dominated { is_baseline, unit: Dominant { place, ..unit } })
         });
         let dominated = dominated.max_by(|one, other| one.unit.part.total_cmp(&other.unit.part));
-        Ok(Found { evidence: Evidence::Ratio(ratio), typical: typical(&rounds), baseline, candidate, dominated })
+        Ok(Found { evidence: Box::new(ratio), typical: typical(&rounds), baseline, candidate, dominated })
     }
 
     fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
@@ -142,7 +138,7 @@ impl Judge<'_> {
         };
         let shift = percentile(&rounds, percent).map_err(|why| why.to_string())?;
         let (baseline, candidate) = (self.nanos(shift.baseline_ticks), self.nanos(shift.candidate_ticks));
-        Ok(Found { evidence: Evidence::Percentile(shift), typical: None, baseline, candidate, dominated: None })
+        Ok(Found { evidence: Box::new(shift), typical: None, baseline, candidate, dominated: None })
     }
 
     /// Percentiles reported by a foreign program cannot be pooled, so each execution is one unit.
@@ -169,7 +165,7 @@ impl Judge<'_> {
         let ratio = LogRatio::of_units(&logs).ok_or_else(unknown)?;
         let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
         Ok(Found {
-            evidence: Evidence::Ratio(ratio),
+            evidence: Box::new(ratio),
             typical: None,
             baseline: mean(&baselines),
             candidate: mean(&candidates),
@@ -190,7 +186,7 @@ impl Judge<'_> {
     /// The shift of latency at several percentiles.
     pub fn shift(&self, baseline: usize, candidate: usize) -> Vec<ShiftPoint> {
         let rounds = self.latency_rounds(baseline, candidate).unwrap_or_default();
-        let shifts = shift_function(&rounds, &SHIFT).into_iter().filter_map(Result::ok);
+        let shifts = SHIFT.into_iter().filter_map(|percent| percentile(&rounds, percent).ok());
         let point = |shift: PercentileShift| ShiftPoint {
             percent: shift.percent,
             baseline_ns: self.nanos(shift.baseline_ticks),
@@ -215,6 +211,7 @@ impl Judge<'_> {
         let verdict = verdict(&change, rules.margin, metric.good());
         let undecided = verdict == Verdict::Inconclusive;
         let half = found.evidence.half_width(confidence).filter(|_| undecided);
+        let (units, correlation) = found.evidence.units();
         MetricFinding {
             baseline: Some(found.baseline),
             candidate: Some(found.candidate),
@@ -229,8 +226,8 @@ impl Judge<'_> {
             typical: found.typical.as_ref().and_then(Interval::of),
             shape_changed: differs.is_some(),
             seconds_to_decide: half.and_then(|half| stopping::seconds_to_decide(self.seconds, half, rules.precision)),
-            units: found.evidence.units(),
-            correlation: found.evidence.correlation(),
+            units,
+            correlation,
             ..MetricFinding::default()
         }
     }
@@ -246,14 +243,15 @@ pub(super) fn families(comparisons: &[Comparison], targets: &[Metric]) -> Famili
 
 /// Whether a metric is a target, or the same comparison as one.
 pub(super) fn is_target(comparison: &Comparison, metric: Metric, targets: &[Metric]) -> bool {
-    let evidence = |metric: &Metric| comparison.get(metric)?.as_ref().ok().map(|found| &found.evidence);
-    let repeats = |own: &Evidence| targets.iter().filter_map(evidence).any(|target| same(own, target));
+    let evidence = |metric: &Metric| comparison.get(metric)?.as_ref().ok().map(|found| found.evidence.as_ref());
+    let repeats = |own: &dyn Evidence| targets.iter().filter_map(evidence).any(|target| same(own, target));
     targets.contains(&metric) || evidence(&metric).is_some_and(repeats)
 }
 
 /// Whether two metrics are multiples of each other.
-fn same(one: &Evidence, other: &Evidence) -> bool {
-    let of = |evidence: &Evidence| (evidence.change(CONFIDENCE).value, evidence.half_width(CONFIDENCE).unwrap_or(0.0));
+fn same(one: &dyn Evidence, other: &dyn Evidence) -> bool {
+    let of =
+        |evidence: &dyn Evidence| (evidence.change(CONFIDENCE).value, evidence.half_width(CONFIDENCE).unwrap_or(0.0));
     let near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs()).max(SAME);
     let ((change, half), (other_change, other_half)) = (of(one), of(other));
     near(change, other_change) && near(half, other_half)
@@ -263,9 +261,9 @@ fn same(one: &Evidence, other: &Evidence) -> bool {
 fn family(comparisons: &[Comparison], belongs: impl Fn(&Comparison, Metric) -> bool) -> FamilyFinding {
     let different = |comparison: &Comparison| {
         let found = comparison.iter().filter(|(metric, _)| belongs(comparison, **metric));
-        let mut seen: Vec<&Evidence> = Vec::new();
-        for evidence in found.filter_map(|(_, found)| found.as_ref().ok()).map(|found| &found.evidence) {
-            if !seen.iter().any(|known| same(known, evidence)) {
+        let mut seen: Vec<&dyn Evidence> = Vec::new();
+        for evidence in found.filter_map(|(_, found)| found.as_ref().ok()).map(|found| found.evidence.as_ref()) {
+            if !seen.iter().any(|known| same(*known, evidence)) {
                 seen.push(evidence);
             }
         }
@@ -295,7 +293,7 @@ mod tests {
 
     fn found(theta: f64, standard_error: f64) -> Result<Found, String> {
         let error = Some(crate::stats::Uncertainty::new(standard_error, 20.0));
-        let evidence = Evidence::Ratio(LogRatio { theta, error, units: 21, correlation: None });
+        let evidence = Box::new(LogRatio { theta, error, units: 21, correlation: None });
         Ok(Found { evidence, typical: None, baseline: 1.0, candidate: theta.exp(), dominated: None })
     }
 

@@ -11,7 +11,7 @@ use crate::probe::{Descriptor, Kind};
 use crate::record::Snapshot;
 use crate::slice::is_uncounted;
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
+use crate::stats::{Evidence, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use crate::study::probes::Probe;
 use crate::study::windows::io_seconds;
 

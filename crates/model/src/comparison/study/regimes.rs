@@ -8,6 +8,7 @@ use crate::comparison::finding::{CellFinding, MetricFinding, ProbeComparison, Ro
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::measured::{Measured, Round, Rounds};
+use crate::stats::basics::quantile;
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
 use crate::study::regimes::is_another_load;
@@ -191,10 +192,8 @@ fn rate(round: &Round, case: usize) -> Option<f64> {
         .filter(|rate| rate.is_finite())
 }
 
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    quantile(&mut values.to_vec(), 0.5)
 }
 
 /// Removes every change and verdict, because they would cover two regimes.

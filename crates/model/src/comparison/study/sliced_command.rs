@@ -6,6 +6,7 @@ use crate::experiment::Metric;
 use crate::experiment::work_counter::{self, Counted};
 use crate::measured::Rounds;
 use crate::slice::{bytes_of_a_message, counts, is_uncounted};
+use crate::stats::basics::quantile;
 use crate::warning::{Code, Warning};
 
 /// A counter and the command's own total that differ by more than this fraction are a caveat: two thirds of the default
@@ -92,8 +93,7 @@ fn typical_message(record: View, place: usize) -> Option<f64> {
     };
     let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
     let mut sizes: Vec<f64> = slices.filter_map(size).collect();
-    sizes.sort_by(f64::total_cmp);
-    sizes.get(sizes.len() / 2).copied()
+    quantile(&mut sizes, 0.5)
 }
 
 /// Two arms whose bytes are counted and whose messages differ: equal work may be other bytes, and equal bytes other work.

@@ -5,9 +5,9 @@ use crate::comparison::finding::{CrossoverFinding, LineFinding};
 use crate::experiment::{Axis, Experiment, Metric, Work};
 use crate::measured::Rounds;
 use crate::scaling::{ScalabilityFinding, scalability_of};
+use crate::stats::Resolution;
 use crate::stats::crossover::{Between, Crossover, SweepPoint, Winner, crossover};
-use crate::stats::line::{SizePoint, cost_line};
-use crate::stats::{Pair, PairedRound, Resolution};
+use crate::stats::curves::{Place, cost_line};
 use std::collections::BTreeMap;
 
 /// The option with the size of an I/O.
@@ -68,10 +68,8 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rou
     for along in lines_along(experiment).iter().filter(|along| along.arm > 0) {
         for &metric in targets {
             let rounds = |case| sums.paired(metric, baseline(case)?, case);
-            let points: Option<Vec<(f64, Vec<PairedRound>)>> =
-                along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();
-            let points = points.unwrap_or_default();
-            let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
+            let points = along.points.iter().map(|&(at, case)| Some((at, rounds(case)?)));
+            let points: Vec<SweepPoint> = points.collect::<Option<_>>().unwrap_or_default();
             let steps = along.points.first().map_or_else(Resolution::default, |(_, case)| sums.steps(metric, *case));
             let between = match metric {
                 _ if along.axis.name != SIZE => Between::Anything,
@@ -137,9 +135,7 @@ pub(super) fn lines(experiment: &Experiment, sums: &Rounds) -> Vec<LineFinding> 
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {
         let point = |&(bytes, case): &(f64, usize)| Some((bytes, sums.pairs(Metric::CyclesPerIo, case)?));
-        let points: Option<Vec<(f64, Vec<Pair>)>> = along.points.iter().map(point).collect();
-        let points = points.unwrap_or_default();
-        let points: Vec<SizePoint> = points.iter().map(|(bytes, rounds)| SizePoint { bytes: *bytes, rounds }).collect();
+        let points: Vec<Place> = along.points.iter().map(point).collect::<Option<_>>().unwrap_or_default();
         let Some(line) = cost_line(&points) else { continue };
         let arm = experiment.arms.get(along.arm).map_or("", |arm| arm.name.as_str());
         found.push(LineFinding {

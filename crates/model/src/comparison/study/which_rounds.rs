@@ -1,7 +1,7 @@
 //! Which rounds the answer uses: those of the last regime, without the warm-up.
 
 use super::View;
-use super::regimes::Regimes;
+use super::regimes::{Regimes, median};
 use crate::comparison::record::{CompareRecord, Header, RoundRecord, Schedule, SliceReading, SliceRecord};
 use crate::measured::Rounds;
 use crate::record::Meter;
@@ -153,12 +153,6 @@ pub(super) fn carry_over(record: View) -> Option<f64> {
         told.then(|| difference.exp_m1())
     });
     found.max_by(|one, other| one.abs().total_cmp(&other.abs()))
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
 
 fn log_rate(slice: &SliceRecord) -> Option<(usize, f64)> {

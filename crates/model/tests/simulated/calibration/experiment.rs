@@ -4,6 +4,7 @@
 
 use super::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
+use iotoll_model::stats::Evidence;
 use iotoll_model::stats::estimate::CONFIDENCE;
 use iotoll_model::stats::stopping::Goal;
 use iotoll_model::stats::{

@@ -2,6 +2,7 @@
 
 use super::noise::Random;
 use iotoll_model::experiment::Rules;
+use iotoll_model::stats::Evidence;
 use iotoll_model::stats::stopping::Goal;
 use iotoll_model::stats::{
     Good, LogRatio, Pair, PairedRound, Resolution, Verdict, confidence_of_each, log_ratio, precise_enough,

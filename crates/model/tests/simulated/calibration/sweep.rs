@@ -2,9 +2,7 @@
 
 use super::experiment::executions;
 use super::noise::Random;
-use iotoll_model::stats::{
-    Between, CostLine, Crossover, Good, Pair, PairedRound, Resolution, SizePoint, SweepPoint, cost_line, crossover,
-};
+use iotoll_model::stats::{Between, CostLine, Crossover, Good, Pair, PairedRound, Resolution, cost_line, crossover};
 
 const ROUNDS: usize = 10;
 /// Variation of a whole round, the same in all of its cells.
@@ -21,18 +19,17 @@ pub const PER_BYTE: f64 = 0.5;
 pub fn line(seed: u64) -> CostLine {
     const SIZES: [f64; 5] = [512.0, 4096.0, 16384.0, 65536.0, 262144.0];
     let random = &mut Random::new(seed);
-    let mut cells: Vec<Vec<Pair>> = vec![Vec::new(); SIZES.len()];
+    let mut cells: [(f64, Vec<Pair>); 5] = SIZES.map(|size| (size, Vec::new()));
     for _ in 0..ROUNDS {
         let of_round = (OF_A_ROUND * random.normal()).exp();
-        for (cell, size) in cells.iter_mut().zip(SIZES) {
+        for (size, cell) in &mut cells {
             let [execution, _] = executions(random);
             let factor = of_round * execution * (OF_A_CELL * random.normal()).exp();
-            let denominator = 1e9 / (PER_IO + PER_BYTE * size);
-            cell.push(Pair { numerator: denominator * (PER_IO + PER_BYTE * size) * factor, denominator });
+            let denominator = 1e9 / (PER_IO + PER_BYTE * *size);
+            cell.push(Pair { numerator: denominator * (PER_IO + PER_BYTE * *size) * factor, denominator });
         }
     }
-    let points: Vec<SizePoint> = cells.iter().zip(SIZES).map(|(rounds, bytes)| SizePoint { bytes, rounds }).collect();
-    cost_line(&points).unwrap()
+    cost_line(&cells).unwrap()
 }
 
 /// Where the lines of [`crossing`] meet.
@@ -42,20 +39,19 @@ pub const CROSSES_AT: f64 = PER_IO / 4.0 / (PER_BYTE / 2.0);
 /// byte.
 pub fn crossing(times: f64, rounds: usize, seed: u64) -> Crossover {
     let random = &mut Random::new(seed);
-    let sizes: Vec<f64> = (0..8).map(|power| 512.0 * f64::powi(times, power)).collect();
-    let mut cells: Vec<Vec<PairedRound>> = vec![Vec::new(); sizes.len()];
+    let mut cells: Vec<(f64, Vec<PairedRound>)> =
+        (0..8).map(|power| (512.0 * f64::powi(times, power), Vec::new())).collect();
     for _ in 0..rounds {
         let of_round = (OF_A_ROUND * random.normal()).exp();
-        for (cell, size) in cells.iter_mut().zip(&sizes) {
+        for (size, cell) in &mut cells {
             let [baseline, candidate] = executions(random).map(|speed| of_round * speed);
             let of_cell = (OF_A_CELL * random.normal()).exp();
             let rate = |speed: f64, cost: f64| Pair { numerator: 1e9 * speed / cost, denominator: 1.0 };
             cell.push(PairedRound {
-                baseline: rate(baseline, PER_IO + PER_BYTE * size),
-                candidate: rate(candidate * of_cell, 1.25 * PER_IO + 0.5 * PER_BYTE * size),
+                baseline: rate(baseline, PER_IO + PER_BYTE * *size),
+                candidate: rate(candidate * of_cell, 1.25 * PER_IO + 0.5 * PER_BYTE * *size),
             });
         }
     }
-    let points: Vec<SweepPoint> = cells.iter().zip(&sizes).map(|(rounds, &at)| SweepPoint { at, rounds }).collect();
-    crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
+    crossover(&cells, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
 }

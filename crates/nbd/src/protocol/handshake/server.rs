@@ -1,14 +1,11 @@
 //! The server's end of the negotiation: bytes from the client go in, replies come out, until an export is negotiated.
 //! No I/O.
 
-use super::{
-    BASE_ALLOCATION, BASE_ALLOCATION_ID, Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag,
-    info, option, reply, transmission_flag,
-};
+use super::{Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
 
 /// Size of an option's header.
 const OPTION_HEADER: usize = 16;
-/// Options with more data are refused: the longest valid one contains a name and a few dozen contexts.
+/// Options with more data are refused: the longest valid one contains a name and a few numbers.
 const MAX_OPTION: usize = 2 * MAX_STRING;
 /// Data of a refused option are skipped up to this size; a client that sends more is disconnected.
 const MAX_SKIPPED: u32 = 1 << 20;
@@ -37,10 +34,6 @@ pub struct ExportInfo {
 pub struct Agreed {
     /// Index of the export.
     pub export: usize,
-    /// Whether structured replies are in use.
-    pub structured: bool,
-    /// Whether the client may request block status.
-    pub base_allocation: bool,
     /// Whether checksums follow payloads.
     pub checksums: bool,
 }
@@ -68,10 +61,7 @@ pub struct Negotiation<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     flags: Option<u32>,
-    structured: bool,
     checksums: bool,
-    /// The export for which the client selected `base:allocation`.
-    context_of: Option<usize>,
     /// Bytes of a refused option that are still to be skipped.
     skip: u32,
 }
@@ -148,16 +138,9 @@ impl<'a> Negotiation<'a> {
                 }
                 answer(out, number, reply::ACK, &[]);
             }
-            option::STRUCTURED_REPLY if !data.is_empty() => invalid(out, "STRUCTURED_REPLY has no data"),
-            option::STRUCTURED_REPLY if self.state.checksums => invalid(out, "not with checksums"),
             option::CHECKSUMS if !data.is_empty() => invalid(out, "CHECKSUMS has no data"),
-            option::CHECKSUMS if self.state.structured => invalid(out, "not with structured replies"),
             option::CHECKSUMS if self.offers_checksums => {
                 self.state.checksums = true;
-                answer(out, number, reply::ACK, &[]);
-            }
-            option::STRUCTURED_REPLY => {
-                self.state.structured = true;
                 answer(out, number, reply::ACK, &[]);
             }
             option::INFO | option::GO => match asked(data) {
@@ -165,14 +148,13 @@ impl<'a> Negotiation<'a> {
                 Some((name, wanted)) => match self.find(name) {
                     None => answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]),
                     Some((index, export)) => {
-                        describe(out, number, export, self.flags(export), &wanted);
+                        describe(out, number, export, &wanted);
                         if number == option::GO {
                             return Step::Agreed(self.agreed(index));
                         }
                     }
                 },
             },
-            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data, out),
             _ => answer(out, number, reply::ERR_UNSUP, &[b"unknown option"]),
         }
         Step::Continue
@@ -186,15 +168,7 @@ impl<'a> Negotiation<'a> {
     }
 
     fn agreed(&self, export: usize) -> Agreed {
-        let base_allocation = self.state.structured && self.state.context_of == Some(export);
-        let State { structured, checksums, .. } = self.state;
-        Agreed { export, structured, base_allocation, checksums }
-    }
-
-    /// Transmission flags of an export under the negotiated reply format.
-    fn flags(&self, export: &ExportInfo) -> u16 {
-        // DF means nothing without structured replies.
-        if self.state.structured { export.flags } else { export.flags & !transmission_flag::SEND_DF }
+        Agreed { export, checksums: self.state.checksums }
     }
 
     /// EXPORT_NAME: the only reply is the export's description.
@@ -203,37 +177,11 @@ impl<'a> Negotiation<'a> {
             return Step::End(Some("client selected an unknown export"));
         };
         out.extend_from_slice(&export.size.to_be_bytes());
-        out.extend_from_slice(&self.flags(export).to_be_bytes());
+        out.extend_from_slice(&export.flags.to_be_bytes());
         if flags & u32::from(handshake_flag::NO_ZEROES) == 0 {
             out.extend_from_slice(&[0; 124]);
         }
         Step::Agreed(self.agreed(index))
-    }
-
-    fn contexts(&mut self, number: u32, data: &[u8], out: &mut Vec<u8>) {
-        let set = number == option::SET_META_CONTEXT;
-        if set {
-            // Even a failed SET_META_CONTEXT clears the earlier selection.
-            self.state.context_of = None;
-        }
-        if !self.state.structured {
-            return answer(out, number, reply::ERR_INVALID, &[b"negotiate STRUCTURED_REPLY first"]);
-        }
-        let Some((name, queries)) = queries(data) else {
-            return answer(out, number, reply::ERR_INVALID, &[b"expected an export name and queries"]);
-        };
-        let Some((index, _)) = self.find(name) else {
-            return answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]);
-        };
-        let asked = |query: &[u8]| queries.contains(&query);
-        if asked(BASE_ALLOCATION) || !set && (queries.is_empty() || asked(b"base:")) {
-            let id = if set { BASE_ALLOCATION_ID } else { 0 };
-            answer(out, number, reply::META_CONTEXT, &[&id.to_be_bytes(), BASE_ALLOCATION]);
-            if set {
-                self.state.context_of = Some(index);
-            }
-        }
-        answer(out, number, reply::ACK, &[]);
     }
 }
 
@@ -256,11 +204,11 @@ fn asked(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
 }
 
 /// Sends the requested information and what the server always sends.
-fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, wanted: &[u16]) {
+fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, wanted: &[u16]) {
     let mut info = |kind: u16, parts: [&[u8]; 3]| {
         answer(out, number, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
     };
-    info(info::EXPORT, [&export.size.to_be_bytes(), &flags.to_be_bytes(), &[]]);
+    info(info::EXPORT, [&export.size.to_be_bytes(), &export.flags.to_be_bytes(), &[]]);
     if wanted.contains(&info::NAME) {
         info(info::NAME, [export.name.as_bytes(), &[], &[]]);
     }
@@ -270,15 +218,6 @@ fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, wan
     let sizes = [1, export.preferred_block, export.max_payload].map(u32::to_be_bytes);
     info(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
     answer(out, number, reply::ACK, &[]);
-}
-
-/// The export's name and the queries; `None` if the data are malformed.
-fn queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let mut fields = Fields(data);
-    let (name, count) = (fields.string()?, fields.u32()?);
-    // Each query takes at least four bytes, so the data limit the list even if the count is false.
-    let queries = (0..count).map(|_| fields.string()).collect::<Option<_>>()?;
-    fields.0.is_empty().then_some((name, queries))
 }
 
 /// Size of the input buffer that fits every option that is not refused for its length.

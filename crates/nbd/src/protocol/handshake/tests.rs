@@ -83,7 +83,7 @@ fn both_ends_agree() {
         let flags = transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH;
         let export = Export { size: 1 << 30, flags, least_block: 1, max_payload: crate::wire::MAX_PAYLOAD };
         assert_eq!(step, client::Step::Ready(export));
-        assert_eq!(agreed, Some(Agreed { export: 1, structured: false, base_allocation: false, checksums: false }));
+        assert_eq!(agreed, Some(Agreed { export: 1, checksums: false }));
     }
     assert!(matches!(meet("nowhere", 64).0, client::Step::Failed(why) if why.contains("no export 'nowhere'")));
 }
@@ -101,60 +101,14 @@ fn export_name_sends_124_zeros_unless_declined() {
 }
 
 #[test]
-fn contexts_apply_to_one_export_and_need_structured_replies() {
-    let query = |name: &str, query: &[u8]| {
-        named(name, &[&1_u32.to_be_bytes()[..], &(query.len() as u32).to_be_bytes(), query].concat())
-    };
-    let set = |name: &str| option_bytes(option::SET_META_CONTEXT, &query(name, BASE_ALLOCATION));
-    let go = |name: &str| option_bytes(option::GO, &named(name, &0_u16.to_be_bytes()));
-    let structured = || option_bytes(option::STRUCTURED_REPLY, b"");
-    let early = served(&[flags(), set(""), go("")].concat());
-    assert_eq!(kinds(&early.0)[0], reply::ERR_INVALID);
-    assert!(matches!(early.1, Step::Agreed(Agreed { base_allocation: false, structured: false, .. })));
-    let good = served(&[flags(), structured(), set(""), go("")].concat());
-    assert_eq!(kinds(&good.0)[..3], [reply::ACK, reply::META_CONTEXT, reply::ACK]);
-    assert!(matches!(good.1, Step::Agreed(Agreed { base_allocation: true, structured: true, .. })));
-    let other = served(&[flags(), structured(), set(""), go("other")].concat());
-    assert!(matches!(other.1, Step::Agreed(Agreed { base_allocation: false, .. })), "selected for another export");
-    let foreign = served(
-        &[flags(), structured(), option_bytes(option::SET_META_CONTEXT, &query("", b"qemu:dirty-bitmap:x")), go("")]
-            .concat(),
-    );
-    assert_eq!(kinds(&foreign.0)[..2], [reply::ACK, reply::ACK]);
-    let listed = served(
-        &[flags(), structured(), option_bytes(option::LIST_META_CONTEXT, &named("", &0_u32.to_be_bytes()))].concat(),
-    );
-    assert_eq!(kinds(&listed.0), [reply::ACK, reply::META_CONTEXT, reply::ACK]);
-}
-
-#[test]
-fn df_is_offered_only_with_structured_replies() {
-    let mut exports = exports();
-    exports[0].flags |= transmission_flag::SEND_DF;
-    let flags_told = |options: &[Vec<u8>]| {
-        let mut out = Vec::new();
-        let input = [flags(), options.concat(), option_bytes(option::EXPORT_NAME, b"")].concat();
-        let (mut negotiation, mut rest) =
-            (Negotiation { exports: &exports, state: State::default(), offers_checksums: false }, &input[..]);
-        loop {
-            let (taken, step) = negotiation.advance(rest, &mut out);
-            rest = &rest[taken..];
-            if step != Step::Continue {
-                break;
-            }
-        }
-        u16::from_be_bytes(out[out.len() - 2..].try_into().unwrap())
-    };
-    assert_eq!(flags_told(&[]) & transmission_flag::SEND_DF, 0);
-    assert_ne!(flags_told(&[option_bytes(option::STRUCTURED_REPLY, b"")]) & transmission_flag::SEND_DF, 0);
-}
-
-#[test]
 fn invalid_options_are_refused_and_the_negotiation_continues() {
     let go = option_bytes(option::GO, &named("", &0_u16.to_be_bytes()));
     for (bad, kind) in [
         (option_bytes(999, b"what"), reply::ERR_UNSUP),
         (option_bytes(option::STARTTLS, b""), reply::ERR_UNSUP),
+        // Structured replies, and the contexts that need them.
+        (option_bytes(8, b""), reply::ERR_UNSUP),
+        (option_bytes(10, &named("", &0_u32.to_be_bytes())), reply::ERR_UNSUP),
         (option_bytes(option::LIST, b"data"), reply::ERR_INVALID),
         (option_bytes(option::GO, &[0, 0, 0, 9, b'a']), reply::ERR_INVALID),
         (option_bytes(option::GO, &u32::MAX.to_be_bytes()), reply::ERR_INVALID),

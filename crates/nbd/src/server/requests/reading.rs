@@ -3,7 +3,7 @@
 use super::Requests;
 use crate::filters::{Checksum, Layer};
 use crate::tuning::Sending;
-use crate::wire::{ChunkKind, Request, chunk, command_flag, data_chunk, simple_reply};
+use crate::wire::{Request, simple_reply};
 use sys::send_batch::SendBatch;
 
 /// Longer payloads that are copied are produced in pieces of this size.
@@ -12,17 +12,16 @@ const PIECE: u32 = 128 << 10;
 /// A read whose reply is partly produced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
+    /// Of the request; the header goes out with the first piece, which may fail.
     cookie: u64,
     offset: u64,
     rest: u32,
-    /// Whether each piece is a chunk of its own.
-    chunks: bool,
-    /// The request whose one header precedes all pieces; the header goes out with the first piece, which may fail.
-    header: Option<Request>,
+    /// Nothing has gone out.
+    first: bool,
     /// Checksum of the pieces so far, if one follows the payload.
     sum: Option<Checksum>,
     /// Bytes still to be read once before the header promises them: behind a header, the server cannot report that the
-    /// storage failed. Zero for memory, and for chunks, which can report an error.
+    /// storage failed. Zero for memory.
     unverified: u32,
 }
 
@@ -34,13 +33,11 @@ impl Requests {
         if length <= PIECE || sending != Sending::PullUp {
             return self.read_at_once(request, sending, batch);
         }
-        let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
-        let header = (!chunks).then_some(*request);
         let sum = self.rights.checksums.then(Checksum::default);
         // With direct I/O the device would read everything twice.
-        let verified = chunks || !self.backend.may_wait() || self.backend.direct().is_some();
+        let verified = !self.backend.may_wait() || self.backend.direct().is_some();
         let unverified = if verified { 0 } else { length };
-        self.reading = Some(Reading { cookie, offset, rest: length, chunks, header, sum, unverified });
+        self.reading = Some(Reading { cookie, offset, rest: length, first: true, sum, unverified });
     }
 
     /// How to send a payload from this storage. A payload with a checksum is copied, because it has to be sent exactly
@@ -50,14 +47,6 @@ impl Requests {
         if self.rights.checksums { Sending::PullUp } else { self.backend.sending(self.tuning.sending(length)) }
     }
 
-    fn put_read_header(&self, request: &Request, batch: &mut SendBatch) {
-        if self.rights.structured {
-            batch.put(&data_chunk(request.cookie, request.offset, request.length));
-        } else {
-            batch.put(&simple_reply(request.cookie, None));
-        }
-    }
-
     /// Puts header and payload, or an error instead.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
@@ -65,7 +54,7 @@ impl Requests {
             self.may_be_slow();
         }
         let mark = batch.mark();
-        self.put_read_header(request, batch);
+        batch.put(&simple_reply(request.cookie, None));
         match self.backend.read(request.offset, request.length, sending, batch) {
             Ok(()) => {
                 if self.rights.checksums {
@@ -77,7 +66,7 @@ impl Requests {
             }
             Err(error) => {
                 batch.take_back(mark);
-                self.reply(request, Err(error), batch);
+                self.reply(request.cookie, Err(error), batch);
             }
         }
     }
@@ -88,12 +77,12 @@ impl Requests {
         let length = reading.unverified.min(PIECE);
         let offset = reading.offset + u64::from(reading.rest - reading.unverified);
         reading.unverified -= length;
-        let (request, mark) = (reading.header, batch.mark());
+        let (cookie, mark) = (reading.cookie, batch.mark());
         let outcome = self.backend.read(offset, length, Sending::PullUp, batch);
         batch.take_back(mark);
-        if let (Err(error), Some(request)) = (outcome, request) {
+        if let Err(error) = outcome {
             self.reading = None;
-            self.reply(&request, Err(error), batch);
+            self.reply(cookie, Err(error), batch);
         }
     }
 
@@ -108,21 +97,16 @@ impl Requests {
             return Ok(());
         }
         let length = reading.rest.min(PIECE);
-        let Reading { cookie, offset, chunks, header, sum, .. } = *reading;
-        reading.header = None;
+        let Reading { cookie, offset, first, sum, .. } = *reading;
+        reading.first = false;
         reading.offset += u64::from(length);
         reading.rest -= length;
-        let last = reading.rest == 0;
-        if last {
+        if reading.rest == 0 {
             self.reading = None;
         }
         let mark = batch.mark();
-        if chunks {
-            batch.put(&chunk(last, ChunkKind::Data, cookie, length + 8));
-            batch.put(&offset.to_be_bytes());
-        }
-        if let Some(request) = &header {
-            self.put_read_header(request, batch);
+        if first {
+            batch.put(&simple_reply(cookie, None));
         }
         match self.backend.read(offset, length, Sending::PullUp, batch) {
             Ok(()) => {
@@ -136,14 +120,11 @@ impl Requests {
                 }
             }
             // The header has promised data, and some of them are already sent.
-            Err(_) if !chunks && header.is_none() => return Err("the storage failed in the middle of a reply"),
+            Err(_) if !first => return Err("the storage failed in the middle of a reply"),
             Err(error) => {
                 batch.take_back(mark);
                 self.reading = None;
-                match &header {
-                    Some(request) => self.reply(request, Err(error), batch),
-                    None => self.put_error(cookie, error, batch),
-                }
+                self.reply(cookie, Err(error), batch);
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Writes: a payload goes to the storage as it arrives, in any pieces; for direct I/O it is collected into whole blocks
 //! first.
 
-use super::{Requests, Work, is_durable};
+use super::{Requests, is_durable};
 use crate::backends::{Backend, Direct, Outcome};
 use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
 use crate::wire::{Request, WireError};
@@ -63,9 +63,9 @@ impl Requests {
             self.delay(Layer::Storage);
         }
         if writing.durable && writing.outcome.is_ok() {
-            self.order(writing.cookie, Work::Flush, batch);
+            self.flush(writing.cookie, batch);
         } else {
-            self.reply_simply(writing.cookie, writing.outcome, batch);
+            self.reply(writing.cookie, writing.outcome, batch);
         }
     }
 }

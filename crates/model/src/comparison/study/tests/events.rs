@@ -208,26 +208,6 @@ fn what_the_machine_cannot_count_has_a_reason() {
     assert!(warned(&study(&record), "no events per I/O: iotoll lacks CAP_BPF"));
 }
 
-/// In each cell the candidate has as many more switches as it costs more.
-#[test]
-fn over_a_sweep_the_events_that_go_along_with_the_cost_are_told() {
-    let axis = axis("bs", &["4k", "8k", "16k", "32k", "64k", "128k"]);
-    let draft = Draft { axes: vec![axis], ..Draft::default() };
-    let more = |case: usize| if case % 2 == 1 { (case / 2) as f64 } else { 0.0 };
-    let per_io = |case: usize| vec![(WAKE, 1.0 + more(case)), (TIMER, 0.8), (READ, 1.0)];
-    let mut record = counted(draft.clone(), 5, 12, per_io);
-    let load = |_, case: usize| Load { nanos_per_io: 1000 + 200 * more(case) as u64, ios: IOS };
-    record.rounds = super::record(experiment(draft), 12, load).rounds;
-    let found = study(&record);
-    let [along] = found.event_correlations.as_slice() else { panic!("{:?}", found.event_correlations) };
-    assert_eq!((along.name.as_str(), along.cells), (WAKE, 6));
-    assert!(along.correlation.value > 0.99 && along.correlation.low.unwrap() > 0.5, "{along:?}");
-    // A cost that is the same everywhere goes along with nothing.
-    record.rounds =
-        super::record(record.header.experiment.clone(), 12, |_, _| Load { nanos_per_io: 1000, ios: IOS }).rounds;
-    assert!(study(&record).event_correlations.is_empty());
-}
-
 /// A slice's ends may differ by an event or two, which is much for each of few I/Os.
 #[test]
 fn an_event_in_each_slice_is_no_event_of_an_io() {

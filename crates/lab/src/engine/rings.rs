@@ -1,35 +1,41 @@
-//! io_uring: one ring per job, with registered buffers, files and ring descriptor unless the job disables them.
+//! Engines on the asynchronous rings of the kernel: libaio, and io_uring, which has one ring per job, with registered buffers, files and
+//! ring descriptor unless the job disables them.
 
 use super::files_in_loop::opens_in_loop;
-use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
 use super::trims::Trims;
 use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
-use crate::workload::request_source::Request;
+use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
 use rustix::io::ReadWriteFlags;
 use std::fs::File;
 use std::io;
+use sys::aio::AioContext;
+use sys::ring_slots::{Ring, Transfer, Way};
 use sys::uring::{Asking, BlockRing, Registration};
 
 /// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
 const MOST_BUFFERS: u32 = 16_384;
-
 /// RWF_DONTCACHE of linux/fs.h (6.14).
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-struct Uring {
-    ring: BlockRing,
-    trims: Trims,
-    trimmed: Vec<(u32, i32)>,
+pub(super) fn libaio(setup: &Setup) -> Result<OpenEngine> {
+    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
+    let context = AioContext::new(open_files(setup)?, noisy_slots(plan, depth)?, depth);
+    let context = context.map_err(|error| match error.raw_os_error() {
+        Some(11) => Error::Refused(format!(
+            "job '{}': iodepth={depth} exceeds what the system's limit of asynchronous I/Os leaves; raise sysctl fs.aio-max-nr",
+            plan.name
+        )),
+        _ => Error::job(&plan.name, "setting up libaio", error),
+    });
+    Ok(ready(context?, setup))
 }
 
-pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let plan = setup.plan;
-    let depth = plan.depth.in_flight;
-    let files = open_files(setup)?;
-    let slots = noisy_slots(plan, depth)?;
+pub(super) fn io_uring(setup: &Setup) -> Result<OpenEngine> {
+    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
+    let (files, slots) = (open_files(setup)?, noisy_slots(plan, depth)?);
     let registration = |asked: Option<bool>| match asked {
         Some(false) => Registration::PerIo,
         Some(true) | None => Registration::Registered,
@@ -38,9 +44,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.registered_files };
     let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
-    let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
-    let mut engine = Uring { ring, trims: Trims::of(setup), trimmed: Vec::with_capacity(depth as usize) };
-    Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
+    Ok(ready(ring.map_err(|error| unusable(&plan.name, depth, error))?, setup))
 }
 
 fn asking(plan: &JobPlan) -> Asking {
@@ -69,30 +73,46 @@ fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
     }
 }
 
-impl Queue for Uring {
+fn ready(ring: impl Ring + 'static, setup: &Setup) -> OpenEngine {
+    let trimmed = Vec::with_capacity(setup.plan.depth.in_flight as usize);
+    let mut engine = OnRing { ring, trims: Trims::of(setup), trimmed };
+    Box::new(move |worker| worker.run_queued(&mut engine))
+}
+
+struct OnRing<R> {
+    ring: R,
+    /// A ring does not trim: that is done when it is staged.
+    trims: Trims,
+    trimmed: Vec<(u32, i32)>,
+}
+
+impl<R: Ring> Queue for OnRing<R> {
     #[inline(always)]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
-        match transfer(request) {
-            Some(transfer) => self.ring.stage(slot, &transfer),
-            None => {
-                let file = self.ring.files().get(request.file as usize);
+        let way = match request.kind {
+            Kind::Read => Way::Read,
+            Kind::Write => Way::Write,
+            Kind::Trim => {
+                let file = self.ring.slots().files().get(request.file as usize);
                 let result = file.map_or(-9, |file| self.trims.perform(file, request));
                 self.trimmed.push((slot, result));
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        let Request { file, offset, length, .. } = *request;
+        self.ring.stage(slot, &Transfer { way, file, offset, length })
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        if self.ring.in_flight() == 0 { Ok(()) } else { self.ring.submit() }
+        self.ring.submit()
     }
 
-    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+    fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
         let trimmed = u32::try_from(self.trimmed.len()).unwrap_or(u32::MAX);
-        if self.ring.in_flight() == 0 {
+        if self.ring.slots().in_flight() == 0 {
             return Ok(());
         }
-        self.ring.wait(least.saturating_sub(trimmed))
+        self.ring.wait(least.saturating_sub(trimmed), most)
     }
 
     #[inline(always)]
@@ -106,7 +126,7 @@ impl Queue for Uring {
     }
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
-        sync_file(self.ring.files(), file, what)
+        sync_file(self.ring.slots().files().get(file as usize), what)
     }
 
     fn submit_all(&mut self) -> io::Result<bool> {

@@ -1,0 +1,201 @@
+//! Engines that move one block of a file at a time in this thread: psync, sync and mmap.
+
+use super::traits::{Perform, Sync};
+use super::trims::Trims;
+use super::{OpenEngine, Setup, moved, noisy_slots, open_files, result_of, sync_file};
+use crate::error::{Error, Result};
+use crate::workload::request_source::{Kind, Request};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use sys::buffer::AlignedBuffer;
+use sys::byte_store::ByteStore;
+
+/// pread and pwrite: one system call per I/O.
+pub(super) fn psync(setup: &Setup) -> Result<OpenEngine> {
+    ready(setup, open_files(setup)?)
+}
+
+/// read and write at the file's position, which lseek moves where the next I/O does not follow the last one: what programs without
+/// pread do.
+pub(super) fn sync(setup: &Setup) -> Result<OpenEngine> {
+    let at_begin = |file| Positioned { file, position: Some(0) };
+    ready(setup, open_files(setup)?.into_iter().map(at_begin).collect())
+}
+
+/// Copies between the job's buffer and a mapping of the file: what programs with memory-mapped files do. The kernel works in page faults and
+/// writeback.
+pub(super) fn mmap(setup: &Setup) -> Result<OpenEngine> {
+    let plan = setup.plan;
+    let failed = |error| Error::job(&plan.name, "mapping a file", error);
+    let mut files = Vec::new();
+    for (file, target) in open_files(setup)?.into_iter().zip(setup.targets) {
+        let end = target.span.begin.saturating_add(target.span.length).saturating_add(target.span.beyond);
+        let length = usize::try_from(end).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+        // A page behind the end of a file cannot be accessed. What a job writes makes its file longer anyway.
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_file() && metadata.len() < end {
+            if !plan.access.changes() {
+                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+            }
+            file.set_len(end).map_err(failed)?;
+        }
+        let map = if plan.access.changes() { ByteStore::of_file } else { ByteStore::of_file_to_read };
+        files.push(Mapped { mapping: map(&file, length).map_err(failed)?, file, through: plan.direct });
+    }
+    ready(setup, files)
+}
+
+fn ready<F: Moves + 'static>(setup: &Setup, files: Vec<F>) -> Result<OpenEngine> {
+    let mut engine = OneByOne { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0, trims: Trims::of(setup) };
+    Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
+}
+
+/// An open file that blocks are moved to and from.
+trait Moves {
+    fn file(&self) -> &File;
+    /// Reads or writes a block: bytes moved, or minus the error number. Counts its system calls.
+    fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32;
+    /// Puts another file in place of this one, and returns it.
+    fn replace(&mut self, file: File) -> io::Result<File>;
+}
+
+impl Moves for File {
+    fn file(&self) -> &File {
+        self
+    }
+
+    #[inline(always)]
+    fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32 {
+        loop {
+            *calls += 1;
+            // Raw system calls: the wrappers of the C library are cancellation points, which cost two locked
+            // instructions each in a process with several threads.
+            let outcome = match kind {
+                Kind::Read => rustix::io::pread(&*self, &mut *memory, offset),
+                Kind::Write | Kind::Trim => rustix::io::pwrite(&*self, memory, offset),
+            };
+            match outcome {
+                Err(Errno::INTR) => {}
+                Ok(bytes) => return moved(bytes),
+                Err(error) => return -error.raw_os_error(),
+            }
+        }
+    }
+
+    fn replace(&mut self, file: File) -> io::Result<File> {
+        Ok(std::mem::replace(self, file))
+    }
+}
+
+struct Positioned {
+    file: File,
+    /// `None` after a failed I/O.
+    position: Option<u64>,
+}
+
+impl Moves for Positioned {
+    fn file(&self) -> &File {
+        &self.file
+    }
+
+    #[inline(always)]
+    fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32 {
+        if self.position != Some(offset) {
+            *calls += 1;
+            if let Err(error) = seek(&self.file, SeekFrom::Start(offset)) {
+                return -error.raw_os_error();
+            }
+        }
+        let outcome = loop {
+            *calls += 1;
+            let outcome = match kind {
+                Kind::Read => rustix::io::read(&self.file, &mut *memory),
+                Kind::Write | Kind::Trim => rustix::io::write(&self.file, memory),
+            };
+            if outcome != Err(Errno::INTR) {
+                break outcome;
+            }
+        };
+        self.position = outcome.ok().map(|bytes| offset + bytes as u64);
+        result_of(outcome.map_err(Into::into))
+    }
+
+    fn replace(&mut self, file: File) -> io::Result<File> {
+        self.position = Some(0);
+        Ok(std::mem::replace(&mut self.file, file))
+    }
+}
+
+struct Mapped {
+    file: File,
+    mapping: ByteStore,
+    /// `direct=1`: each write is synced, as fio does it.
+    through: bool,
+}
+
+impl Moves for Mapped {
+    fn file(&self) -> &File {
+        &self.file
+    }
+
+    #[inline(always)]
+    fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32 {
+        let (offset, length) = (offset as usize, memory.len());
+        if offset.checked_add(length).is_none_or(|end| end > self.mapping.len()) {
+            return -14;
+        }
+        match kind {
+            Kind::Read => self.mapping.read(offset, memory),
+            Kind::Write | Kind::Trim => self.mapping.write(offset, memory),
+        }
+        if self.through {
+            *calls += 1;
+            if let Err(error) = self.mapping.sync(offset, length) {
+                return result_of(Err(error));
+            }
+        }
+        moved(length)
+    }
+
+    fn replace(&mut self, _: File) -> io::Result<File> {
+        let why = "ioengine=mmap maps all files before the first I/O; leave create_on_open out";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+}
+
+struct OneByOne<F> {
+    files: Vec<F>,
+    buffer: AlignedBuffer,
+    calls: u64,
+    trims: Trims,
+}
+
+impl<F: Moves> Perform for OneByOne<F> {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        let Some(file) = self.files.get_mut(request.file as usize) else { return -9 };
+        if request.kind == Kind::Trim {
+            return self.trims.perform(file.file(), request);
+        }
+        let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
+        file.transfer(request.kind, request.offset, memory, &mut self.calls)
+    }
+
+    fn with_memory(&mut self, length: u32, work: &mut dyn FnMut(&mut [u8])) {
+        self.buffer.get_mut(..length as usize).into_iter().for_each(work);
+    }
+
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        sync_file(self.files.get(file as usize).map(Moves::file), what)
+    }
+
+    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
+        self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?.replace(file)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.calls + self.trims.calls())
+    }
+}
