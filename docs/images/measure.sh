@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Measures the records that the pictures here are drawn from, and takes the picture of a recording (ftq.png, with Chromium): a minute, on a
-# machine where nothing else runs.
+# Measures the records of the reports in README.md, and takes the picture of a recording (ftq.png, with Chromium): a minute, on a machine where
+# nothing else runs.
 #
 #   cargo build --release && docs/images/measure.sh target/release/iotoll
-#   cargo run -- generate images docs/images
 set -euo pipefail
 program=$(realpath "${1:?usage: docs/images/measure.sh PROGRAM}")
 images=$(realpath "$(dirname "${BASH_SOURCE[0]}")")

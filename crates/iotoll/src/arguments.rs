@@ -129,8 +129,6 @@ pub enum Generated {
     Completions,
     /// The reference, as Markdown, and the JSON Schemas
     Reference,
-    /// An SVG image of each record in the folder, NAME.record.jsonl
-    Images,
 }
 
 /// Verbs that take a job.

@@ -62,7 +62,7 @@ pub enum Verb {
         #[arg(value_parser = value::shell())]
         shell: Shell,
     },
-    /// Write man pages, completions, the reference or its images, for packages and the documentation
+    /// Write man pages, completions, or the reference, for packages and the documentation
     #[command(hide = true)]
     Generate {
         /// What to write

@@ -4,18 +4,15 @@
 mod markdown;
 mod reference;
 
-use crate::arguments::{AFTER_HELP, Color, Earlier, Generated, JOB_VERBS, SHELLS, Shown, help};
+use crate::arguments::{AFTER_HELP, Generated, JOB_VERBS, SHELLS, help};
 use crate::command_line::CommandLine;
-use crate::{kinds, stdout};
+use crate::stdout;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::{Generator, Shell};
 use clap_mangen::Man;
-use model::origin;
 use model::plan::options::{self, Reference};
-use report::{Format, Ink, screen};
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +34,6 @@ pub fn generate(what: Generated, folder: &Path) -> anyhow::Result<ExitCode> {
         Generated::Man => man_pages()?,
         Generated::Completions => SHELLS.map(|shell| (shell.file_name("iotoll"), script(shell))).to_vec(),
         Generated::Reference => reference::files(),
-        Generated::Images => images(folder)?,
     };
     for (name, text) in files {
         let path = folder.join(name);
@@ -145,45 +141,6 @@ fn with_synopsis(page: &str, usage: &str) -> String {
     let Some((before, after)) = parts else { return page.to_owned() };
     let usage = usage.trim().trim_start_matches("Usage: ").replace('\\', "\\e").replace('-', "\\-");
     format!("{before}{BEGIN}{usage}\n{END}{after}")
-}
-
-/// Suffix of a record's file name. The image has the same name without it.
-const RECORD: &str = ".record.jsonl";
-/// Width of the terminal.
-const COLUMNS: usize = 100;
-
-/// SVG images of reports for the documentation, each drawn from a record in the same folder.
-fn images(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
-    let mut pictures = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("{}: looking for records", folder.display()))? {
-        let path = entry?.path();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(RECORD))
-        else {
-            continue;
-        };
-        pictures.push((format!("{name}.svg"), picture(&path)?));
-    }
-    anyhow::ensure!(!pictures.is_empty(), "{}: no record; a record is named NAME{RECORD}", folder.display());
-    Ok(pictures)
-}
-
-fn picture(record: &Path) -> anyhow::Result<String> {
-    let studied = kinds::study_at(record, &Earlier::default())?;
-    let shown_first = Shown { format: Format::Table, full: false, color: Color::Always };
-    let text = shown_first.render(&*studied.finding, Ink::Colour, COLUMNS, None);
-    Ok(screen::svg(&shown(&studied.command_line), &text, COLUMNS))
-}
-
-/// The command line without the options that select where and how the report is printed, because the image shows that.
-fn shown(words: &[String]) -> String {
-    let typed = origin::without(words, &["--out", "--format"], &["--quiet"]);
-    typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a user types it: quoted only if a shell would change it.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(harmless) { Cow::Borrowed(word) } else { shell_words::quote(word) }
 }
 
 /// The heading of the options that come from the table of job options.
@@ -325,17 +282,6 @@ mod tests {
             assert!(near.iter().all(|page| part.contains(&format!(".BR {page} (1)"))), "{name}: {part}");
         }
         assert!(text("iotoll-job.1").contains("\\-\\-ioengine") && !text("iotoll-run.1").contains("\\-\\-ioengine"));
-    }
-
-    #[test]
-    fn the_command_is_shown_without_its_output_options() {
-        let words = ["iotoll", "run", "--bs=4k", "--out", "kept", "--quiet", "--runtime=5"].map(str::to_owned);
-        assert_eq!(shown(&words), "iotoll run --bs=4k --runtime=5");
-    }
-
-    #[test]
-    fn a_word_is_quoted_only_where_a_shell_would_change_it() {
-        assert_eq!(["--bs=4k", "a b", "*", ""].map(quoted), ["--bs=4k", "'a b'", "'*'", "''"]);
     }
 
     #[test]

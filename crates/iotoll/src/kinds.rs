@@ -16,8 +16,6 @@ use std::process::ExitCode;
 
 /// What a saved record says.
 pub struct Studied {
-    /// The command line of the measurement.
-    pub command_line: Vec<String>,
     /// Where the record ends early, and what is missing.
     pub cut_off: Option<String>,
     /// Its numbers.
@@ -87,10 +85,9 @@ where
     if is_judged {
         *record.limits_mut() = limits;
     }
-    let command_line = record.envelope().command_line.clone();
     let finding = record.study(stored.as_ref());
     let judged = is_judged.then(|| failure::of_finding(&finding));
-    Ok(Studied { command_line, cut_off, finding: Box::new(finding), judged })
+    Ok(Studied { cut_off, finding: Box::new(finding), judged })
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn is_first(metric: Metric, targets: &[Metric]) -> bool {
 
 /// The tables of all arms. In a sweep, metrics that are not targets are folded.
 fn changes(finding: &CompareFinding) -> Section {
-    let targets = contents::targets(finding);
+    let targets = &finding.targets;
     let several = contents::candidates(finding).len() > 1;
     let mut blocks = Vec::new();
     let mut said: Vec<Note> = Vec::new();

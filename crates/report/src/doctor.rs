@@ -159,7 +159,7 @@ Problems
         let text = terminal(&diagnosis(), Ink::Plain, 100);
         assert!(text.contains("Passed\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
         assert!(text.contains("  ? pmu   unavailable: this machine offers no hardware counter\n"), "{text}");
-        assert!(text.contains("  context switch    1.23 µs\n  wake-up           needs two CPUs\n"), "{text}");
+        assert!(text.contains("  context switch  1.23 µs\n  wake-up         needs two CPUs\n"), "{text}");
     }
 
     #[test]

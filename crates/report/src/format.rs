@@ -3,9 +3,7 @@
 
 use crate::document::Document;
 use crate::ink::Ink;
-use crate::{
-    blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan, text,
-};
+use crate::{blast, compare, cost, csv, doctor, fio, ftq, guest, history, html, json, mail, markdown, plan, text};
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
@@ -54,7 +52,7 @@ findings! {
     Diagnosis: doctor::document,
     HistoryFinding: history::document,
     // Only read, not measured.
-    Experiment: experiment::document,
+    Experiment: plan::experiment,
     Plan: plan::document,
     FtqPlan: plan::recording,
     GuestPlan: plan::guests,

@@ -1,7 +1,7 @@
 //! Finding → document → text.
 //!
 //! Each kind of finding has a pure function that turns it into a [`document::Document`]: `cost`, `compare`, `guest`,
-//! `ftq`, `doctor`, and `plan` and `experiment` for what is only read.
+//! `ftq`, `doctor`, and `plan` for what is only read.
 //! Each renderer turns a document into text and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is
 //! the finding itself.
 //!
@@ -21,7 +21,6 @@ mod cost;
 mod csv;
 mod doctor;
 pub mod document;
-mod experiment;
 mod explained;
 mod fio;
 mod flame_graph;
@@ -44,7 +43,6 @@ mod plan;
 pub mod probes;
 mod provenance;
 mod published;
-pub mod screen;
 
 pub mod shell;
 mod stored;

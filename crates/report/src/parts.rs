@@ -66,7 +66,10 @@ pub(crate) fn table(kind: Kind, parts: Vec<Part>) -> Table {
     let doubtful = detected(true) && detected(false);
     let changes = || parts.iter().filter_map(|part| Some(part.change?.0));
     let ranges: Vec<_> = changes().filter_map(|it| Span::range([Some(it.value), it.low, it.high])).collect();
-    let drawn = Span::of_most(&ranges, 0.0).map(|span| Drawn { span, margin: None });
+    // The largest change of a count is whole: it stands for the others.
+    let largest = changes().map(|it| it.value.abs()).filter(|size| size.is_finite()).fold(0.0, f64::max);
+    let around = if kind.is_cost { 0.0 } else { largest };
+    let drawn = Span::of_most(&ranges, around).map(|span| Drawn { span, margin: None });
     let mut columns: Vec<Column> = kind.axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.push(Column::rows(kind.what));
     columns.extend(of.then(|| Column::text(kind.of).spare(if kind.is_cost { 3 } else { 0 })));
@@ -77,7 +80,7 @@ pub(crate) fn table(kind: Kind, parts: Vec<Part>) -> Table {
     columns.extend(ends.then(|| Column::text("95 % interval").spare(1)));
     columns.extend(share.then(|| Column::number("share")));
     columns.extend(two.then(|| [Column::number("change"), Column::text("interval")]).into_iter().flatten());
-    columns.extend(doubtful.then(|| Column::text("detected").spare(1)));
+    columns.extend(doubtful.then(|| Column::text("detected")));
     columns.extend(share.then(|| Column::drawing(Draw::Bar)));
     columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
     let mut table = Table { keys: kind.axes.len() + 1, ..Table::new(columns) };

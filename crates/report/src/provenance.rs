@@ -106,10 +106,8 @@ pub fn canaries(taken: &[Canaries]) -> Vec<(&'static str, String)> {
             ("memory copy", format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second))),
         ]
     };
-    let moved = |((name, before), (_, after))| match taken.len() {
-        1 => (name, before),
-        _ => (name, format!("{before} → {after}")),
-    };
+    let moved =
+        |((name, before), (_, after))| (name, if before == after { before } else { format!("{before} → {after}") });
     all(first).into_iter().zip(all(last)).map(moved).collect()
 }
 

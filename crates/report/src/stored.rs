@@ -44,7 +44,7 @@ fn differs(stored: &StoredFinding) -> String {
 /// `None` without a stored record.
 pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
-    let metrics = contents::targets(finding);
+    let metrics = &finding.targets;
     let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
         finding.cells.iter().partition(|cell| is_known(cell));
     let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));

@@ -48,21 +48,18 @@ fn the_reference_in_the_tree_is_what_the_program_generates() {
     }
 }
 
+/// One screen of each record, behind its command.
 #[test]
-fn the_pictures_in_the_tree_are_what_the_program_draws() {
+fn the_examples_in_the_readme_are_what_the_program_prints() {
     let folder = Folder::new();
-    fs::create_dir(folder.path("out")).unwrap();
-    for entry in fs::read_dir(tree().join("docs/images")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            fs::copy(&path, folder.path("out").join(path.file_name().unwrap())).unwrap();
-        }
-    }
-    let files = generated(&folder, "images");
-    let pictures: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".svg")).collect();
-    assert!(pictures.len() >= 2, "{}", pictures.len());
-    for (name, text) in pictures {
-        assert_current("images", "docs/images", name, text);
+    let readme = fs::read_to_string(tree().join("README.md")).unwrap();
+    for name in ["cost-sheet", "compare"] {
+        let record = tree().join(format!("docs/images/{name}.record.jsonl"));
+        fs::copy(&record, folder.path("record.jsonl")).unwrap();
+        let shown = folder.iotoll("report record.jsonl").run().done().stdout;
+        let text = shown.trim_end().rsplit_once("\n\n").map_or(shown.as_str(), |(text, _)| text);
+        let text = text.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+        assert!(readme.contains(&text), "README.md differs from {name}; it is now:\n{text}");
     }
 }
 

@@ -48,7 +48,7 @@ fn subject(finding: &CompareFinding, arm: &str) -> String {
 
 fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<Sentence> {
     let mut lines = Vec::new();
-    for (index, metric) in contents::targets(finding).into_iter().enumerate() {
+    for (index, metric) in finding.targets.iter().copied().enumerate() {
         // The first sentence describes the arm; later ones only name it.
         let subject = if index == 0 { subject } else { cell.arm.as_str() };
         let mut line = match contents::metric(cell, metric) {
@@ -114,7 +114,7 @@ fn decided(subject: &str, metric: Metric, change: Change) -> String {
 
 fn of_sweep(finding: &CompareFinding, subject: &str, cells: &[&CellFinding]) -> Vec<Sentence> {
     let mut lines = Vec::new();
-    for (index, metric) in contents::targets(finding).into_iter().enumerate() {
+    for (index, metric) in finding.targets.iter().copied().enumerate() {
         let subject = if index == 0 { subject } else { cells.first().map_or(subject, |cell| cell.arm.as_str()) };
         let found = || cells.iter().filter_map(|cell| Some((*cell, contents::metric(cell, metric)?)));
         let known = || found().filter(|(_, found)| contents::has_value(found));
@@ -149,7 +149,7 @@ fn extreme<'a>(
 /// What a comparison of the baseline with itself shows about the machine.
 fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Sentence> {
     let known = |metric: &Metric| floor.metrics.contains_key(metric.name());
-    let mut shown: Vec<Metric> = contents::targets(finding).into_iter().filter(known).collect();
+    let mut shown: Vec<Metric> = finding.targets.iter().copied().filter(known).collect();
     if shown.is_empty() {
         shown = Metric::ALL.into_iter().filter(known).collect();
     }

@@ -70,7 +70,7 @@ pub fn curves(finding: &CompareFinding) -> Vec<Chart> {
     let named: Vec<(f64, String)> = numbers.into_iter().zip(axis.values.iter().cloned()).collect();
     let sweep = Sweep { finding, axis: &axis.name, named };
     let groups = distinct(finding.cells.iter().map(|cell| sweep.group(cell)));
-    let metrics = contents::targets(finding);
+    let metrics = &finding.targets;
     let values = |metric, group| sweep.values(metric, group);
     metrics.iter().flat_map(|metric| groups.iter().filter_map(move |group| values(*metric, group))).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::conditions;
 use crate::document::{Block, Body, Figure, Note, Section, Tone};
-use crate::number::{self, COUNT, CYCLES, NANOS, Scale};
+use crate::number::{self, COUNT, CYCLES, NANOS, Scale, Units};
 use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
@@ -82,65 +82,34 @@ fn cache_tone(state: CacheState) -> Tone {
 }
 
 fn cost(phase: &PhaseFinding) -> Vec<Figure> {
-    let figure = |what: &str, value: String, interval: Option<String>| Figure {
-        what: what.to_owned(),
-        interval,
-        ..Figure::new(Tone::Strong, value)
-    };
-    let interval = |value: Option<f64>, low: Option<f64>, high: Option<f64>| {
-        // If the value is 0, the ends determine the unit.
-        let reference = value.filter(|value| *value > 0.0).unwrap_or(low?.abs().max(high?.abs()));
-        value.and(Some(Scale::of(CYCLES, reference).interval(low?, high?)))
-    };
-    let (low, high) = (phase.cycles_per_io_low, phase.cycles_per_io_high);
-    let ends = interval(phase.cycles_per_io, low, high);
-    // A net cost that noise made negative is shown as about 0, in the unit of its interval.
-    let value = match (phase.cycles_per_io, low.zip(high)) {
-        (Some(cost), Some((low, high))) if cost <= 0.0 => {
-            format!("≈ 0 {}/IO", Scale::of(CYCLES, low.abs().max(high.abs())).unit)
-        }
-        (cost, _) => cycles(cost, "/IO"),
-    };
-    let per_io = figure("cost of one I/O", value, ends);
-    if phase.ios.is_none() && phase.cycles_per_io.is_none() {
-        let ends = interval(phase.cycles, phase.cycles_low, phase.cycles_high);
-        let whole = figure("total cost", cycles(phase.cycles, ""), ends);
-        let per_io = Figure { tone: Tone::Plain, ..per_io };
-        return if phase.bytes.is_some() {
-            vec![whole, per_io, per_byte(phase), switches(phase)]
-        } else {
-            vec![whole, per_io]
-        };
-    }
-    vec![per_io, per_byte(phase), switches(phase)]
-}
-
-fn per_byte(phase: &PhaseFinding) -> Figure {
+    let cost = [phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high];
+    let per_io = figure("cost of one I/O", CYCLES, "/IO", cost);
     // With known I/Os, the interval is only shown in cycles per I/O, because that per byte is the same in other units.
-    let error = phase.cycles_per_byte.filter(|_| phase.cycles_per_io.is_none());
-    let error = error.map(|value| number::plus_minus(value, phase.cycles_per_byte_low, phase.cycles_per_byte_high));
-    let value = cycles(phase.cycles_per_byte, "/byte");
-    Figure { what: "cost of one byte".to_owned(), interval: error, ..Figure::new(Tone::Strong, value) }
-}
-
-fn switches(phase: &PhaseFinding) -> Figure {
-    let value = phase.context_switches_per_io;
-    let ends = phase.context_switches_per_io_low.zip(phase.context_switches_per_io_high);
-    let interval = ends.map(|(low, high)| {
-        let reference = value.unwrap_or(low.abs().max(high.abs()));
-        Scale::of(COUNT, reference).interval(low, high)
-    });
-    let value = format!("{} context switches/IO", number::known(COUNT, value));
-    Figure { what: "context switches".to_owned(), interval, ..Figure::new(Tone::Strong, value) }
-}
-
-/// A number of cycles. The unit is shown even if the number is missing.
-fn cycles(value: Option<f64>, per: &str) -> String {
-    let value = value.filter(|value| value.is_finite());
-    match number::net(value, |value| number::with_unit(CYCLES, value)) {
-        text if text.ends_with("cycles") => text + per,
-        text => format!("{text} cycles{per}"),
+    let byte = [phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high];
+    let byte = if phase.cycles_per_io.is_some() { [phase.cycles_per_byte, None, None] } else { byte };
+    let switches =
+        [phase.context_switches_per_io, phase.context_switches_per_io_low, phase.context_switches_per_io_high];
+    let beside = [
+        figure("cost of one byte", CYCLES, "/byte", byte),
+        figure("context switches", COUNT, " context switches/IO", switches),
+    ];
+    if phase.ios.is_some() || phase.cycles_per_io.is_some() {
+        return std::iter::once(per_io).chain(beside).collect();
     }
+    let whole = figure("total cost", CYCLES, "", [phase.cycles, phase.cycles_low, phase.cycles_high]);
+    let beside = beside.into_iter().filter(|_| phase.bytes.is_some());
+    [whole, Figure { tone: Tone::Plain, ..per_io }].into_iter().chain(beside).collect()
+}
+
+/// A value with the ends of its interval, which determine the unit if it is unknown or noise hides it. The unit is always shown.
+fn figure(what: &str, units: Units, per: &str, [value, low, high]: [Option<f64>; 3]) -> Figure {
+    let value = value.filter(|value| value.is_finite());
+    let ends = low.zip(high);
+    let widest = ends.map_or(0.0, |(low, high)| low.abs().max(high.abs()));
+    let scale = Scale::of(units, value.filter(|value| *value > 0.0).unwrap_or(widest));
+    let number = format!("{} {}", number::net(value, |value| scale.cell(value)), scale.unit);
+    let interval = ends.map(|(low, high)| scale.interval(low, high));
+    Figure { what: what.to_owned(), interval, ..Figure::new(Tone::Strong, number.trim_end().to_owned() + per) }
 }
 
 fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure> {
@@ -167,7 +136,8 @@ fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure>
     let mut chips: Vec<Figure> = chips.into_iter().map(|text| Figure::new(Tone::Plain, text)).collect();
     chips.extend(exits(&phase.exits));
     if let Some(outside) = phase.cycles_outside_io {
-        chips.push(Figure::new(Tone::Plain, format!("{} before and after the I/O", cycles(Some(outside), ""))));
+        chips
+            .push(Figure::new(Tone::Plain, format!("{} before and after the I/O", number::with_unit(CYCLES, outside))));
     }
     chips
 }

@@ -49,13 +49,12 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         what: "cycles".to_owned(),
         calls: calls.collect(),
     };
-    let mut blocks = vec![
+    let blocks = vec![
         block(SHOWN).in_full(),
         block(FEW).of(Audience::GLANCE),
         Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
         rest,
     ];
-    blocks.extend(annotated(phase));
     Some(Section::new("", blocks))
 }
 
@@ -136,21 +135,11 @@ fn missing(finding: &RunFinding) -> Option<Block> {
     Some(Block::new("Functions", Body::Notes).with(vec![note]))
 }
 
-/// Functions on a page.
-const LISTED: usize = 8;
 /// A line is shown if it has this part of its function, or stands this near to one that has.
 const LEAST_LINE: f64 = 0.01;
 const AROUND: usize = 3;
 
-/// The instructions of the largest functions, for a page.
-pub fn annotated(phase: &PhaseFinding) -> Vec<Block> {
-    let block = |function: &AnnotatedFinding| Block {
-        fold: Some(Fold { summary: format!("Instructions of {}", function.symbol), open: false }),
-        ..listing(function, phase).of(Audience::PAGE)
-    };
-    phase.annotated.iter().take(LISTED).map(block).collect()
-}
-
+/// The instructions of a function.
 pub(crate) fn listing(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
     let scale = Scale::of(CYCLES, function.cycles_per_io / 10.0);
     let mut table = Table::new(vec![
