@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Measures the records of the reports in README.md, and takes the picture of a recording (ftq.png, with Chromium): a minute, on a machine where
-# nothing else runs.
+# Records a writer, and takes the picture of the page (ftq.png, with Chromium): half a minute, on a machine where nothing else runs.
 #
 #   cargo build --release && docs/images/measure.sh target/release/iotoll
 set -euo pipefail
@@ -10,11 +9,6 @@ images=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 folder=$(mktemp -d "$images/measure.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-head -c 256M /dev/urandom >data
-job=(--name=read --rw=randread --bs=4k --filename=data --size=256m)
-# The job of the README, whose own CPU figures miss interrupts, softirqs and the way in and out of idle.
-"$program" cost --out cost -- fio "${job[@]}" --ioengine=libaio --iodepth=8 --direct=1 --runtime=5 --time_based
-"$program" compare "${job[@]}" --iodepth=8 --baseline ioengine=libaio --candidate ioengine=io_uring --slice 50ms --budget 30s --out compare
 # One file of 256 MiB again and again, with fsync a second after the last one.
 cat >fsync.py <<'PROGRAM'
 import os, time
@@ -31,5 +25,3 @@ while True:
 PROGRAM
 "$program" ftq --rw=write --duration 20s --out ftq -- python3 fsync.py
 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=8000 --window-size=1100,1620 --screenshot="$images/ftq.png" "file://$folder/ftq/report.html"
-cp cost/record.jsonl "$images/cost-sheet.record.jsonl"
-cp compare/record.jsonl "$images/compare.record.jsonl"

@@ -1,9 +1,9 @@
-//! Feeds arbitrary text to the parser of job files. What it accepts means the same as flags.
+//! Feeds arbitrary text to the parser of job files.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::plan::parse::{Settings, as_flags, flags, job_file};
+use model::plan::parse::{Settings, job_file};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -14,8 +14,5 @@ fuzz_target!(|data: &[u8]| {
         included: &|_| Some(Ok(included.to_owned())),
         ..Settings::default()
     };
-    let Ok(plan) = job_file("a.fio", text, &settings) else { return };
-    let words = as_flags("a.fio", text, &settings).expect("the file is valid");
-    let again = flags(&words, &settings).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    assert_eq!(plan.phases, again.phases, "{words:?}");
+    let _ = job_file("a.fio", text, &settings);
 });

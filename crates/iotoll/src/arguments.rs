@@ -8,7 +8,7 @@ pub mod value;
 
 pub use fio_flags::{FioFlags, ONLY_RUNS};
 pub use measuring::{EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, SessionArguments};
-pub use shown::{Color, Earlier, Output, Shown, is_dumb};
+pub use shown::{Earlier, Output, Shown, is_dumb};
 pub use value::{List, SHELLS};
 
 use clap::{Args, ValueEnum};
@@ -35,9 +35,6 @@ pub struct RunArguments {
     /// Print what would run, and exit; with --format json as data
     #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
-    /// Print the command line that means the same as the job file, and exit
-    #[arg(long, help_heading = "Job")]
-    pub showcmd: bool,
     /// Run only the job of this section of the job file; repeat the flag for more
     #[arg(long, help_heading = "Job", value_name = "NAME")]
     pub section: Vec<String>,
@@ -127,7 +124,7 @@ pub enum Generated {
     Man,
     /// A completion script for each shell
     Completions,
-    /// The reference, as Markdown, and the JSON Schemas
+    /// The reference, as Markdown
     Reference,
 }
 

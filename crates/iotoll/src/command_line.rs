@@ -62,7 +62,7 @@ pub enum Verb {
         #[arg(value_parser = value::shell())]
         shell: Shell,
     },
-    /// Write man pages, completions, or the reference, for packages and the documentation
+    /// Write man pages, completions or the reference, for packages and the documentation
     #[command(hide = true)]
     Generate {
         /// What to write
@@ -162,10 +162,7 @@ impl Invocation {
             return Err(bad(why));
         }
         match &mut verb {
-            Verb::Run(arguments) => {
-                fio_flags::refuse_others(&job)?;
-                arguments.job = job;
-            }
+            Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
             Verb::Ftq(arguments) => arguments.job = job,
             Verb::Guest { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) } => {

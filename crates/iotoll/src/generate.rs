@@ -109,27 +109,14 @@ fn exit_status(verb: &[String]) -> String {
     if verb.is_empty() { format!(".SH \"EXIT STATUS\"\n{}\n", roff(statuses)) } else { String::new() }
 }
 
-/// The pages above and below this one, and that of job options where they are taken.
+/// All other pages from that of the program; from the others that, and that of job options.
 fn see_also(verb: &[String], names: &[String]) -> String {
     let own = verb.join("-");
-    let is_job = verb == ["job"];
-    let takes_job = JOB_VERBS.iter().any(|known| verb == *known);
-    let above = verb.split_last().map(|(_, above)| above.join("-"));
-    let near = |name: &String| {
-        let below = name.rsplit_once('-').map_or("", |(above, _)| above) == own && !name.is_empty();
-        let of_job = is_job && JOB_VERBS.iter().any(|verb| *name == verb.join("-"));
-        below || of_job || above.as_ref() == Some(name)
-    };
-    let mut pages: Vec<&str> = names.iter().filter(|name| **name != own && near(name)).map(String::as_str).collect();
-    if takes_job || own.is_empty() {
-        pages.push("job");
-    }
-    let pages =
-        pages.iter().map(|name| if name.is_empty() { "iotoll".to_owned() } else { format!("iotoll\\-{}", roff(name)) });
-    let mut lines: Vec<String> = pages.map(|page| format!(".BR {page} (1)")).collect();
-    if is_job || takes_job {
-        lines.push(".BR fio (1)".to_owned());
-    }
+    let near = ["", "job"].map(str::to_owned);
+    let pages = if verb.is_empty() { [names, &["job".to_owned()]].concat() } else { near.to_vec() };
+    let page = |name: &String| if name.is_empty() { "iotoll".to_owned() } else { format!("iotoll\\-{}", roff(name)) };
+    let pages = pages.iter().filter(|name| **name != own).map(page).chain(["fio".to_owned()]);
+    let lines: Vec<String> = pages.map(|page| format!(".BR {page} (1)")).collect();
     format!(".SH \"SEE ALSO\"\n{}\n", lines.join(",\n"))
 }
 
@@ -273,10 +260,9 @@ mod tests {
             assert_eq!(part(name, "EXAMPLES").matches(".B iotoll ").count(), 3, "{name}");
         }
         for (name, near) in [
-            ("iotoll.1", &["iotoll\\-run", "iotoll\\-guest", "iotoll\\-job"][..]),
-            ("iotoll-run.1", &["iotoll", "iotoll\\-job", "fio"]),
-            ("iotoll-guest-run.1", &["iotoll\\-guest", "iotoll\\-job"]),
-            ("iotoll-job.1", &["iotoll\\-run", "iotoll\\-compare", "iotoll\\-guest\\-run", "fio"]),
+            ("iotoll.1", &["iotoll\\-run", "iotoll\\-guest\\-run", "iotoll\\-job"][..]),
+            ("iotoll-guest-run.1", &["iotoll", "iotoll\\-job", "fio"]),
+            ("iotoll-job.1", &["iotoll", "fio"]),
         ] {
             let part = part(name, "\"SEE ALSO\"");
             assert!(near.iter().all(|page| part.contains(&format!(".BR {page} (1)"))), "{name}: {part}");

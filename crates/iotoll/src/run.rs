@@ -6,7 +6,6 @@ use crate::failure::{self, bad};
 use crate::input::{Inputs, STANDARD_INPUT};
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
-use crate::stdout;
 use lab::replaying;
 use lab::session::Settings as Measured;
 use lab::workload::target::Created;
@@ -19,9 +18,6 @@ use std::process::ExitCode;
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.session)?;
-    if arguments.showcmd {
-        return show_commands(arguments, &asked.services, &asked.inputs);
-    }
     let (mut plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
     if arguments.readonly {
         refuse_writes(&mut plan)?;
@@ -79,11 +75,10 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
                 )));
             }
             overrides.extend(options);
-            let texts = texts(&files, services, inputs)?;
-            Ok(parse::job_files(
-                &texts.iter().map(|(file, text)| (*file, text.as_str())).collect::<Vec<_>>(),
-                &settings(&overrides),
-            )?)
+            let text = |file: &&str| services.fill_in_one(&inputs.job_file(Path::new(file))?);
+            let texts = files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
+            let texts: Vec<_> = files.iter().copied().zip(texts.iter().map(String::as_str)).collect();
+            Ok(parse::job_files(&texts, &settings(&overrides))?)
         }
         [] if options.is_empty() => Err(bad("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …")),
         [] => {
@@ -111,35 +106,6 @@ fn refuse_writes(plan: &mut Plan) -> anyhow::Result<()> {
             job.rw()
         ))),
     }
-}
-
-/// The texts of job files, with references to services replaced.
-fn texts<'a>(files: &[&'a str], services: &Services, inputs: &Inputs) -> anyhow::Result<Vec<(&'a str, String)>> {
-    let text = |file: &&'a str| Ok((*file, services.fill_in_one(&inputs.job_file(Path::new(file))?)?));
-    files.iter().map(text).collect()
-}
-
-/// Prints the command lines that mean the same as the job files, one for each.
-fn show_commands(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<ExitCode> {
-    let job = services.fill_in(&arguments.job)?;
-    let (files, options) = files_and_options(&job);
-    if files.is_empty() || !options.is_empty() {
-        return Err(bad(
-            "--showcmd: it shows a job file as a command line; give JOB.fio, and no other options of a job",
-        ));
-    }
-    let settings = Settings {
-        environment: &|name| inputs.variable(name),
-        included: &|path| inputs.included(Path::new(path)),
-        sections: &arguments.section,
-        ..Settings::default()
-    };
-    for (file, text) in texts(&files, services, inputs)? {
-        let flags = parse::as_flags(file, &text, &settings)?;
-        let words: Vec<String> = flags.iter().map(|flag| report::shell::quoted(flag)).collect();
-        stdout::write(&format!("iotoll run {}\n", words.join(" ")))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor an option's value is a

@@ -137,7 +137,7 @@ fn measure(
     let counts = experiment.boots.is_none();
     let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
     let limit = WaitLimit::new(longest, interruption.clone());
-    let toggles = Toggles::prepare("arm", &experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
     let canaries = canary::run();
     let mut runner = RoundRunner {
         meters,

@@ -59,7 +59,7 @@ fn memory_of(job: &JobPlan) -> u64 {
         engine if engine.queue() == Queue::One => slot,
         _ => slot.saturating_mul(job.depth.in_flight.into()),
     };
-    used.saturating_add(job.locked_memory.0)
+    used.saturating_add(job.thread.locked_memory.0)
 }
 
 /// What the machine, or the limits of this process, allow; `None` where there is no limit, or it is unknown.

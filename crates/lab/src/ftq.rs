@@ -151,7 +151,7 @@ fn decide(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Cpus, String> 
     }
     let (own, starts): (&[u32], bool) = match &plan.worker {
         Worker::Job(job) => {
-            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.cpus_allowed), true)
+            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.thread.cpus_allowed), true)
         }
         Worker::Cpu => (&[], true),
         Worker::Command(_) | Worker::Process(_) => (&[], false),
@@ -485,7 +485,8 @@ mod tests {
         assert_eq!(cpus(&FtqPlan { worker_cpu: Some(5), ..own.clone() }, &[2, 3, 5]), (3, Some(5)));
         assert_eq!(cpus(&FtqPlan { recorder_cpu: Some(2), ..own.clone() }, &[2, 3, 5]), (2, Some(3)));
         assert_eq!(cpus(&plan(Worker::Process(1)), &[2, 3]), (3, None));
-        let job = JobPlan { cpus_allowed: vec![3], ..JobPlan::default() };
+        let mut job = JobPlan::default();
+        job.thread.cpus_allowed = vec![3];
         let job = Plan { phases: vec![Phase { jobs: vec![job] }], warnings: Vec::new() };
         assert_eq!(cpus(&plan(Worker::Job(Box::new(job))), &[2, 3]), (2, Some(3)), "the job says where it is");
     }

@@ -247,11 +247,11 @@ impl Trace {
 mod tests {
     use super::*;
     use crate::workload::request_source::Kind;
-    use model::plan::{LogName, LogPlan};
+    use model::plan::LogPlan;
 
     #[test]
     fn a_full_log_says_when_and_keeps_what_it_has() {
-        let logs = LogPlan { iops: Some(LogName::Job), ..LogPlan::default() };
+        let logs = LogPlan { iops: Some(String::new()), ..LogPlan::default() };
         let plan = JobPlan { logs, ..JobPlan::default() };
         let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
         log.count_from(1_000_000);

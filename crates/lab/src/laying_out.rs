@@ -82,7 +82,7 @@ pub(crate) fn warn_of_unlinking<'a>(
 ) {
     let mut phases = phases.into_iter().peekable();
     while let Some(copies) = phases.next() {
-        for copy in copies.iter().filter(|copy| copy.plan.unlink) {
+        for copy in copies.iter().filter(|copy| copy.plan.files.unlink) {
             for path in copy.targets.iter().map(|target| &target.path).filter(|path| path.is_file()) {
                 let users = copies.iter().filter(|copy| copy.targets.iter().any(|target| target.path == *path)).count();
                 let (job, made) = (&copy.plan.name, created.has_made(path));

@@ -6,8 +6,8 @@
 use crate::error::{Error, Result};
 use crate::whereabouts::servers::{Address, listens};
 use model::placement::Place;
-use model::plan::JobPlan;
 use model::plan::service::Service;
+use model::plan::{JobPlan, ThreadPlan};
 use nbd::client::{self, Uri};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ impl Placing {
     /// Pins the job of a thread to its CPUs.
     pub fn apply(&self, job: &mut JobPlan, thread: usize) {
         if !self.of_threads.is_empty() {
-            job.cpus_allowed = self.of(thread).to_vec();
+            job.thread.cpus_allowed = self.of(thread).to_vec();
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn check<'a>(
     of_services(None, services)?;
     Placing::resolve(place.filter(|place| matches!(place, Place::Cpus(_))), &[])?;
     let online = online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-    for JobPlan { name, cpus_allowed, .. } in jobs {
+    for JobPlan { name, thread: ThreadPlan { cpus_allowed, .. }, .. } in jobs {
         // As fio: a thread runs on those of its CPUs that there are.
         if !cpus_allowed.is_empty() && !cpus_allowed.iter().any(|cpu| online.contains(cpu)) {
             let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
@@ -188,7 +188,7 @@ fn cpu_of(addresses: &[Address]) -> Option<u32> {
 
 /// Where the servers of jobs listen, if they are on this machine.
 pub(crate) fn servers_of<'a>(jobs: impl IntoIterator<Item = &'a JobPlan>) -> Vec<Address> {
-    jobs.into_iter().filter_map(|job| local(job.uri.as_deref()?)).collect()
+    jobs.into_iter().filter_map(|job| local(job.path.uri.as_deref()?)).collect()
 }
 
 /// Where the servers of a command listen, as far as its words show: URIs, and all numbers that can be ports.
@@ -289,7 +289,11 @@ mod tests {
 
     #[test]
     fn servers_are_where_jobs_and_commands_say() {
-        let job = |uri: &str| JobPlan { uri: Some(uri.to_owned()), ..JobPlan::default() };
+        let job = |uri: &str| {
+            let mut job = JobPlan::default();
+            job.path.uri = Some(uri.to_owned());
+            job
+        };
         let jobs = [job("nbd://127.0.0.1:10999"), job("nbd://[::1]/x"), job("nbd://10.0.0.1"), JobPlan::default()];
         assert_eq!(servers_of(&jobs), [Address::Port(10_999), Address::Port(10_809)]);
         let unix = job("nbd+unix:///?socket=/run/n%20bd");

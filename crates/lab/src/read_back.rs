@@ -7,9 +7,9 @@ use crate::laying_out::set_cache;
 use crate::worker_pool::{Left, with_engine};
 use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
-use model::plan::{Access, Content, Depth, Duration, FilePlan, InjectAt, JobPlan, Making, Pace, Rates, Together};
+use model::plan::{Access, Content, Depth, Duration, FilePlan, Inject, JobPlan, Making, Pace, SyncPlan, Together};
 use model::record::{JobRecord, Verified};
-use model::unit::{Hertz, Nanos};
+use model::unit::Hertz;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn is_shared(copy: &JobCopy, copies: &[JobCopy]) -> bool {
     };
     let own = place(copy);
     copies.iter().filter(|other| !std::ptr::eq(*other, copy) && other.plan.access.changes()).any(|other| {
-        let same = copy.plan.uri.is_some() && other.plan.uri == copy.plan.uri;
+        let same = copy.plan.path.uri.is_some() && other.plan.path.uri == copy.plan.path.uri;
         same || place(other).iter().any(|path| own.contains(path))
     })
 }
@@ -119,24 +119,17 @@ fn reading(plan: &JobPlan) -> JobPlan {
     let mut sizes = plan.block_sizes;
     sizes.read = sizes.write;
     // The files are there, and stay.
-    let files = FilePlan { making: Making::default(), sync_on_close: false, ..plan.files.clone() };
+    let files = FilePlan { making: Making::default(), ..plan.files.clone() };
     JobPlan {
         access: Access::Read,
         files,
         together: Together::default(),
         block_sizes: sizes,
         duration: Duration::default(),
-        fsync_every: 0,
-        fdatasync_every: 0,
-        end_fsync: false,
-        rates: Rates::default(),
+        sync: SyncPlan::default(),
         pace: Pace::default(),
         depth: Depth { low: None, ..plan.depth },
-        start_delay: Nanos(0),
-        think_time: Nanos(0),
-        inject: Nanos(0),
-        inject_every: Nanos(0),
-        inject_at: InjectAt::default(),
+        inject: Inject::default(),
         content: Content::default(),
         ..plan.clone()
     }

@@ -6,10 +6,9 @@ use crate::workload::replay::{Replay, What};
 use crate::workload::request_source::Kind;
 use crate::workload::target::{self, Created, LayoutProgress, Target};
 use model::plan::{
-    Access, BlockSizes, Duration, FilePlan, JobPlan, Order, Pace, Plan, Rates, RegionPlan, RequestPlan, Size,
-    Target as PlannedTarget,
+    Access, Duration, FilePlan, JobPlan, Order, Pace, Plan, RequestPlan, Size, SyncPlan, Target as PlannedTarget,
 };
-use model::unit::{Bytes, Nanos};
+use model::unit::Bytes;
 use model::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -150,22 +149,22 @@ fn as_replayed(job: &JobPlan, replays: &[Arc<Replay>]) -> JobPlan {
     let names = replays.iter().flat_map(|replay| &replay.files).map(|(file, _)| file);
     let mut seen = BTreeSet::new();
     let files = names.filter(|file| seen.insert(*file)).cloned().collect();
+    let PlannedTarget { section, allow_device_write, .. } = job.target.clone();
+    let FilePlan { opening, fallocate, invalidate, unlink, .. } = job.files;
     JobPlan {
         access,
         order: Order::Sequential,
-        random_run: 1,
-        block_sizes: BlockSizes { read: longest, write: longest, trim: longest },
-        requests: RequestPlan::default(),
-        target: PlannedTarget { files, ..PlannedTarget::default() },
-        region: RegionPlan::default(),
-        files: FilePlan { opening: job.files.opening, ..FilePlan::default() },
+        block_sizes: longest.into(),
+        requests: RequestPlan {
+            repeatable: job.requests.repeatable,
+            seed: job.requests.seed,
+            ..RequestPlan::default()
+        },
+        target: PlannedTarget { files, section, allow_device_write, ..PlannedTarget::default() },
+        files: FilePlan { opening, fallocate, invalidate, unlink, ..FilePlan::default() },
         duration: Duration { runtime: job.duration.runtime, ramp: job.duration.ramp, ..Duration::default() },
-        fsync_every: 0,
-        fdatasync_every: 0,
-        end_fsync: false,
-        rates: Rates::default(),
+        sync: SyncPlan::default(),
         pace: Pace::default(),
-        think_time: Nanos(0),
         ..job.clone()
     }
 }
@@ -183,7 +182,7 @@ pub(crate) fn targets(
     let mut targets = Vec::new();
     for (file, end) in &replay.files {
         let size = Some(Size::Bytes(Bytes(*end)));
-        let target = PlannedTarget { files: vec![file.clone()], size, ..PlannedTarget::default() };
+        let target = PlannedTarget { files: vec![file.clone()], size, ..job.target.clone() };
         let of_file = JobPlan { target, ..job.clone() };
         targets.extend(target::prepare(&of_file, 0, created, progress)?);
     }

@@ -14,7 +14,6 @@ use crate::replaying::Replays;
 use crate::session::{Session, Settings, outcome_of};
 use crate::sheet::Sheet;
 use crate::store::GrowingWindows;
-use crate::toggle::Schedulers;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::{Joined, WorkerPool};
@@ -58,7 +57,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut sheet.record.warnings);
     let copies = phases.iter().map(|(_, copies)| copies.as_slice());
     warn_of_unlinking(copies, created, &mut sheet.record.warnings);
-    let mut schedulers = Schedulers::prepare(plan, session, &mut sheet.record.warnings)?;
     sheet.watch_background(observer);
     let log_bytes = io_log::share(plan);
     let (mut logs, mut first) = (Vec::new(), 1);
@@ -70,8 +68,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
             break;
         }
         let running = (number, phases.len());
-        let switched = schedulers.as_mut().map_or(Ok(()), |schedulers| schedulers.switch_on(number));
-        let prepared = switched.and_then(|()| session.prepare(&Cell::default()));
+        let prepared = session.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
             Ok(Measured { execution, failure, ends_run, logs: of_phase }) => {
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));
@@ -85,9 +82,6 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
             Err(error) if sheet.record.phases.is_empty() => return Err(error),
             // The cost of the phases before it is known.
             Err(error) => sheet.note_outcome(outcome_of(&error)),
-        }
-        if let Some(Err(error)) = schedulers.as_mut().map(Schedulers::switch_off) {
-            sheet.note_outcome(outcome_of(&error));
         }
     }
     if sheet.record.phases.is_empty() {
@@ -184,7 +178,7 @@ fn lay_out<'a>(
 fn planned_length(phase: &Phase) -> Option<Duration> {
     let length = |job: &model::plan::JobPlan| {
         let duration = job.duration;
-        (duration.runtime > Nanos(0)).then(|| (job.start_delay + duration.ramp + duration.runtime).duration())
+        (duration.runtime > Nanos(0)).then(|| (job.together.start_delay + duration.ramp + duration.runtime).duration())
     };
     phase.jobs.iter().map(length).collect::<Option<Vec<_>>>()?.into_iter().max()
 }

@@ -105,13 +105,7 @@ impl<'a> Sheet<'a> {
             Source::Run(plan) => host::storage::of_plan(plan),
             Source::Cost { command, .. } => host::storage::of_command(command),
         };
-        let during = std::mem::replace(&mut self.record.host.storage, now);
-        // What the scheduler is after the jobs is not what it was while they ran, if one of them asked for another.
-        for storage in &mut self.record.host.storage {
-            if let Some(earlier) = during.iter().find(|earlier| earlier.device == storage.device) {
-                storage.scheduler.clone_from(&earlier.scheduler);
-            }
-        }
+        self.record.host.storage = now;
     }
 
     pub(crate) fn close(mut self) -> Record {

@@ -1,4 +1,4 @@
-//! Switches the system for an arm of a comparison or the jobs of a phase, and back: files of the kernel, and pairs of shell commands.
+//! Switches the system for an arm of a comparison, and back: files of the kernel, and pairs of shell commands.
 //!
 //! The original value of a file is read before the measurement. It is restored after each slice, after a failure, on
 //! Ctrl-C, and on drop; if this process is killed, the guardian restores it.
@@ -8,12 +8,9 @@ use crate::guardian::processes::Processes;
 use crate::guardian::setting_file::{Left, SettingFile, beside, put_back, same, shown};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, UndoGuard, leftovers};
-use crate::host::storage;
 use crate::interruption::WaitLimit;
-use crate::session::Session;
 use crate::shell;
 use model::experiment::{ArmPlan, Setting};
-use model::plan::{Phase, Plan};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,8 +27,6 @@ pub(crate) struct Toggles {
     on: Option<On>,
     /// Longest time that switching the settings of an arm on or off took.
     pub slowest_switch: Duration,
-    /// What settings belong to: "arm" or "job".
-    whose: &'static str,
     limit: WaitLimit,
     guarded: Guarded,
 }
@@ -56,13 +51,12 @@ struct On {
 }
 
 impl Toggles {
-    /// Reads the original values, and makes sure that they can be restored. `whose` says in messages what settings belong to. Caveats go to
+    /// Reads the original values, and makes sure that they can be restored. Caveats go to
     /// `warnings`.
     ///
     /// # Errors
     /// When a file does not exist, cannot be written, or refuses a value of an arm.
     pub fn prepare(
-        whose: &'static str,
         arms: &[ArmPlan],
         limit: WaitLimit,
         guardian: &Guardian,
@@ -70,7 +64,7 @@ impl Toggles {
     ) -> Result<Self> {
         let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
         let (found, coupled, on, slowest_switch) = (Vec::new(), Vec::new(), None, Duration::ZERO);
-        let mut toggles = Self { found, coupled, on, slowest_switch, whose, limit, guarded };
+        let mut toggles = Self { found, coupled, on, slowest_switch, limit, guarded };
         let mut others = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
@@ -183,12 +177,8 @@ impl Toggles {
         for (path, value) in others {
             let other = SettingFile::of_kernel(path, value);
             if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
-                let also = format!(
-                    "{} changes with the settings of {} '{}', and is restored too",
-                    path.display(),
-                    self.whose,
-                    arm.name
-                );
+                let (path, arm) = (path.display(), &arm.name);
+                let also = format!("{path} changes with the settings of arm '{arm}', and is restored too");
                 add_once(warnings, Warning::new(Code::OptionDiffers, also));
                 self.coupled.push(other);
             }
@@ -216,9 +206,9 @@ impl Toggles {
             };
             let now = found.now().unwrap_or_default();
             let odd = if same(&found.value, &setting.value) {
-                format!("{} '{}': {setting} is already in force and changes nothing", self.whose, arm.name)
+                format!("arm '{}': {setting} is already in force and changes nothing", arm.name)
             } else if !same(&now, &setting.value) {
-                format!("{} '{}': {setting}: the kernel changed it to '{}'", self.whose, arm.name, shown(&now))
+                format!("arm '{}': {setting}: the kernel changed it to '{}'", arm.name, shown(&now))
             } else {
                 continue;
             };
@@ -387,79 +377,6 @@ pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
     }
 }
 
-/// The schedulers of the phases of a plan.
-pub(crate) struct Schedulers {
-    toggles: Toggles,
-    /// Of each phase.
-    phases: Vec<ArmPlan>,
-}
-
-impl Schedulers {
-    /// Finds the devices, and tries each scheduler once. `None` if no job asks for one.
-    ///
-    /// # Errors
-    /// A scheduler that the kernel does not have, or that may not be set; or two for one device at the same time.
-    pub(crate) fn prepare(plan: &Plan, session: &Session, warnings: &mut Vec<Warning>) -> Result<Option<Self>> {
-        let phases = plan.phases.iter().map(|phase| of_phase(phase, warnings)).collect::<Result<Vec<_>>>()?;
-        if phases.iter().all(|phase| phase.settings.is_empty()) {
-            return Ok(None);
-        }
-        let settings = session.settings;
-        let limit = WaitLimit::new(settings.longest_shell, settings.interruption.clone());
-        let toggles = Toggles::prepare("job", &phases, limit, &settings.guardian, warnings)?;
-        Ok(Some(Self { toggles, phases }))
-    }
-
-    /// Sets those of this phase.
-    ///
-    /// # Errors
-    /// When the kernel refuses it now, or another process has changed one meanwhile.
-    pub(crate) fn switch_on(&mut self, phase: usize) -> Result<()> {
-        self.phases.get(phase).map_or(Ok(()), |phase| self.toggles.switch_on(phase))
-    }
-
-    /// Puts back what was there before.
-    ///
-    /// # Errors
-    /// What could not be put back.
-    pub(crate) fn switch_off(&mut self) -> Result<()> {
-        self.toggles.switch_off()
-    }
-}
-
-/// The settings of a phase, in the form of those of an arm.
-fn of_phase(phase: &Phase, warnings: &mut Vec<Warning>) -> Result<ArmPlan> {
-    let mut settings: Vec<Setting> = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for job in &phase.jobs {
-        let Some(scheduler) = &job.files.scheduler else { continue };
-        names.push(&job.name);
-        let files = storage::schedulers_of(job);
-        if files.is_empty() {
-            // As in fio, it is ignored.
-            let why = format!(
-                "job '{}': ioscheduler has no effect: no device with a scheduler is known to hold its files",
-                job.name
-            );
-            warnings.push(Warning::new(Code::OptionIgnored, why));
-        }
-        for path in files {
-            let setting = Setting { name: "ioscheduler".to_owned(), path, value: scheduler.clone() };
-            match settings.iter().find(|other| other.path == setting.path) {
-                None => settings.push(setting),
-                Some(other) if other.value == setting.value => {}
-                Some(other) => {
-                    let (name, path, other) = (&job.name, setting.path.display(), &other.value);
-                    return Err(Error::Refused(format!(
-                        "job '{name}': ioscheduler={scheduler}: another job that runs at the same time sets {path} to '{other}'; use stonewall"
-                    )));
-                }
-            }
-        }
-    }
-    Ok(ArmPlan { name: names.join(", "), settings, ..ArmPlan::default() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,7 +425,7 @@ mod tests {
         let interruption = Arc::new(Interruption::default());
         interruption.request();
         let interrupted = WaitLimit::new(LONG, interruption.clone());
-        let mut toggles = Toggles::prepare("arm", &[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
+        let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.switch_on(&arm(Some("sleep 1000"), Some(&cleanup))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");

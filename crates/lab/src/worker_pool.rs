@@ -15,7 +15,7 @@ use crate::workload::JobCopy;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::RequestSource;
 use model::ThreadUsage;
-use model::plan::{BlockSizes, Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{Ends, JobPlan, PathTxQueue, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -372,7 +372,7 @@ pub(crate) fn build_worker(
 /// A job whose requests fit into any file.
 fn one_byte() -> JobPlan {
     let one = Bytes(1);
-    JobPlan { block_sizes: BlockSizes { read: one, write: one, trim: one }, ..JobPlan::default() }
+    JobPlan { block_sizes: one.into(), ..JobPlan::default() }
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
@@ -400,10 +400,10 @@ pub(crate) fn with_engine<T>(
 /// Pins the calling thread to the CPUs of a job. Returns the memory that it locks while it runs.
 fn set_up_thread(plan: &JobPlan) -> Result<Option<AlignedBuffer>> {
     let failed = |option: &'static str| move |error| Error::job(&plan.name, option, error);
-    if !plan.cpus_allowed.is_empty() {
-        sys::schedule::pin_to(&plan.cpus_allowed).map_err(failed("cpus_allowed"))?;
+    if !plan.thread.cpus_allowed.is_empty() {
+        sys::schedule::pin_to(&plan.thread.cpus_allowed).map_err(failed("cpus_allowed"))?;
     }
-    let locked = usize::try_from(plan.locked_memory.0).unwrap_or(usize::MAX);
+    let locked = usize::try_from(plan.thread.locked_memory.0).unwrap_or(usize::MAX);
     let buffer = (locked > 0).then(|| AlignedBuffer::locked(locked));
     buffer.transpose().map_err(failed("lockmem (run as root, or raise ulimit -l)"))
 }
@@ -439,7 +439,7 @@ fn job_record(
         flushes: None,
         lost: None,
         uncounted: false,
-        group_reporting: plan.group_reporting,
+        group_reporting: plan.reporting.group,
         engine: plan.engine.name().to_owned(),
         read,
         write,
@@ -458,6 +458,6 @@ fn job_record(
         }),
         stages: tally.stages.clone(),
         injected_ns: worker.injected(plan, clock),
-        percentiles: plan.percentiles.clone(),
+        percentiles: plan.reporting.percentiles.clone(),
     }
 }

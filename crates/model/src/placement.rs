@@ -130,7 +130,7 @@ impl Place {
 
     /// Why this placement is impossible for these jobs: one of them has its own `cpus_allowed`.
     pub fn refuses_jobs<'a>(&self, jobs: impl IntoIterator<Item = &'a JobPlan>) -> Option<String> {
-        let job = jobs.into_iter().find(|job| !job.cpus_allowed.is_empty())?;
+        let job = jobs.into_iter().find(|job| !job.thread.cpus_allowed.is_empty())?;
         Some(format!("--place {self}: job '{}' already sets cpus_allowed; use only one of them", job.name))
     }
 }
@@ -236,7 +236,11 @@ mod tests {
     fn a_job_with_its_own_cpus_is_not_placed() {
         let job = JobPlan { name: "a".to_owned(), ..JobPlan::default() };
         assert_eq!(Place::Same.refuses_jobs([&job]), None);
-        let pinned = JobPlan { name: "b".to_owned(), cpus_allowed: vec![1], ..JobPlan::default() };
+        let pinned = JobPlan {
+            name: "b".to_owned(),
+            thread: crate::plan::ThreadPlan { cpus_allowed: vec![1], ..Default::default() },
+            ..JobPlan::default()
+        };
         let refused = Place::Same.refuses_jobs([&job, &pinned]).unwrap();
         assert!(refused.contains("job 'b'") && refused.contains("cpus_allowed"), "{refused}");
         assert!(Place::Apart.refuses_command().is_some() && Place::Same.refuses_command().is_none());

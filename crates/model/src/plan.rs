@@ -13,11 +13,11 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
-    Fallocate, FileAdvice, FilePlan, FileService, FileSize, HEADER_BYTES, InjectAt, JobPlan, LONGEST_PATTERN, LogKind,
-    LogName, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Order, Pace, PathCopy, PathCrc, PathFraming,
+    Access, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind, Fallocate,
+    FileAdvice, FilePlan, FileService, HEADER_BYTES, Inject, InjectAt, JobPlan, LONGEST_PATTERN, LogKind, LogPlan,
+    MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Opening, Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming,
     PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer,
-    Phase, Plan, Queue, Rates, RegionPlan, ReplayPlan, RequestPlan, Shape, Size, SizeRange, SizeShare, Sizes, Target,
-    Together, TxTaskCpus, VERIFY_METHODS, Verify, VerifyMethod, VerifyRow, WithoutLogs, WriteSync,
+    Phase, Plan, Queue, ReplayPlan, Reporting, RequestPlan, Shape, Size, SizeRange, SizeShare, Sizes, SyncPlan, Target,
+    ThreadPlan, Together, TxTaskCpus, Verify, VerifyMethod, WithoutLogs, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -378,9 +378,9 @@ impl IoInterval {
 
     /// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
     pub fn of_jobs(phase: &Phase, stretch: &Stretch) -> Option<Self> {
-        let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
+        let delay = phase.jobs.iter().map(|job| job.together.start_delay).min().unwrap_or_default();
         let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
-        let ramp = ramped.map(|job| job.start_delay + job.duration.ramp).max().unwrap_or_default();
+        let ramp = ramped.map(|job| job.together.start_delay + job.duration.ramp).max().unwrap_or_default();
         let uncounted = delay.max(ramp);
         let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
         let begin_nanos = first.at_nanos + uncounted;

@@ -134,32 +134,34 @@ fn option(random: &mut Random) -> Choice {
         5 => choice(format!("offset={number}%"), move |job| job.target.offset = Size::Percent(number as u8)),
         6 => choice(format!("numjobs={number}"), move |job| job.copies = count),
         7 => choice(format!("direct={bit}"), move |job| job.direct = on),
-        8 => choice(format!("rwmixwrite={number}"), move |job| job.read_percent = 100 - number as u8),
+        8 => choice(format!("rwmixwrite={number}"), move |job| job.requests.read_percent = 100 - number as u8),
         9 => {
             let unit = random.pick(&[("", 1000), ("s", 1000), ("sec", 1000), ("ms", 1), ("m", 60_000)]);
             let text = format!("runtime={number}{}", unit.0);
             choice(text, move |job| job.duration.runtime = Nanos::from_millis(number * unit.1))
         }
-        10 => choice(format!("thinktime={number}"), move |job| job.think_time = Nanos::from_micros(number)),
-        11 => choice("group_reporting", |job| job.group_reporting = true),
-        12 => choice(format!("norandommap={bit}"), move |job| job.no_random_map = on),
-        13 => choice(format!("fsync={number}"), move |job| job.fsync_every = count),
-        14 => choice(format!("randseed={number}"), move |job| job.seed = Some(number)),
+        10 => choice(format!("thinktime={number}"), move |job| job.pace.think_time = Nanos::from_micros(number)),
+        11 => choice("group_reporting", |job| job.reporting.group = true),
+        12 => choice(format!("norandommap={bit}"), move |job| job.requests.no_random_map = on),
+        13 => choice(format!("fsync={number}"), move |job| job.sync.every = count),
+        14 => choice(format!("randseed={number}"), move |job| job.requests.seed = Some(number)),
         15 => choice(format!("rate_iops={number},7"), move |job| {
-            (job.rates.read, job.rates.write, job.rates.trim) = (number, 7, 7);
+            (job.pace.ios.read, job.pace.ios.write, job.pace.ios.trim) = (number, 7, 7);
         }),
         16 => choice(format!("cpus_allowed={count},0-1"), move |job| {
-            job.cpus_allowed = vec![0, 1];
-            job.cpus_allowed.extend((count > 1).then_some(count));
+            job.thread.cpus_allowed = vec![0, 1];
+            job.thread.cpus_allowed.extend((count > 1).then_some(count));
         }),
-        17 => choice(format!("percentile_list=99.5:{number}"), move |job| job.percentiles = vec![number as f64, 99.5]),
+        17 => choice(format!("percentile_list=99.5:{number}"), move |job| {
+            job.reporting.percentiles = vec![number as f64, 99.5]
+        }),
         18 => choice(format!("filename=/tmp/ü\\:{number}:b"), move |job| {
             // As in fio, another one adds to the files.
             job.target.files.extend([format!("/tmp/ü:{number}"), "b".to_owned()]);
         }),
-        19 => choice(format!("inject_ns={number}k"), move |job| job.inject = Nanos(number * 1024)),
+        19 => choice(format!("inject_ns={number}k"), move |job| job.inject.time = Nanos(number * 1024)),
         20 => choice(format!("loops={number}"), move |job| job.duration.loops = count),
-        _ => choice(format!("invalidate={bit}"), move |job| job.invalidate = Some(on)),
+        _ => choice(format!("invalidate={bit}"), move |job| job.files.invalidate = Some(on)),
     }
 }
 

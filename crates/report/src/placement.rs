@@ -48,7 +48,7 @@ fn is_service(finding: &RunFinding, peer: &PeerPlacement) -> bool {
 fn related<'a>(finding: &RunFinding, phase: &PhaseFinding, peers: &'a [PeerPlacement]) -> Vec<&'a PeerPlacement> {
     let mut jobs = finding.merged_jobs.iter().filter(|job| phase.jobs.contains(&job.name)).peekable();
     let planned = jobs.peek().is_some() && phase.exits.is_empty();
-    if planned && jobs.all(|job| job.plan.as_ref().is_some_and(|plan| plan.uri.is_none())) {
+    if planned && jobs.all(|job| job.plan.as_ref().is_some_and(|plan| plan.path.uri.is_none())) {
         return Vec::new();
     }
     let anyway = |peer: &PeerPlacement| {

@@ -149,13 +149,12 @@ fn of_commands(finding: &CompareFinding) -> Vec<Fact> {
 mod tests {
     use super::*;
     use crate::compare::fixture;
-    use model::plan::{BlockSizes, EngineKind, Phase, Plan};
+    use model::plan::{EngineKind, Phase, Plan};
     use model::unit::Bytes;
 
     fn job(block: u64) -> JobPlan {
-        let sizes = BlockSizes { read: Bytes(block), write: Bytes(block), trim: Bytes(block) };
         let mut job = JobPlan { name: "reads".to_owned(), engine: EngineKind::Psync, ..JobPlan::default() };
-        job.block_sizes = sizes;
+        job.block_sizes = Bytes(block).into();
         job.target.files = vec!["data".to_owned()];
         job
     }

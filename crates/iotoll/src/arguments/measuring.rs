@@ -1,5 +1,5 @@
 //! What several verbs that measure on this machine take: meters, probes, a place, services, shell commands around. Each flag has its
-//! one text here; `FLAGS` of the reference says which verb has which.
+//! one text here.
 
 use super::{List, value};
 use clap::Args;

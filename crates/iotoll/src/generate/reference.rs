@@ -1,7 +1,7 @@
 //! The generated pages of the reference.
 
 use super::markdown::{Page, code, default_apart, prose};
-use super::{GeneratedFile, JOB_OPTIONS, documented, offered, verbs};
+use super::{GeneratedFile, JOB_OPTIONS, documented, verbs};
 use crate::failure;
 use clap::{Arg, Command};
 use lab::guest::programs::Program;
@@ -17,11 +17,9 @@ pub fn files() -> Vec<GeneratedFile> {
         ("commands.md", commands()),
         ("job-options.md", job_options()),
         ("fio-options.md", fio_options()),
-        ("path-tunings.md", path_tunings()),
         ("exit-codes.md", exit_codes()),
         ("caveats.md", caveats()),
         ("stacks.md", stacks()),
-        ("features.md", features()),
     ]
     .map(page)
     .to_vec()
@@ -49,9 +47,6 @@ fn caveats() -> String {
     page.table(&["Code", "Meaning", "What to do"], Code::ALL.iter().map(row));
     page.finish()
 }
-
-/// The engine that has path tunings.
-const PATH_ENGINE: &str = "nbd";
 
 /// The page of all job options, grouped by engine.
 fn job_options() -> String {
@@ -83,10 +78,7 @@ fn job_options() -> String {
     }
     for group in groups {
         page.section(&group);
-        let mut options = reference().filter(|option| option.group == group).peekable();
-        if options.peek().is_some_and(|option| option.engines == [PATH_ENGINE]) {
-            page.paragraph("For the same tunings of the server, see [Path tunings](path-tunings.md).");
-        }
+        let options = reference().filter(|option| option.group == group);
         page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(&option)));
     }
     page.finish()
@@ -109,40 +101,6 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The page of the path tunings: the client's job option and the server's flag.
-fn path_tunings() -> String {
-    let mut page = Page::new("Path tunings");
-    page.paragraph(
-        "How the reference block path moves requests and payloads. The client is engine `nbd` and takes its tunings as job \
-         options. The server is `iotoll serve` and takes them as flags. The two sides are independent. An \
-         option of `Any job` applies to jobs of every engine.",
-    );
-    let command = documented();
-    let server: Vec<_> = command.find_subcommand("serve").into_iter().flat_map(|serve| serve.get_arguments()).collect();
-    let of_server = |name: &str| server.iter().find(|flag| flag.get_id() == name);
-    let path = reference().filter(|option| option.engines == [PATH_ENGINE] || of_server(option.name).is_some());
-    for option in path {
-        page.section(option.name);
-        let mut rows = Vec::new();
-        // Some of the options that the server has too apply to all engines.
-        let side = if option.engines == [PATH_ENGINE] { "Client" } else { "Any job" };
-        let meaning = prose(option.help);
-        rows.push(vec![side.to_owned(), code(option.name), prose(&option.value), prose(&option.default), meaning]);
-        if let Some(flag) = of_server(option.name) {
-            let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>();
-            let value = flag.get_value_names().and_then(<[_]>::first).filter(|_| flag.get_action().takes_values());
-            let value = value.map_or("", |name| name.as_str());
-            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-            let (help, said) = default_apart(&help);
-            let default = if said.is_empty() { defaults.join(", ") } else { said.to_owned() };
-            let name = format!("--{}", flag.get_long().unwrap_or_default());
-            rows.push(vec!["Server".to_owned(), code(&name), prose(value), prose(&default), prose(help)]);
-        }
-        page.table(&["Side", "Name", "Values", "Default", "Meaning"], rows);
-    }
-    page.finish()
-}
-
 /// What iotoll makes of each option of fio.
 fn fio_options() -> String {
     let options = of_fio();
@@ -153,7 +111,7 @@ fn fio_options() -> String {
          and [Where a job differs from fio's](../guide/fio.md)), {} are accepted with *no effect* (what fio would do otherwise is said), and {} are \
          *refused*, each with its reason. A plan with a refused option does not run, unless `--ignore-unknown` leaves it out.",
         count(|what| matches!(what, OfFio::Supported(_))),
-        count(|what| matches!(what, OfFio::Accepted(_))),
+        count(|what| matches!(what, OfFio::Accepted(..))),
         count(|what| matches!(what, OfFio::Refused(_)))
     ));
     page.table(
@@ -171,7 +129,7 @@ fn fio_row(name: &str, what: OfFio) -> Vec<String> {
     };
     let (state, meaning) = match what {
         OfFio::Supported(of) => ("supported", help(of)),
-        OfFio::Accepted(of) => ("no effect", help(of)),
+        OfFio::Accepted(of, why) => ("no effect", if of == name { prose(why) } else { format!("As {}", code(of)) }),
         OfFio::Refused(why) => ("refused", prose(why)),
     };
     vec![code(name), state.to_owned(), meaning]
@@ -215,71 +173,6 @@ fn modules(stack: &Stack) -> String {
 fn programs(stack: &Stack) -> String {
     let name = |program: &Program| format!("{} [{}]", code(program.name), program.package);
     stack.programs.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// The verbs that measure.
-const VERBS: [&str; 6] = ["run", "cost", "compare", "ftq", "blast", "guest run"];
-/// The flags that are to work for each of them.
-const FLAGS: [&str; 10] =
-    ["meters", "events", "probe", "service", "place", "setup", "prepare", "cleanup", "stored", "fail-on"];
-/// Which verbs lack which of these flags, and why.
-const WITHOUT: [(&[&str], &[&str], &str); 6] = [
-    (
-        &["meters", "service", "place", "setup", "prepare", "cleanup"],
-        &["guest run"],
-        "a guest counts instructions in a machine of its own: nothing that runs on this one is measured",
-    ),
-    (&["probe"], &["guest run"], "its probes are the counters that prove the path of each [stack](stacks.md)"),
-    (&["events"], &["ftq", "guest run"], "there is no cost of the machine per I/O that they explain"),
-    (&["meters"], &["ftq"], "a recording counts what one worker does, not the cycles of the machine"),
-    (
-        &["place"],
-        &["ftq"],
-        "the recorder needs a CPU apart from the worker's: `--recorder-cpu` and `--worker-cpu` choose both",
-    ),
-    (
-        &["place"],
-        &["blast"],
-        "submitters, drainer and receiver are placed one by one: `--submitter-cpus`, `--task-cpu`, `--receiver-cpu`",
-    ),
-];
-
-/// Which verb has which feature, read from the command line, and why a verb lacks one.
-fn features() -> String {
-    let mut page = Page::new("Features of the verbs that measure");
-    page.paragraph(
-        "The record of each of them is saved while it is measured: after a crash or `kill -9`, `iotoll report` shows what was \
-         measured until then.",
-    );
-    let verbs: Vec<(&str, Command)> = VERBS.iter().map(|name| (*name, verb(name))).collect();
-    let head: Vec<&str> = std::iter::once("Flag").chain(VERBS).collect();
-    let row = |flag: &&str| {
-        let cells = verbs.iter().map(|(_, verb)| if has(verb, flag) { "yes" } else { "—" }.to_owned());
-        std::iter::once(code(&format!("--{flag}"))).chain(cells).collect::<Vec<_>>()
-    };
-    page.table(&head, FLAGS.iter().map(row));
-    page.section("What is missing, and why");
-    let row = |(flags, verbs, why): &(&[&str], &[&str], &str)| {
-        let flags: Vec<String> = flags.iter().map(|flag| code(&format!("--{flag}"))).collect();
-        let verbs: Vec<String> = verbs.iter().map(|verb| code(verb)).collect();
-        vec![verbs.join(", "), flags.join(", "), prose(why)]
-    };
-    page.table(&["Verb", "Without", "Why"], WITHOUT.iter().map(row));
-    page.paragraph(
-        "`compare --prepare` works for commands only: for jobs, `--cache` prepares the files. `compare --probe` does not work where \
-         arms are boots, whose kernels need not have the same counters; `--events` does not either, because no round of one boot has both arms.",
-    );
-    page.finish()
-}
-
-/// The verb of this name.
-fn verb(name: &str) -> Command {
-    let below = |command: Command, name: &str| command.find_subcommand(name).cloned().unwrap_or(command);
-    name.split(' ').fold(offered(), below)
-}
-
-fn has(verb: &Command, flag: &str) -> bool {
-    verb.get_arguments().any(|argument| argument.get_long() == Some(flag))
 }
 
 /// The page of commands: each verb with its usage, arguments and options.
@@ -374,16 +267,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tuning_of_both_sides_shows_both() {
-        let page = path_tunings();
-        let section = page.split("\n## path_send\n").nth(1).unwrap().split("\n## ").next().unwrap();
-        assert!(
-            section.contains("| Client | `path_send` |") && section.contains("| Server | `--path-send` |"),
-            "{section}"
-        );
-    }
-
-    #[test]
     fn every_stack_has_a_row_and_a_counter() {
         let page = stacks();
         for stack in &STACKS {
@@ -391,26 +274,5 @@ mod tests {
             assert_eq!(rows, 1 + stack.counters().count(), "{}", stack.name);
             assert!(stack.counters().next().is_some(), "{}", stack.name);
         }
-    }
-
-    /// What clap knows and what the page explains are the same.
-    #[test]
-    fn every_hole_has_one_reason_and_every_reason_is_a_hole() {
-        for name in VERBS {
-            let verb = verb(name);
-            assert_eq!(Some(verb.get_name()), name.split(' ').next_back(), "no such verb");
-            for flag in FLAGS {
-                let explains = |row: &&(&[&str], &[&str], &str)| row.0.contains(&flag) && row.1.contains(&name);
-                let reasons = WITHOUT.iter().filter(explains).count();
-                assert_eq!(reasons, usize::from(!has(&verb, flag)), "{name} --{flag}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_page_has_a_row_for_each_flag() {
-        let page = features();
-        assert!(page.contains("| `--probe` | yes | yes | yes | yes | yes | — |"), "{page}");
-        assert!(FLAGS.iter().all(|flag| page.contains(&format!("\n| `--{flag}` |"))), "{page}");
     }
 }

@@ -1,6 +1,6 @@
 //! Block devices: read as they are, written to only with permission and if they are not in use.
 
-use super::iotoll::{Folder, eventually, warns, whole};
+use super::iotoll::{Folder, warns, whole};
 use super::machine::{LoopDevice, Mount, has, skip, tool};
 
 /// A loop device of 8 MiB, with its backing file.
@@ -61,34 +61,6 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
     let fio = tool("fio", &words.split(' ').collect::<Vec<_>>()).unwrap();
     let fio: serde_json::Value = serde_json::from_str(&fio).unwrap();
     assert_eq!(whole(&fio["jobs"][0]["write"]["total_ios"]), 128);
-}
-
-/// The job has its scheduler, and the device gets its own one back, also if iotoll is asked to end.
-#[test]
-fn a_scheduler_is_set_for_the_job_and_put_back() {
-    let Some((folder, device)) = attached() else { return };
-    let setting = format!("/sys/block/{}/queue/scheduler", device.name());
-    let now = || std::fs::read_to_string(&setting).unwrap_or_default();
-    let before = now();
-    if !before.contains("[none]") || !before.contains("mq-deadline") {
-        return skip(&format!("the schedulers of a loop device are '{}'", before.trim()));
-    }
-    let finding = run(&folder, &device.path, "--rw=read --number_ios=9 --ioscheduler=mq-deadline").done().json();
-    assert_eq!(finding["host"]["storage"][0]["scheduler"], "mq-deadline", "{}", finding["host"]["storage"]);
-    assert_eq!(now(), before);
-    run(&folder, &device.path, "--rw=read --ioscheduler=nosuch")
-        .refused(2, &["ioscheduler=nosuch", "give another one"]);
-    assert_eq!(now(), before);
-    let options = format!(
-        "run --no-save --quiet --background 200ms --name=d --filename={} --runtime=60 --time_based",
-        device.path
-    );
-    let running = folder.iotoll(&format!("{options} --ioscheduler=mq-deadline")).start();
-    // It tries the scheduler before, and then keeps it.
-    assert!(eventually(|| running.has_threads("job d", 1) && now().contains("[mq-deadline]")), "{}", now());
-    running.ended_by(rustix::process::Signal::TERM);
-    assert_eq!(now(), before);
-    run(&folder, "new", "--rw=write --size=64k --ioscheduler=none").done();
 }
 
 #[test]

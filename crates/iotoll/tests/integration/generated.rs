@@ -48,21 +48,6 @@ fn the_reference_in_the_tree_is_what_the_program_generates() {
     }
 }
 
-/// One screen of each record, behind its command.
-#[test]
-fn the_examples_in_the_readme_are_what_the_program_prints() {
-    let folder = Folder::new();
-    let readme = fs::read_to_string(tree().join("README.md")).unwrap();
-    for name in ["cost-sheet", "compare"] {
-        let record = tree().join(format!("docs/images/{name}.record.jsonl"));
-        fs::copy(&record, folder.path("record.jsonl")).unwrap();
-        let shown = folder.iotoll("report record.jsonl").run().done().stdout;
-        let text = shown.trim_end().rsplit_once("\n\n").map_or(shown.as_str(), |(text, _)| text);
-        let text = text.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n");
-        assert!(readme.contains(&text), "README.md differs from {name}; it is now:\n{text}");
-    }
-}
-
 #[test]
 fn there_is_a_man_page_for_each_verb_that_is_offered() {
     let folder = Folder::new();

@@ -86,7 +86,6 @@ fn a_trace_is_replayed_at_its_times_or_faster() {
         job["wall_seconds"].as_f64().unwrap()
     };
     assert!((0.3..0.45).contains(&seconds("")));
-    assert!((0.15..0.29).contains(&seconds("--replay_time_scale=200")));
     assert!(seconds("--replay_no_stall=1") < 0.15);
 }
 

@@ -195,7 +195,7 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
     if buffered().next().is_some() && buffered().all(|job| job.files.opening.pre_read) {
         return (CacheCondition::Warm, "pre_read=1".to_owned());
     }
-    let explicit = buffered().map(|job| job.invalidate.or(job.files.opening.pre_read.then_some(false)));
+    let explicit = buffered().map(|job| job.files.invalidate.or(job.files.opening.pre_read.then_some(false)));
     let explicit: Vec<Option<bool>> = explicit.collect();
     if explicit.iter().any(Option::is_some) {
         // If any job has fio's option, fio's default applies to the others.

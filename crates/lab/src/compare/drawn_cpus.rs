@@ -35,7 +35,7 @@ fn busy_thread(before: &ThreadTimes, after: &ThreadTimes, time: Duration) -> Opt
 
 /// Whether iotoll chooses the CPUs of a job's threads: nobody else does, and all that works for it is on them, not on those of a server.
 pub(super) fn may_be_placed(job: &JobPlan) -> bool {
-    job.cpus_allowed.is_empty() && job.engine.medium() != Medium::Remote
+    job.thread.cpus_allowed.is_empty() && job.engine.medium() != Medium::Remote
 }
 
 /// CPUs to draw from, each first once before any comes first again.

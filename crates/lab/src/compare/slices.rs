@@ -225,7 +225,7 @@ impl RoundRunner<'_> {
         let mut phase = adapt(phase.cloned().unwrap_or_default());
         // A different order of blocks each time, so that an arm does not find the blocks of another arm in caches.
         for job in phase.jobs.iter_mut() {
-            job.seed = Some(job.seed.unwrap_or(0) ^ seed);
+            job.requests.seed = Some(job.requests.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let (scheduler, placing) = (std::process::id(), self.placing.clone());

@@ -175,7 +175,7 @@ impl RoundRunner<'_> {
 /// The kernel writes data back for seconds afterwards; the sync charges that to the job.
 fn synced(mut phase: Phase) -> Phase {
     for job in phase.jobs.iter_mut().filter(|job| job.access != Access::Read) {
-        job.end_fsync = true;
+        job.sync.at_end = true;
     }
     phase
 }

@@ -138,7 +138,7 @@ fn endless(mut phase: Phase) -> Phase {
     for job in &mut phase.jobs {
         job.duration =
             Duration { time_based: true, number_ios: None, runtime: Nanos(0), ramp: Nanos(0), ..job.duration };
-        job.start_delay = Nanos(0);
+        job.together.start_delay = Nanos(0);
     }
     phase
 }

@@ -15,14 +15,14 @@ pub(super) fn null(setup: &Setup) -> Result<OpenEngine> {
 /// Burns a fixed number of TSC cycles for each I/O: a known cost that every meter must find.
 pub(super) fn spin(setup: &Setup) -> Result<OpenEngine> {
     // Calibrated, so that the known cost is the real cost.
-    let burner = Burner::calibrated(setup.plan.spin_cycles).burner;
+    let burner = Burner::calibrated(setup.plan.own.spin_cycles).burner;
     ready(setup, move || burner.burn())
 }
 
 /// Executes a fixed number of dependent instructions for each I/O. Unlike `spin`, which waits for the clock, it takes
 /// longer on a slower CPU, so it shows how much a meter disturbs.
 pub(super) fn work(setup: &Setup) -> Result<OpenEngine> {
-    let (steps, mut state) = (setup.plan.work_steps, 1_u64);
+    let (steps, mut state) = (setup.plan.own.work_steps, 1_u64);
     ready(setup, move || {
         for _ in 0..steps {
             // Each step needs the previous one. The black box keeps the compiler from folding them.

@@ -9,8 +9,7 @@ use crate::workload::JobCopy;
 use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
-    Access, BlockSizes, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify,
-    VerifyMethod,
+    Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify, VerifyMethod,
 };
 use model::unit::{Bytes, Hertz};
 use std::path::Path;
@@ -20,7 +19,6 @@ const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 64;
 
 fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
-    let block_sizes = BlockSizes { read: Bytes(BLOCK), write: Bytes(BLOCK), trim: Bytes(BLOCK) };
     let target = Target {
         directory: Some(directory.to_str().unwrap().to_owned()),
         size: Some(Size::Bytes(Bytes(BLOCK * BLOCKS))),
@@ -28,20 +26,12 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     };
     let depth = Depth { in_flight: 8, low: Some(5), submit: 3, complete_min: 2, complete_max: 8 };
     let name = format!("{engine:?}");
-    let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
-    let rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
-    JobPlan {
-        name,
-        uri,
-        rr_peer,
-        engine,
-        access,
-        order: Order::Random,
-        block_sizes,
-        target,
-        depth,
-        ..JobPlan::default()
-    }
+    let block_sizes = Bytes(BLOCK).into();
+    let mut job =
+        JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() };
+    job.path.uri = (engine.medium() == Medium::Remote).then(|| server(directory));
+    job.own.rr_peer = (engine == EngineKind::Rr).then(|| echo(directory));
+    job
 }
 
 /// In the temporary folder, because paths of sockets must be short.
@@ -139,8 +129,8 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
     for calls in ways {
         let directory = tempfile::tempdir_in(".").unwrap();
         run(&job(EngineKind::IoUring, directory.path(), Access::Write)).unwrap();
-        let plan =
-            JobPlan { calls, invalidate: Some(false), ..job(EngineKind::IoUring, directory.path(), Access::Read) };
+        let mut plan = JobPlan { calls, ..job(EngineKind::IoUring, directory.path(), Access::Read) };
+        plan.files.invalidate = Some(false);
         let worker = run(&plan).unwrap();
         assert_eq!(worker.tally.kinds[0].latency.total(), BLOCKS, "{calls:?}");
         // The kernel's thread sleeps after a second without work.
@@ -181,7 +171,7 @@ fn every_engine_stops_at_the_number_of_ios() {
 fn every_engine_syncs_when_asked() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Write);
-        (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
+        (plan.sync.every, plan.sync.data_every, plan.sync.at_end) = (16, 0, true);
         // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().tally.syncs, 3 + 1, "{engine:?}");
     });
@@ -274,7 +264,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         plan.duration.time_based = true;
         plan.duration.ramp = model::unit::Nanos::from_millis(50);
         plan.duration.runtime = model::unit::Nanos::from_millis(50);
-        plan.invalidate = Some(false);
+        plan.files.invalidate = Some(false);
         let created = Created::default();
         let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
         let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
@@ -306,7 +296,7 @@ fn every_engine_opens_files_in_the_loop() {
         }
         let mut plan = job(engine, directory, Access::Write);
         plan.files.count = Some(16);
-        plan.files.sync_on_close = true;
+        plan.sync.on_close = true;
         plan.files.making.on_open = true;
         plan.duration.loops = 2;
         let worker = run_in_loop(&plan).unwrap();

@@ -47,7 +47,7 @@ impl FilesInLoop {
 
     /// Whether an open file is synced before it is closed, so that nothing of it may be in flight.
     pub fn syncs_on_close(&self) -> bool {
-        self.plan.files.sync_on_close && self.plan.access.writes()
+        self.plan.sync.on_close && self.plan.access.writes()
     }
 
     /// Opens a file; the one of the last pass is closed. Returns whether that one was synced.
@@ -61,7 +61,7 @@ impl FilesInLoop {
             return Ok(false);
         };
         let closed = replace(file, target::open_anew(&self.plan, target)?).map_err(failed)?;
-        let synced = *before && self.plan.files.sync_on_close && self.plan.access.writes();
+        let synced = *before && self.plan.sync.on_close && self.plan.access.writes();
         if synced {
             closed.sync_all().map_err(failed)?;
         }

@@ -27,13 +27,13 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     if memory::available(&Sysroot::at(Path::new("/"))).is_some_and(|available| available < bytes) {
         return Err(failed(std::io::ErrorKind::OutOfMemory.into()));
     }
-    let device = ByteStore::zeroed(length).map_err(failed)?.copied(nbd::copying(plan.mem_copy));
+    let device = ByteStore::zeroed(length).map_err(failed)?.copied(nbd::copying(plan.own.mem_copy));
     let buffer = noisy_slots(plan, 1)?;
     // All pages are there before the first I/O, as those of a device are.
     for begin in (0..length).step_by(buffer.len()) {
         device.write(begin, buffer.get(..buffer.len().min(length - begin)).unwrap_or_default());
     }
-    let in_flight = Account::new(nbd::accounting(plan.mem_in_flight));
+    let in_flight = Account::new(nbd::accounting(plan.own.mem_in_flight));
     let mut engine = Mem { device, buffer, in_flight };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }

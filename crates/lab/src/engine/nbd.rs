@@ -56,8 +56,8 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let bytes = if parts == 1 { block } else { part as usize };
     let mut options = options(&plan.path);
     // Without a wire there is no delay on the wire.
-    if plan.inject_at == InjectAt::Wire && plan.path.null != PathNull::Wire {
-        options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject).0);
+    if plan.inject.at == InjectAt::Wire && plan.path.null != PathNull::Wire {
+        options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject.time).0);
     }
     // In this thread, because it also receives the replies.
     let burnt = options.tuning.delay.calibrate();
@@ -145,7 +145,7 @@ pub(crate) fn span(plan: &JobPlan, copy: u32) -> Result<Span> {
 }
 
 fn uri(plan: &JobPlan) -> &str {
-    plan.uri.as_deref().unwrap_or_default()
+    plan.path.uri.as_deref().unwrap_or_default()
 }
 
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) -> Result<Client> {
@@ -347,6 +347,7 @@ mod tests {
     #[test]
     fn every_option_reaches_the_path() {
         let path = PathPlan {
+            uri: None,
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,

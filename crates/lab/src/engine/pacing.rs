@@ -53,7 +53,7 @@ impl Pacing {
             backlog: Backlog::new(plan),
             rates: Rates::new(plan, clock),
             thinking: Thinking::new(plan, clock),
-            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
+            sync_every: [(plan.sync.every, Sync::All), (plan.sync.data_every, Sync::Data)],
             what: Sync::All,
             writes: 0,
             synced_at: None,
@@ -62,9 +62,9 @@ impl Pacing {
             last_written: 0,
             last_was_sync: false,
             // As in fio, a job that does not write has nothing to sync.
-            end_sync: plan.end_fsync && plan.access.writes(),
+            end_sync: plan.sync.at_end && plan.access.writes(),
             end_sync_due: false,
-            close_sync: plan.files.sync_on_close && plan.access.writes(),
+            close_sync: plan.sync.on_close && plan.access.writes(),
             close_sync_due: false,
         }
     }
@@ -270,8 +270,8 @@ impl Rates {
     pub fn new(plan: &JobPlan, clock: Hertz) -> Self {
         let ticks = |rate: u64| if rate == 0 { 0.0 } else { clock.0 / rate as f64 };
         Self {
-            per_io: plan.rates.each().map(ticks),
-            per_byte: plan.pace.bytes.each().map(ticks),
+            per_io: plan.pace.ios.each().map(ticks),
+            per_byte: plan.pace.bytes.each().map(|bytes| ticks(bytes.0)),
             scheduled: [0.0; 3],
             begin: 0,
         }
@@ -326,7 +326,7 @@ pub(crate) enum Due {
 impl Replaying {
     pub fn new(replay: Arc<Replay>, plan: &ReplayPlan, clock: Hertz) -> Self {
         let micro = clock.ticks(Nanos(1_000_000_000)).0 as f64 / 1e6;
-        let scale = if plan.no_stall { 0.0 } else { micro * 100.0 / f64::from(plan.time_scale.max(1)) };
+        let scale = if plan.no_stall { 0.0 } else { micro };
         Self { replay, next: 0, begin: 0, scale }
     }
 
@@ -363,7 +363,7 @@ pub(super) struct Thinking {
 
 impl Thinking {
     pub fn new(plan: &JobPlan, clock: Hertz) -> Self {
-        let ticks = clock.ticks(plan.think_time).0;
+        let ticks = clock.ticks(plan.pace.think_time).0;
         Self { ticks, blocks: plan.pace.think_blocks.into(), issued: 0, end: None }
     }
 
@@ -396,7 +396,8 @@ impl Thinking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{Access, Pace, Rates as Limits, Verify, VerifyMethod};
+    use model::plan::{Access, Each, Pace, SyncPlan, Verify, VerifyMethod};
+    use model::unit::Bytes;
 
     fn write(file: u32) -> Request {
         Request { kind: Kind::Write, file, offset: 0, length: 512 }
@@ -404,7 +405,11 @@ mod tests {
 
     #[test]
     fn a_sync_covers_the_files_that_were_written_since_theirs() {
-        let plan = JobPlan { access: Access::Write, fsync_every: 2, end_fsync: true, ..JobPlan::default() };
+        let plan = JobPlan {
+            access: Access::Write,
+            sync: SyncPlan { every: 2, at_end: true, ..SyncPlan::default() },
+            ..JobPlan::default()
+        };
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 3);
         pacing.begin(0);
         assert!(!pacing.due_sync());
@@ -429,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_job_that_only_reads_has_nothing_to_sync() {
-        let plan = JobPlan { end_fsync: true, ..JobPlan::default() };
+        let plan = JobPlan { sync: SyncPlan { at_end: true, ..SyncPlan::default() }, ..JobPlan::default() };
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
         pacing.begin(0);
         assert!(!pacing.last_sync() && !pacing.is_in_force());
@@ -437,13 +442,14 @@ mod tests {
 
     #[test]
     fn files_are_synced_once_when_they_are_closed() {
-        let mut plan = JobPlan { access: Access::Write, end_fsync: true, ..JobPlan::default() };
-        plan.files.sync_on_close = true;
+        let mut plan = JobPlan { access: Access::Write, ..JobPlan::default() };
+        plan.sync.at_end = true;
+        plan.sync.on_close = true;
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
         pacing.begin(0);
         pacing.note_issued(&write(0));
         assert!(pacing.last_sync() && !pacing.close_sync(), "one sync serves for both");
-        plan.end_fsync = false;
+        plan.sync.at_end = false;
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
         pacing.begin(0);
         pacing.note_issued(&write(0));
@@ -489,7 +495,7 @@ mod tests {
 
     #[test]
     fn bytes_and_ios_are_due_at_their_rates_without_drift() {
-        let bytes = Limits { read: 3_000_000, write: 0, trim: 0 };
+        let bytes = Each { read: Bytes(3_000_000), ..Each::default() };
         let plan = JobPlan { pace: Pace { bytes, ..Pace::default() }, ..JobPlan::default() };
         let mut rates = Rates::new(&plan, CLOCK);
         rates.begin(100);
@@ -497,7 +503,10 @@ mod tests {
         (0..3000).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         // A third of a millisecond each, a million of them: one second.
         assert_eq!(rates.due(), [1_000_000_100, 100, 100]);
-        let plan = JobPlan { rates: Limits { read: 3, write: 0, trim: 0 }, ..JobPlan::default() };
+        let plan = JobPlan {
+            pace: Pace { ios: Each { read: 3, ..Each::default() }, ..Pace::default() },
+            ..JobPlan::default()
+        };
         let mut rates = Rates::new(&plan, CLOCK);
         (0..3).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         assert_eq!(rates.due()[0], 1_000_000_000);
@@ -512,18 +521,18 @@ mod tests {
             replaying.begin(5_000);
             replaying
         };
-        let mut timed = replaying(ReplayPlan { time_scale: 200, ..ReplayPlan::default() });
+        let mut timed = replaying(ReplayPlan::default());
         assert!(matches!(timed.step(5_000), Due::Issue(Request { length: 1, .. })));
-        assert!(matches!(timed.step(6_000), Due::Wait(505_000)));
-        assert!(matches!(timed.step(505_000), Due::Sync(0)));
-        assert!(matches!(timed.step(505_000), Due::Done));
+        assert!(matches!(timed.step(6_000), Due::Wait(1_005_000)));
+        assert!(matches!(timed.step(1_005_000), Due::Sync(0)));
+        assert!(matches!(timed.step(1_005_000), Due::Done));
         let mut fast = replaying(ReplayPlan { no_stall: true, ..ReplayPlan::default() });
         assert!(matches!((fast.step(5_000), fast.step(5_000)), (Due::Issue(_), Due::Sync(0))));
     }
 
     fn thinking(think_blocks: u32) -> Thinking {
-        let pace = Pace { think_blocks, ..Pace::default() };
-        Thinking::new(&JobPlan { think_time: Nanos(100), pace, ..JobPlan::default() }, Hertz(1e9))
+        let pace = Pace { think_time: Nanos(100), think_blocks, ..Pace::default() };
+        Thinking::new(&JobPlan { pace, ..JobPlan::default() }, Hertz(1e9))
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub(super) fn io_uring(setup: &Setup) -> Result<OpenEngine> {
         Some(true) | None => Registration::Registered,
     };
     // Files that the loop opens are not known to the ring.
-    let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.registered_files };
-    let (buffers, registered) = (registration(plan.fixed_buffers), registration(files_asked));
+    let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.calls.registered_files };
+    let (buffers, registered) = (registration(plan.calls.fixed_buffers), registration(files_asked));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     Ok(ready(ring.map_err(|error| unusable(&plan.name, depth, error))?, setup))
 }

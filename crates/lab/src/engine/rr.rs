@@ -28,7 +28,7 @@ const LONGEST_DATAGRAM: u64 = 65_507;
 
 pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let plan = setup.plan;
-    let Some(peer) = plan.rr_peer.clone() else {
+    let Some(peer) = plan.own.rr_peer.clone() else {
         return Err(Error::Refused(format!(
             "job '{}': ioengine=rr needs an echo server; add rr_peer={}",
             plan.name,
@@ -52,7 +52,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     }
     let target = Target::find(&peer)?;
     let socket = target.connect().map_err(|error| nobody(&plan.name, &peer, &error))?;
-    if depth > 1 && plan.rr_connect {
+    if depth > 1 && plan.own.rr_connect {
         return Err(Error::Refused(format!(
             "job '{}': rr_connect has one exchange per connection; use iodepth=1",
             plan.name
@@ -62,7 +62,7 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         request: noisy_slots(plan, 1)?,
         response: vec![0; usize::try_from(MOST_IN_FLIGHT).unwrap_or(usize::MAX)],
         socket,
-        anew: plan.rr_connect.then_some(target),
+        anew: plan.own.rr_connect.then_some(target),
         used: false,
         syscalls: 0,
         waiting: VecDeque::new(),

@@ -125,7 +125,7 @@ impl Worker {
             clock,
             at_start: None,
             limits: Limits {
-                start_delay: plan.start_delay.duration(),
+                start_delay: plan.together.start_delay.duration(),
                 sure: 0,
                 ios_left: 0,
                 // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
@@ -140,10 +140,10 @@ impl Worker {
             },
             injection: Injection {
                 // For other layers the engine or the server does it.
-                burner: Some(clock.ticks(plan.inject).0)
-                    .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
+                burner: Some(clock.ticks(plan.inject.time).0)
+                    .filter(|ticks| *ticks > 0 && plan.inject.at == InjectAt::Submit)
                     .map(Burner::uncalibrated),
-                every: clock.ticks(plan.inject_every).0,
+                every: clock.ticks(plan.inject.every).0,
                 due: 0,
             },
             burnt_ticks: None,

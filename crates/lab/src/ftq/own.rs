@@ -127,8 +127,8 @@ impl Own {
     /// # Errors
     /// When it cannot be started.
     pub fn computing(surroundings: Surroundings, observer: Observer) -> Result<Self> {
-        let mut job =
-            JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, work_steps: STEP, ..JobPlan::default() };
+        let mut job = JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, ..JobPlan::default() };
+        job.own.work_steps = STEP;
         job.target.size = Some(Size::Bytes(Bytes(1 << 30)));
         let words = format!("a thread that computes, in steps of {STEP} multiplications");
         Self::start(&job, true, words, surroundings, observer)
@@ -142,12 +142,12 @@ impl Own {
         observer: Observer,
     ) -> Result<Self> {
         let mut job = job.clone();
-        if let (Some(cpu), true) = (surroundings.cpu, job.cpus_allowed.is_empty()) {
-            job.cpus_allowed = vec![cpu];
+        if let (Some(cpu), true) = (surroundings.cpu, job.thread.cpus_allowed.is_empty()) {
+            job.thread.cpus_allowed = vec![cpu];
         }
         // The recording ends it.
         job.duration.time_based = true;
-        (job.duration.runtime, job.duration.ramp, job.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
+        (job.duration.runtime, job.duration.ramp, job.together.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
         let phase = Phase { jobs: vec![written_before(&job)] };
         let prepared = prepare(&phase, &|_, _| None, surroundings.created, surroundings.interruption, observer)?;
         let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
@@ -240,7 +240,7 @@ fn in_words(job: &JobPlan) -> String {
             [file] => format!(" {of} {file}"),
             files => format!(" {of} {} files", files.len()),
         },
-        Medium::Remote => job.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
+        Medium::Remote => job.path.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
         Medium::Nothing => String::new(),
     };
     let direct = if job.direct { ", direct" } else { "" };

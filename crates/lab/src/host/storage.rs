@@ -46,22 +46,6 @@ pub fn of_names(names: impl Iterator<Item = String>) -> Vec<Storage> {
     read(Path::new("/"), &distinct)
 }
 
-/// The files of the kernel that say which scheduler the devices below the files of a job have.
-pub(crate) fn schedulers_of(job: &JobPlan) -> Vec<PathBuf> {
-    let devices = of_names(names_of_job(job).into_iter()).into_iter().filter_map(|storage| storage.device);
-    let mut found: Vec<PathBuf> = Vec::new();
-    for device in devices {
-        // sysfs has no slash in a name. A partition has the queue of its disk, which is above it.
-        let Ok(folder) = Path::new("/sys/class/block").join(device.replace('/', "!")).canonicalize() else { continue };
-        let whole = if folder.join("partition").exists() { folder.parent().unwrap_or(&folder) } else { &folder };
-        let file = whole.join("queue/scheduler");
-        if file.exists() && !found.contains(&file) {
-            found.push(file);
-        }
-    }
-    found
-}
-
 fn names_of_phase(phase: &Phase) -> Vec<String> {
     phase.jobs.iter().flat_map(names_of_job).collect()
 }

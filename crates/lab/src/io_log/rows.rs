@@ -8,13 +8,11 @@ use model::unit::Ticks;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Writes the rows of one file. `epoch_ms` is the time at which the job started, in the clock of the rows; `files` are
-/// those of the job, for a trace.
+/// Writes the rows of one file. `files` are those of the job, for a trace.
 pub(super) fn write(
     log: &IoLog,
     plan: &JobPlan,
     kind: LogKind,
-    epoch_ms: u64,
     files: &[PathBuf],
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -26,7 +24,7 @@ pub(super) fn write(
         let Some(trace) = &log.trace else { return Ok(()) };
         return trace.write(files, log.clock, log.end, out);
     }
-    let rows = Rows { log, logs: &plan.logs, kind, epoch_ms };
+    let rows = Rows { log, logs: &plan.logs, kind };
     match kind {
         LogKind::Histogram => rows.of_bins(out),
         _ if plan.logs.window > 0 => rows.of_windows(out),
@@ -39,30 +37,12 @@ struct Rows<'a> {
     log: &'a IoLog,
     logs: &'a LogPlan,
     kind: LogKind,
-    epoch_ms: u64,
 }
 
 impl Rows<'_> {
-    /// Milliseconds of an instant, in the clock of the rows.
+    /// Milliseconds from the start to an instant.
     fn time(&self, at: u64) -> u64 {
-        self.epoch_ms + self.log.clock.nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
-    }
-
-    fn row(
-        &self,
-        out: &mut impl Write,
-        time: u64,
-        value: u64,
-        kind: Kind,
-        (length, offset): (u32, u64),
-    ) -> io::Result<()> {
-        let direction = kind as usize;
-        write!(out, "{time}, {value}, {direction}, {length}, ")?;
-        if self.logs.offset {
-            write!(out, "{offset}, ")?;
-        }
-        // Not of the real-time class of I/O priorities.
-        writeln!(out, "0")
+        self.log.clock.nanos(Ticks(at.saturating_sub(self.log.begin))).0 / 1_000_000
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
@@ -74,7 +54,7 @@ impl Rows<'_> {
                 LogKind::Completion => completion,
                 LogKind::Latency | LogKind::Submission | LogKind::Histogram | LogKind::Trace => latency,
             };
-            self.row(out, self.time(entry.done), value, entry.kind, (entry.length, entry.offset))?;
+            row(out, self.time(entry.done), value, entry.kind, entry.length)?;
         }
         Ok(())
     }
@@ -85,7 +65,7 @@ impl Rows<'_> {
         entries.sort_by_key(|entry| entry.handed);
         for entry in entries {
             let nanos = self.log.clock.nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
-            self.row(out, self.time(entry.handed), nanos, entry.kind, (entry.length, entry.offset))?;
+            row(out, self.time(entry.handed), nanos, entry.kind, entry.length)?;
         }
         Ok(())
     }
@@ -97,7 +77,7 @@ impl Rows<'_> {
         let job = self.log.clock.nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
         let (end_nanos, begin_nanos) = (end.saturating_mul(1_000_000), (end - length).saturating_mul(1_000_000));
         let nanos = job.min(end_nanos).saturating_sub(begin_nanos);
-        (self.epoch_ms + end.min(job / 1_000_000), nanos as f64 / 1e9)
+        (end.min(job / 1_000_000), nanos as f64 / 1e9)
     }
 
     fn of_windows(&self, out: &mut impl Write) -> io::Result<()> {
@@ -113,7 +93,7 @@ impl Rows<'_> {
             for kind in &kinds {
                 let sums = rows.next_if(|row| row.number == number && row.kind == *kind).map(|row| row.sums);
                 if let Some(value) = self.value(sums.unwrap_or_default(), seconds) {
-                    self.row(out, time, value, *kind, (0, 0))?;
+                    row(out, time, value, *kind, 0)?;
                 }
             }
             number += 1;
@@ -124,12 +104,8 @@ impl Rows<'_> {
     /// What a row says of a window; `None` if there is nothing to say.
     fn value(&self, sums: Sums, seconds: f64) -> Option<u64> {
         let latency = |which: usize| {
-            let ticks = if self.logs.largest {
-                sums.most.get(which).copied()?
-            } else {
-                sums.ticks.get(which)?.checked_div(sums.ios)?
-            };
-            (sums.ios > 0).then(|| self.log.clock.nanos(Ticks(ticks)).0)
+            let ticks = sums.ticks.get(which)?.checked_div(sums.ios)?;
+            Some(self.log.clock.nanos(Ticks(ticks)).0)
         };
         match self.kind {
             LogKind::Bandwidth => Some(rate(sums.bytes as f64 / 1024.0, seconds)),
@@ -161,6 +137,11 @@ impl Rows<'_> {
     }
 }
 
+/// A row. The I/O is not of the real-time class of priorities.
+fn row(out: &mut impl Write, time: u64, value: u64, kind: Kind, length: u32) -> io::Result<()> {
+    writeln!(out, "{time}, {value}, {}, {length}, 0", kind as usize)
+}
+
 /// The nearest whole number of an amount per second: fio's programs read nothing else.
 fn rate(amount: f64, seconds: f64) -> u64 {
     (amount / seconds.max(1e-9)).round() as u64
@@ -169,12 +150,12 @@ fn rate(amount: f64, seconds: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{EngineKind, LogName};
+    use model::plan::EngineKind;
     use model::unit::Hertz;
 
     /// What a job with these options logs of these I/Os: direction, then milliseconds of issue, hand-over and completion.
     fn logged(logs: LogPlan, ios: &[(Kind, [u64; 3])], end: u64, kind: LogKind) -> String {
-        let named = Some(LogName::Job);
+        let named = Some(String::new());
         let logs =
             LogPlan { latency: named.clone(), bandwidth: named.clone(), iops: named.clone(), histogram: named, ..logs };
         let plan = JobPlan { logs, engine: EngineKind::Libaio, ..JobPlan::default() };
@@ -187,7 +168,7 @@ mod tests {
         }
         log.finish(ticks(end));
         let mut text = Vec::new();
-        write(&log, &plan, kind, 0, &[], &mut text).unwrap();
+        write(&log, &plan, kind, &[], &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -205,8 +186,7 @@ mod tests {
             each(LogKind::Bandwidth),
             "5, 1000, 0, 4096, 0\n9, 571, 1, 4096, 0\n20, 333, 0, 4096, 0\n65, 1333, 0, 4096, 0\n"
         );
-        let with = LogPlan { offset: true, ..LogPlan::default() };
-        assert_eq!(logged(with, &IOS[..1], 70, LogKind::Iops), "5, 1, 0, 4096, 8192, 0\n");
+        assert_eq!(each(LogKind::Iops).lines().next(), Some("5, 1, 0, 4096, 0"));
         assert_eq!(each(LogKind::Submission).lines().next(), Some("1, 1000000, 0, 4096, 0"));
         assert_eq!(each(LogKind::Latency).lines().next(), Some("5, 5000000, 0, 4096, 0"));
     }
@@ -220,8 +200,6 @@ mod tests {
         );
         assert_eq!(window(LogKind::Bandwidth).lines().next(), Some("30, 267, 0, 0, 0"));
         assert_eq!(window(LogKind::Completion), "30, 8000000, 0, 0, 0\n30, 7000000, 1, 0, 0\n70, 3000000, 0, 0, 0\n");
-        let largest = LogPlan { window: 30, largest: true, ..LogPlan::default() };
-        assert_eq!(logged(largest, &IOS, 70, LogKind::Completion).lines().next(), Some("30, 12000000, 0, 0, 0"));
         // The job goes on after its last I/O.
         let late = logged(LogPlan { window: 10, ..LogPlan::default() }, &IOS[..1], 25, LogKind::Iops);
         assert_eq!(late, "10, 100, 0, 0, 0\n20, 0, 0, 0, 0\n25, 0, 0, 0, 0\n");
@@ -242,12 +220,12 @@ mod tests {
 
     #[test]
     fn a_synchronous_engine_has_no_submission() {
-        let logs = LogPlan { latency: Some(LogName::Job), ..LogPlan::default() };
+        let logs = LogPlan { latency: Some(String::new()), ..LogPlan::default() };
         let plan = JobPlan { logs, ..JobPlan::default() };
         let mut log = IoLog::new(&plan, Hertz(1e6), 0).unwrap().unwrap();
         log.note(&Entry { kind: Kind::Trim, offset: 0, length: 1, issued: 1, handed: 1, done: 2 });
         let mut text = Vec::new();
-        write(&log, &plan, LogKind::Submission, 0, &[], &mut text).unwrap();
+        write(&log, &plan, LogKind::Submission, &[], &mut text).unwrap();
         assert_eq!(text, b"");
     }
 }

@@ -47,7 +47,6 @@ pub(super) struct Sums {
     pub bytes: u64,
     /// Ticks: of the whole latency, of the submission, of the completion.
     pub ticks: [u64; 3],
-    pub most: [u64; 3],
 }
 
 impl Entry {
@@ -99,9 +98,8 @@ impl Windows {
         let sums = &mut self.now[entry.kind as usize];
         sums.ios += 1;
         sums.bytes += u64::from(entry.length);
-        for ((sum, most), ticks) in sums.ticks.iter_mut().zip(&mut sums.most).zip(entry.latencies()) {
+        for (sum, ticks) in sums.ticks.iter_mut().zip(entry.latencies()) {
             *sum = sum.saturating_add(ticks);
-            *most = ticks.max(*most);
         }
         true
     }

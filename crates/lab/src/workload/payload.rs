@@ -57,7 +57,6 @@ enum Fill {
     /// It was filled once.
     Once,
     Noise,
-    Scramble,
     /// The pattern of `verify_pattern`.
     Pattern(Repeated),
 }
@@ -94,8 +93,6 @@ impl Payload {
             (Some(pattern), true) if checked => Fill::Pattern(Repeated::new(&plan.name, "verify_pattern", pattern)?),
             _ if checked => Fill::Noise,
             _ if !steady && (content.refill || compresses || content.dedupe_percent > 0) => Fill::Noise,
-            // As in fio, neither a pattern nor what is filled anew is scrambled.
-            _ if content.scramble && content.pattern.is_none() && content.compress_percent == 0 => Fill::Scramble,
             _ => Fill::Once,
         };
         let checks = match plan.access {
@@ -111,7 +108,7 @@ impl Payload {
             (Some(pattern), Some(VerifyMethod::Pattern)) => Some(Repeated::new(&plan.name, "verify_pattern", pattern)?),
             _ => None,
         };
-        let names = copy.targets.iter().map(|target| match &plan.uri {
+        let names = copy.targets.iter().map(|target| match &plan.path.uri {
             Some(uri) if target.path.as_os_str().is_empty() => uri.clone(),
             _ => target.path.display().to_string(),
         });
@@ -130,7 +127,7 @@ impl Payload {
             due: Arc::default(),
             numbers: VecDeque::with_capacity(backlog),
             names: names.collect(),
-            shared: plan.copies > 1 && (plan.uri.is_some() || !plan.target.files.is_empty()),
+            shared: plan.copies > 1 && (plan.path.uri.is_some() || !plan.target.files.is_empty()),
             dump: verify.dump,
             job: plan.name.clone(),
             verified: Verified::default(),
@@ -178,10 +175,6 @@ impl Payload {
             Fill::Noise => {
                 let seed = self.filler.next_seed();
                 self.filler.fill(seed, memory);
-                0
-            }
-            Fill::Scramble => {
-                scramble(memory, request.offset, self.filler.next_seed());
                 0
             }
             Fill::Pattern(pattern) => {
@@ -289,18 +282,6 @@ impl Payload {
         let (wrong, all) = (self.verified.wrong, self.verified.ios);
         let blocks = if all == 1 { "block" } else { "blocks" };
         Some(format!("job '{}': verify: {first} ({wrong} of {all} {blocks} read back so far are wrong)", self.job))
-    }
-}
-
-/// Makes a block unlike all others: in every 512 bytes, its offset, and a number of its own.
-fn scramble(memory: &mut [u8], offset: u64, seed: u64) {
-    const PIECE: usize = 512;
-    for (piece, at) in memory.chunks_mut(PIECE).zip((offset..).step_by(PIECE)) {
-        if let Some(place) = piece.first_chunk_mut::<16>() {
-            let (first, second) = place.split_at_mut(8);
-            first.copy_from_slice(&at.to_le_bytes());
-            second.copy_from_slice(&seed.to_le_bytes());
-        }
     }
 }
 

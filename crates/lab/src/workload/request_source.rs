@@ -138,8 +138,8 @@ impl RequestSource {
             closed: 0,
             cursors,
             dice,
-            read_threshold: (u64::MAX / 100).saturating_mul(plan.read_percent.into()),
-            mixed: mixed && (1..100).contains(&plan.read_percent),
+            read_threshold: (u64::MAX / 100).saturating_mul(plan.requests.read_percent.into()),
+            mixed: mixed && (1..100).contains(&plan.requests.read_percent),
             rolled: None,
             to_write: None,
             varied,
@@ -398,7 +398,7 @@ fn uses(access: Access, kind: Kind) -> bool {
 
 /// Repeatable jobs start from a constant, as fio's do; each job and copy has its own sequence.
 pub(crate) fn seed(plan: &JobPlan, copy: u32) -> u64 {
-    let mut seed = match (plan.seed, plan.repeatable) {
+    let mut seed = match (plan.requests.seed, plan.requests.repeatable) {
         (Some(seed), _) => seed,
         (None, true) => 0x1071_0001,
         (None, false) => sys::clock::monotonic_nanos() ^ u64::from(std::process::id()) << 32,

@@ -152,7 +152,7 @@ fn prepare_one(
             make(plan, &path, (exists, length, end), created, progress)?;
         }
     }
-    if plan.unlink && !device {
+    if plan.files.unlink && !device {
         created.will_unlink(&path);
     }
     let target = Target { path, span, to_be_made };

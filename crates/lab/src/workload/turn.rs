@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_size_limits_a_pass_over_files_of_their_own_size() {
         let mut job = JobPlan::default();
-        job.files.each = Some(model::plan::FileSize { least: Bytes(8192), most: Bytes(8192) });
+        job.files.each = Some(model::plan::SizeRange { least: Bytes(8192), most: Bytes(8192) });
         job.target.size = Some(model::plan::Size::Bytes(Bytes(12_288)));
         job.duration.loops = 2;
         let files = [span(8), span(8)];

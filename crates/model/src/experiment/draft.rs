@@ -218,7 +218,7 @@ impl Draft {
         }
         let mut jobs = cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
         if self.cache.is_some()
-            && let Some(job) = jobs.find(|job| job.invalidate.is_some())
+            && let Some(job) = jobs.find(|job| job.files.invalidate.is_some())
         {
             let bit = u8::from(job.invalidates());
             return wrong(format!("{cache} and invalidate={bit} both control the page cache; use only one of them"));
@@ -491,7 +491,7 @@ mod tests {
         let last = experiment.cases.last().unwrap();
         let Work::Jobs(plan) = &last.work else { panic!("no jobs") };
         let job = &plan.phases[0].jobs[0];
-        assert_eq!((job.block_sizes.read.0, job.rw(), job.inject.0), (65_536, "write", 100));
+        assert_eq!((job.block_sizes.read.0, job.rw(), job.inject.time.0), (65_536, "write", 100));
         assert_eq!(experiment.cells[last.cell].to_string(), "bs=64k rw=write");
     }
 

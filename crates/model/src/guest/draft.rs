@@ -366,7 +366,7 @@ fn adapt(job: &mut JobPlan) {
         value::size(SIZE, &none, &(0..=100)).unwrap_or(Size::Percent(100))
     });
     // A guest has one CPU.
-    job.cpus_allowed.clear();
+    job.thread.cpus_allowed.clear();
 }
 
 fn warm_up(job: &JobPlan) -> u64 {

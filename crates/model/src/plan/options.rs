@@ -12,7 +12,7 @@ use super::job::{EngineKind, JobPlan, Size};
 use super::nearest::nearest;
 use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
-use row::{Get, Set, SetText, SetWord};
+use row::{Get, Set, SetText};
 use std::ops::RangeInclusive;
 use tables::{all, by_subject};
 
@@ -87,8 +87,11 @@ pub(crate) enum Value {
     Time(TimeUnit, Set<Nanos>),
     /// The user gives bytes, at least this number, or a percentage in this range.
     Size(u64, RangeInclusive<u8>, Set<Size>),
-    /// One of these words.
-    OneOf(&'static [&'static str], SetWord),
+    /// It has no effect: one of these words, or any text without them; a bare name too, if it is `bare`.
+    Ignored {
+        words: &'static [&'static str],
+        bare: bool,
+    },
     /// One of the words that the first function lists.
     Choice(fn() -> String, SetText),
     /// Free text.
@@ -108,6 +111,7 @@ impl JobOption {
                 set(draft, true);
                 Ok(())
             }
+            (None, Value::Ignored { bare: true, .. }) => Ok(()),
             (None, _) => Err(Wrong::new("it needs a value")),
         };
         outcome.map_err(|wrong| Wrong { reason: format!("{}; {}", wrong.reason, self.expectation()), ..wrong })
@@ -147,7 +151,11 @@ impl JobOption {
 
     /// Whether the word that follows the option is its value.
     pub(crate) fn takes_value(&self) -> bool {
-        !matches!(self.set, Value::Switch(_))
+        !matches!(self.set, Value::Switch(_) | Value::Ignored { bare: true, .. })
+    }
+
+    fn has_effect(&self) -> bool {
+        !matches!(self.role, Role::Nothing | Role::Said)
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
@@ -201,8 +209,8 @@ impl Value {
             Self::PerDirection(_, range, set) => set(draft, value::per_direction(text, range)?),
             Self::Time(unit, set) => set(draft, value::time(text, *unit)?),
             Self::Size(least, percent, set) => set(draft, value::size(text, &(*least..=LARGEST_FILE), percent)?),
-            Self::OneOf(words, set) if words.contains(&text) => set(draft, text),
-            Self::OneOf(..) => return Err(Wrong::because(text, "is not supported")),
+            Self::Ignored { words, .. } if words.is_empty() || words.contains(&text) => {}
+            Self::Ignored { .. } => return Err(Wrong::because(text, "is not supported")),
             Self::Choice(_, set) | Self::Text(set) | Self::Name(set) => set(draft, text)?,
         }
         Ok(())
@@ -225,15 +233,15 @@ impl Value {
             Self::Size(least, percent, _) => {
                 format!("{}, or {} to {}%", limits("bytes", &(*least..=LARGEST_FILE)), percent.start(), percent.end())
             }
-            Self::OneOf(..) | Self::Choice(..) => format!("one of {}", self.words().join(", ")),
-            Self::Text(_) | Self::Name(_) => text.to_owned(),
+            Self::Ignored { words, .. } if !words.is_empty() => format!("one of {}", words.join(", ")),
+            Self::Choice(..) => format!("one of {}", self.words().join(", ")),
+            Self::Text(_) | Self::Name(_) | Self::Ignored { .. } => text.to_owned(),
         }
     }
 
     /// The words that it accepts, if it accepts only words.
     fn words(&self) -> Vec<String> {
         match self {
-            Self::OneOf(words, _) => words.iter().map(|word| (*word).to_owned()).collect(),
             Self::Choice(words, _) => words().split(", ").map(str::to_owned).collect(),
             _ => Vec::new(),
         }
@@ -319,9 +327,10 @@ pub struct Reference {
     pub default: String,
 }
 
-/// All options, in the order in which help lists them.
+/// All options that have an effect, in the order in which help lists them.
 pub fn reference() -> impl Iterator<Item = Reference> {
-    by_subject().map(|(subject, option)| Reference {
+    let effective = by_subject().filter(|(_, option)| option.has_effect());
+    effective.map(|(subject, option)| Reference {
         name: option.name,
         aliases: option.aliases,
         value: option.set.form(option.form),
@@ -341,8 +350,8 @@ pub fn reference() -> impl Iterator<Item = Reference> {
 pub enum OfFio {
     /// It means the same, under this name.
     Supported(&'static str),
-    /// It has no effect; the help of this name says why.
-    Accepted(&'static str),
+    /// It has no effect, for this reason; its name here.
+    Accepted(&'static str, &'static str),
     /// It is refused, for this reason.
     Refused(&'static str),
 }
@@ -350,8 +359,8 @@ pub enum OfFio {
 /// All options of fio 3.33 with their other names, in alphabetical order.
 pub fn of_fio() -> Vec<(&'static str, OfFio)> {
     let ours = all().filter(|option| !fio_names::has(fio_names::OWN, option.name)).flat_map(|option| {
-        let without = matches!(option.role, Role::Nothing | Role::Said);
-        let what = if without { OfFio::Accepted(option.name) } else { OfFio::Supported(option.name) };
+        let what =
+            if option.has_effect() { OfFio::Supported(option.name) } else { OfFio::Accepted(option.name, option.help) };
         option.names().map(move |name| (name, what))
     });
     let refused = fio_names::REFUSED.iter();
@@ -363,8 +372,7 @@ pub fn of_fio() -> Vec<(&'static str, OfFio)> {
 
 /// Options that are accepted and have no effect where fio would do something, each with what happens instead.
 pub(crate) fn said() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let said = all().filter(|option| option.role == Role::Said);
-    said.map(|option| (option.name, option.help.trim_start_matches("Accepted; ")))
+    all().filter(|option| option.role == Role::Said).map(|option| (option.name, option.help))
 }
 
 /// Options that the engine of `job` does not read.

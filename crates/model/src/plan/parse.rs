@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         let is_broken = !refusals.is_empty();
         self.errors.extend(refusals.into_iter().map(|refusal| refusal.placed(&names)));
         let mut global = Draft::default();
-        global.job.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
+        global.job.target.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
         // As in fio, a file after another one begins when the other has ended.
         let mut begins = !self.plan.phases.is_empty();
         let mut any = false;
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
                     let found = self.job(name, (&section.assignments, section.origin), &global, &names);
                     let Some((start, job)) = found else { continue };
                     let later = start == Start::AfterPrevious && !self.plan.phases.is_empty();
-                    if later && job.start_delay > Nanos(0) {
+                    if later && job.together.start_delay > Nanos(0) {
                         let message = format!(
                             "job {}: startdelay counts from the end of the jobs before it (stonewall); fio counts from the start of the run",
                             Quoted(&job.name)
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         self.apply(&overrides, &mut draft, files);
         self.overrides = overrides;
         // As in fio, `name` within a section names the job, but not its files.
-        draft.job.section = (draft.job.name != name).then_some(name);
+        draft.job.target.section = (draft.job.name != name).then_some(name);
         let (start, new_group) = (draft.start, draft.new_group);
         if self.errors.len() > before {
             // What is missing may stand in the lines that were refused.
@@ -352,35 +352,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-}
-
-/// The options of a job file as flags, `--name=JOB` before those of each job.
-///
-/// # Errors
-/// The lines that are no options.
-pub fn as_flags(file_name: &str, text: &str, settings: &Settings) -> Result<Vec<String>, Refused> {
-    let mut lines = file::Lines::new(settings);
-    lines.read(file_name, text);
-    let file::Lines { sections, refusals, names, .. } = lines;
-    let errors = refusals.into_iter().map(|refusal| refusal.placed(&names)).collect();
-    if let Some(refused) = Refused::of(errors) {
-        return Err(refused);
-    }
-    let mut flags = Vec::new();
-    for section in sections {
-        match section.kind {
-            Kind::Job(name) if !settings.sections.is_empty() && !settings.sections.contains(&name) => continue,
-            Kind::Job(name) => flags.push(format!("--name={name}")),
-            // The first options are those of all jobs anyway.
-            Kind::Global if flags.is_empty() => {}
-            Kind::Global => flags.push("--name=global".to_owned()),
-        }
-        flags.extend(section.assignments.into_iter().map(|assignment| match assignment.value {
-            Some(value) => format!("--{}={value}", assignment.name),
-            None => format!("--{}", assignment.name),
-        }));
-    }
-    Ok(flags)
 }
 
 /// Splits flags into sections, one for each `--name`.

@@ -11,10 +11,7 @@ mod tests;
 pub mod typed;
 
 use super::job::Size;
-use crate::plan::job::{
-    Access, ENGINES, Ends, EngineKind, Fallocate, FileAdvice, InjectAt, Order, PATTERNS, PathCopy, PathCrc,
-    PathFraming, PathInFlight, PathNull, PathTxQueue, VERIFY_METHODS, VerifyMethod, WriteSync,
-};
+use crate::plan::job::{Access, ENGINES, EngineKind, Order, PATTERNS, VerifyMethod};
 use crate::plan::nearest::nearest;
 use crate::unit::{Bytes, Nanos};
 pub use list::{
@@ -213,33 +210,6 @@ pub trait Choice: Copy {
     fn words() -> Vec<(&'static str, Self)>;
 }
 
-/// Types, each with its words and their values. Of two words with the same value, the first is shown.
-macro_rules! words {
-    ($($type:ident: $($word:literal => $value:ident),+;)+) => {
-        $(impl Choice for $type {
-            fn words() -> Vec<(&'static str, Self)> {
-                vec![$(($word, Self::$value)),+]
-            }
-        })+
-    };
-}
-
-words! {
-    Ends: "group" => Group, "stonewall" => Phase, "all" => Run;
-    Fallocate:
-        "none" => None, "native" => Native, "posix" => Posix, "keep" => Keep, "truncate" => Truncate, "0" => None,
-        "1" => Posix;
-    FileAdvice: "0" => None, "1" => Order, "random" => Random, "sequential" => Sequential, "noreuse" => NoReuse;
-    WriteSync: "none" => None, "0" => None, "sync" => Sync, "1" => Sync, "dsync" => DataSync;
-    PathFraming: "one-go" => OneGo, "segment-at-a-time" => SegmentAtATime, "page-at-a-time" => PageAtATime;
-    PathCopy: "plain" => Plain, "rep-movsb" => RepMovsb, "non-temporal" => NonTemporal;
-    PathCrc: "off" => Off, "on" => On;
-    PathTxQueue: "none" => None, "lock" => Lock, "ring-task" => RingTask, "mp-ring" => MpRing, "swap-all" => SwapAll;
-    PathInFlight: "none" => None, "per-thread" => PerThread, "shared" => Shared;
-    InjectAt: "submit" => Submit, "wire" => Wire, "server" => Server, "storage" => Storage;
-    PathNull: "none" => None, "wire" => Wire, "server" => Server;
-}
-
 impl Choice for EngineKind {
     fn words() -> Vec<(&'static str, Self)> {
         ENGINES.iter().map(|engine| (engine.name, engine.kind)).collect()
@@ -254,7 +224,7 @@ impl Choice for (Access, Order) {
 
 impl Choice for Option<VerifyMethod> {
     fn words() -> Vec<(&'static str, Self)> {
-        let methods = VERIFY_METHODS.iter().map(|row| (row.word, Some(row.method)));
+        let methods = VerifyMethod::words().into_iter().map(|(word, method)| (word, Some(method)));
         [("0", None), ("none", None)].into_iter().chain(methods).collect()
     }
 }

@@ -44,8 +44,9 @@ pub(crate) fn of_plans((then, before): (&Plan, &[Service]), (now, today): (&Plan
 /// Jobs that name the services they use: a service has another address each time.
 fn jobs(plan: &Plan, services: &[Service]) -> Vec<JobPlan> {
     let named = |job: &JobPlan| {
-        let uri = job.uri.as_ref().map(|uri| named_in(services, uri));
-        JobPlan { uri, ..job.clone() }
+        let mut job = job.clone();
+        job.path.uri = job.path.uri.map(|uri| named_in(services, &uri));
+        job
     };
     plan.phases.iter().flat_map(|phase| &phase.jobs).map(named).collect()
 }
@@ -71,24 +72,20 @@ fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{BlockSizes, Depth};
+    use crate::plan::{CallPlan, Depth};
     use crate::unit::{Bytes, Nanos};
 
     #[test]
     fn differing_options_have_fio_names_and_others_are_ignored() {
         let then = JobPlan::default();
-        let same = JobPlan {
-            name: "other".to_owned(),
-            seed: Some(7),
-            start_delay: Nanos(5),
-            target: crate::plan::Target { files: vec!["elsewhere".to_owned()], ..then.target.clone() },
-            ..then.clone()
-        };
+        let mut same = JobPlan { name: "other".to_owned(), ..then.clone() };
+        (same.requests.seed, same.together.start_delay) = (Some(7), Nanos(5));
+        same.target.files = vec!["elsewhere".to_owned()];
         assert!(of_jobs(&then, &same).is_empty());
         let other = JobPlan {
-            block_sizes: BlockSizes { read: Bytes(8192), write: Bytes(8192), trim: Bytes(8192) },
+            block_sizes: Bytes(8192).into(),
             depth: Depth { in_flight: 8, ..Depth::default() },
-            fixed_buffers: Some(true),
+            calls: CallPlan { fixed_buffers: Some(true), ..CallPlan::default() },
             ..same
         };
         let expected = ["bs 4k → 8k", "iodepth 1 → 8", "fixedbufs default → 1"];
@@ -103,7 +100,8 @@ mod tests {
             resolve(&[plan], &[], &|_| Address { port, directory: format!("/tmp/{port}") }).unwrap()
         };
         let plan = |services: &[Service]| {
-            let job = JobPlan { uri: services[0].uri.clone(), ..JobPlan::default() };
+            let mut job = JobPlan::default();
+            job.path.uri = services[0].uri.clone();
             Plan { phases: vec![crate::plan::Phase { jobs: vec![job] }], ..Plan::default() }
         };
         let (then, now) = (at(1111, "serve"), at(2222, "serve"));

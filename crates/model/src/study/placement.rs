@@ -50,7 +50,7 @@ fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
 /// The servers that may belong to the load. `None` for jobs that use files or nothing, so that no other process is part
 /// of their load. `jobs` is `None` for a command, whose peers are unknown.
 pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
-    jobs.is_none_or(|jobs| jobs.iter().any(|job| job.uri.is_some())).then_some(servers)
+    jobs.is_none_or(|jobs| jobs.iter().any(|job| job.path.uri.is_some())).then_some(servers)
 }
 
 /// The windows of an execution with a recorded placement, within its time of I/O.

@@ -178,7 +178,7 @@ fn cells(label: String, ios: &str, latency: &LatencyFinding, mixed: bool) -> Vec
 /// Requested percentiles without a column. fio's default list was not requested.
 fn asked_for(job: &JobFinding) -> Option<String> {
     let asked = &job.latency_ns.percentiles;
-    if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().percentiles) {
+    if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().reporting.percentiles) {
         return None;
     }
     let others = asked.iter().filter(|(percent, _)| !COLUMNS.contains(percent));

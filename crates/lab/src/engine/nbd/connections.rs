@@ -159,7 +159,7 @@ fn task_cpus(plan: &JobPlan) -> Result<Vec<u32>> {
         let why = format!("tx_task_cpus={word} is relative to cpus_allowed; give that too, or a list of CPUs");
         Error::Refused(format!("job '{}': {why}", plan.name))
     };
-    let own = &plan.cpus_allowed;
+    let own = &plan.thread.cpus_allowed;
     match &plan.path.tx_task_cpus {
         TxTaskCpus::Any => Ok(Vec::new()),
         TxTaskCpus::List(cpus) => Ok(cpus.clone()),

@@ -73,7 +73,7 @@ impl Worker {
         if self.injection.every > 0 {
             return None;
         }
-        Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
+        Some(Injected { asked: plan.inject.time.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
     }
 }
 

@@ -82,7 +82,7 @@ fn place(job: &mut JobPlan, target: Place) {
             job.target.files = vec![device.to_owned()];
             job.target.directory = None;
             job.target.more_directories.clear();
-            job.allow_device_write = true;
+            job.target.allow_device_write = true;
         }
         Place::Folder(folder) => {
             let base = |file: &String| file.rsplit('/').next().unwrap_or(file).to_owned();

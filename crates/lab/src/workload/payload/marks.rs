@@ -15,7 +15,8 @@
 
 use crc::{Algorithm, Crc, Table};
 use md5::Digest;
-use model::plan::{HEADER_BYTES, JobPlan, VERIFY_METHODS, VerifyMethod};
+use model::plan::value::{Choice, word};
+use model::plan::{HEADER_BYTES, JobPlan, VerifyMethod};
 
 const HEADER: usize = HEADER_BYTES as usize;
 const MAGIC: u16 = 0xacca;
@@ -44,12 +45,8 @@ impl Marks {
     /// `None` if blocks have no headers.
     pub fn new(plan: &JobPlan, copy: u32) -> Option<Self> {
         let method = plan.verify.method?;
-        Some(Self {
-            method,
-            number: method.row()?.number?,
-            header: method.header()? as usize,
-            thread: (copy as u16).wrapping_add(1),
-        })
+        let (number, header) = method.header()?;
+        Some(Self { method, number, header: header as usize, thread: (copy as u16).wrapping_add(1) })
     }
 
     /// Marks a block that is complete but for its header.
@@ -114,15 +111,17 @@ impl Marks {
             }
         }
         if field(2, 2) != u64::from(self.number) {
-            let there = VERIFY_METHODS.iter().find(|row| row.number.map(u64::from) == Some(field(2, 2)));
-            let there = there.map_or_else(|| format!("method {}", field(2, 2)), |row| row.word.to_owned());
+            let mut methods = VerifyMethod::words().into_iter();
+            let there =
+                methods.find(|(_, method)| method.header().is_some_and(|(number, _)| u64::from(number) == field(2, 2)));
+            let there = there.map_or_else(|| format!("method {}", field(2, 2)), |(word, _)| word.to_owned());
             return Err(format!("was written with verify={there}"));
         }
         let mut computed = [0; 128];
         let computed = computed.get_mut(..sum.len()).unwrap_or_default();
         checksum(self.method, data, computed);
         if computed != sum {
-            let word = self.method.word();
+            let word = word(self.method);
             return Err(format!("the {word} of its data is {}, expected {}", hexadecimal(computed), hexadecimal(sum)));
         }
         Ok(())
@@ -180,33 +179,33 @@ mod tests {
     use super::*;
     use model::plan::Verify;
 
-    fn marks(row: &model::plan::VerifyRow) -> Option<Marks> {
-        let verify = Verify { method: Some(row.method), ..Verify::default() };
+    fn marks(method: VerifyMethod) -> Option<Marks> {
+        let verify = Verify { method: Some(method), ..Verify::default() };
         Marks::new(&JobPlan { verify, ..JobPlan::default() }, 0)
     }
 
     #[test]
     fn each_changed_byte_is_found() {
         let write = Write { seed: 9, number: 70_000, nanos: 5_000_000_007 };
-        for row in &VERIFY_METHODS {
-            let Some(marks) = marks(row) else { continue };
+        for (word, method) in VerifyMethod::words() {
+            let Some(marks) = marks(method) else { continue };
             let mut memory: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7) as u8).collect();
             marks.mark(&mut memory, 4096, write);
             let check = |memory: &[u8], expected| marks.check(memory, 4096, expected);
-            assert_eq!(check(&memory, Some((9, 70_000))), Ok(()), "{}", row.word);
+            assert_eq!(check(&memory, Some((9, 70_000))), Ok(()), "{word}");
             assert!(check(&memory, Some((9, 70_001))).unwrap_err().contains("number of the write"));
             assert!(check(&memory, Some((8, 70_000))).unwrap_err().contains("not of this run"));
             for at in (0..2048).step_by(37) {
                 let mut wrong = memory.clone();
                 wrong[at] ^= 4;
-                assert!(check(&wrong, None).is_err(), "{} {at}", row.word);
+                assert!(check(&wrong, None).is_err(), "{word} {at}");
             }
         }
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let of = |word: &str| marks(VERIFY_METHODS.iter().find(|row| row.word == word).unwrap()).unwrap();
+        let of = |word: &str| marks(model::plan::value::choice(word).unwrap()).unwrap();
         let mut memory = vec![7; 512];
         assert_eq!(
             of("md5").check(&memory, 0, None).unwrap_err(),

@@ -1,11 +1,11 @@
 //! The requests of a job, in order.
 
 use super::*;
-use model::plan::{BlockSizes, EngineKind};
+use model::plan::{Each, EngineKind};
 use model::unit::Bytes;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
-    let block_sizes = BlockSizes { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
+    let block_sizes = Each { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
     JobPlan { access, order, block_sizes, ..JobPlan::default() }
 }
 
@@ -34,7 +34,8 @@ fn random_visits_each_block_of_each_file_once_a_pass() {
 
 #[test]
 fn the_mix_is_what_was_asked_for() {
-    let job = JobPlan { read_percent: 70, ..plan(Access::ReadWrite, Order::Random, 4096, 8192) };
+    let mut job = plan(Access::ReadWrite, Order::Random, 4096, 8192);
+    job.requests.read_percent = 70;
     let mut source = RequestSource::new(&job, &spans(&[1 << 30]), 0).unwrap();
     let reads = (0..100_000).map(|_| source.draw()).filter(|request| request.kind == Kind::Read).count();
     assert!((69_000..71_000).contains(&reads), "{reads}");
@@ -121,7 +122,7 @@ fn a_mix_ends_with_its_bytes_in_each_loop() {
         let mut job = JobPlan { engine, ..plan(Access::ReadWrite, order, 4096, 4096) };
         job.duration.loops = loops;
         assert_eq!(all(&job, &[span(64, 0)]).len() as u32, 16 * loops);
-        job.read_percent = 100;
+        job.requests.read_percent = 100;
         assert_eq!(all(&job, &[span(66, 0)]).len() as u32, 16 * loops);
     }
 }
@@ -141,7 +142,8 @@ fn time_repeats_what_a_pass_does() {
 
 #[test]
 fn a_random_position_begins_a_run() {
-    let job = JobPlan { random_run: 4, ..plan(Access::Read, Order::Random, 4096, 4096) };
+    let mut job = plan(Access::Read, Order::Random, 4096, 4096);
+    job.requests.run = 4;
     let blocks: Vec<u64> = all(&job, &[span(4096, 0)]).into_iter().map(|(_, block)| block).collect();
     assert_eq!(blocks.len(), 1024);
     let follows = blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();

@@ -67,7 +67,7 @@ impl Varied {
         let percent = requests.percent_random.all().map(|percent| u64::from(*percent));
         let several = plan.used_sizes().any(|sizes| !matches!(sizes, Sizes::One(_)));
         let scattered = random
-            && (plan.random_run > 1
+            && (plan.requests.run > 1
                 || percent != [100; 3]
                 || plan.has_own_alignment()
                 || requests.distribution != Distribution::Random);
@@ -87,7 +87,7 @@ impl Varied {
         Some(Self {
             order: plan.order,
             percent,
-            run: plan.random_run,
+            run: plan.requests.run,
             run_left: 1,
             wraps: false,
             dice,

@@ -42,7 +42,7 @@ pub(super) fn size(path: &Path) -> Result<u64> {
 /// Refuses to write to a device that is in use, or without the user's permission.
 pub(super) fn refuse_unsafe_write(path: &Path, plan: &JobPlan) -> Result<()> {
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, path.display())));
-    if !plan.allow_device_write {
+    if !plan.target.allow_device_write {
         return refused(
             "is a block device, and writing destroys its data; add --allow-device-write to allow it".into(),
         );

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Refuses to lay out more than the file system has room for, before anything is written.
 pub(super) fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> Result<()> {
-    let allocates = !matches!(plan.fallocate, Fallocate::None | Fallocate::Truncate);
+    let allocates = !matches!(plan.files.fallocate, Fallocate::None | Fallocate::Truncate);
     let Ok(held) = rustix::fs::fstatvfs(file) else { return Ok(()) };
     let room = held.f_bavail.saturating_mul(held.f_frsize);
     if bytes <= room || !(allocates || reads(plan) || plan.files.making.overwrite) {
@@ -57,7 +57,7 @@ pub(super) fn lay_out(
     progress: LayoutProgress,
 ) -> Result<()> {
     let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
-    allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
+    allocate(&file, plan.files.fallocate, length, end).map_err(failed("allocating the file"))?;
     if reads(plan) || plan.files.making.overwrite {
         write_noise(&mut file, path, length, end, progress)?;
         file.sync_all().map_err(failed("syncing the file"))?;

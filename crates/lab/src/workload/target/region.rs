@@ -3,7 +3,7 @@
 use super::Span;
 use crate::error::{Error, Result};
 use crate::workload::{amount, permutation};
-use model::plan::{FileSize, JobPlan, Size};
+use model::plan::{JobPlan, Size, SizeRange};
 use std::path::Path;
 
 /// The largest file of Linux.
@@ -31,9 +31,9 @@ impl Share {
 
     /// The size of this file, of a job with `filesize`: within a range, whole blocks above the smallest size, the same in
     /// each run.
-    pub(super) fn within(self, size: FileSize, plan: &JobPlan, block: u64) -> u64 {
+    pub(super) fn within(self, size: SizeRange, plan: &JobPlan, block: u64) -> u64 {
         let (least, most) = (size.least.0, size.most.0);
-        let mut state = plan.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
+        let mut state = plan.requests.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
         for byte in plan.name.bytes() {
             state = permutation::split_mix(&mut state) ^ u64::from(byte);
         }
@@ -97,11 +97,11 @@ fn begin(plan: &JobPlan, share: Share, each: Option<u64>, length: u64, block: u6
         Size::Bytes(bytes) => bytes.0,
         Size::Percent(percent) => amount::share(of, percent),
     };
-    let (offset, increment) = (plan.target.offset, plan.region.increment);
+    let (offset, increment) = (plan.target.offset, plan.target.increment);
     let begin = bytes(increment, size).saturating_mul(share.copy.into()).saturating_add(bytes(offset, length));
     let in_percent = [offset, increment].iter().any(|amount| matches!(amount, Size::Percent(_)));
     // Whole blocks, as in fio: otherwise every I/O would touch one page more.
-    let align = if plan.region.align.0 > 0 { plan.region.align.0 } else { block };
+    let align = if plan.target.align.0 > 0 { plan.target.align.0 } else { block };
     if in_percent { begin.checked_next_multiple_of(align).unwrap_or(u64::MAX) } else { begin }
 }
 
@@ -117,26 +117,25 @@ fn of_file(file: u64, size: Option<Size>, begin: u64, block: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::RegionPlan;
     use model::unit::Bytes;
 
     const KIB: u64 = 1 << 10;
 
-    fn begins(offset: Size, region: RegionPlan, length: u64) -> [u64; 3] {
-        let mut plan = JobPlan { region, ..JobPlan::default() };
+    fn begins(offset: Size, (increment, align): (Size, u64), length: u64) -> [u64; 3] {
+        let mut plan = JobPlan::default();
         (plan.target.offset, plan.target.size) = (offset, Some(Size::Bytes(Bytes(64 * KIB))));
+        (plan.target.increment, plan.target.align) = (increment, Bytes(align * KIB));
         [0, 1, 2].map(|copy| begin(&plan, Share { copy, ..Share::ALL }, None, length, 4 * KIB) / KIB)
     }
 
     #[test]
     fn copies_begin_apart_by_the_increment() {
         let bytes = |kib| Size::Bytes(Bytes(kib * KIB));
-        let by = |increment, align| RegionPlan { increment, align: Bytes(align * KIB) };
-        assert_eq!(begins(bytes(1), by(bytes(16), 0), 100 * KIB), [1, 17, 33], "bytes are not rounded");
-        assert_eq!(begins(bytes(0), by(Size::Percent(30), 0), 90 * KIB), [0, 28, 56], "to whole blocks");
-        assert_eq!(begins(bytes(1), by(Size::Percent(10), 8), 100 * KIB), [8, 16, 24]);
-        assert_eq!(begins(Size::Percent(33), by(bytes(0), 8), 100 * KIB), [40, 40, 40]);
-        assert_eq!(begins(Size::Percent(33), by(bytes(1), 0), 100 * KIB), [36, 36, 36]);
-        assert_eq!(begins(bytes(0), by(Size::Percent(50), 0), 0), [0, 32, 64], "of the size of a file to be made");
+        assert_eq!(begins(bytes(1), (bytes(16), 0), 100 * KIB), [1, 17, 33], "bytes are not rounded");
+        assert_eq!(begins(bytes(0), (Size::Percent(30), 0), 90 * KIB), [0, 28, 56], "to whole blocks");
+        assert_eq!(begins(bytes(1), (Size::Percent(10), 8), 100 * KIB), [8, 16, 24]);
+        assert_eq!(begins(Size::Percent(33), (bytes(0), 8), 100 * KIB), [40, 40, 40]);
+        assert_eq!(begins(Size::Percent(33), (bytes(1), 0), 100 * KIB), [36, 36, 36]);
+        assert_eq!(begins(bytes(0), (Size::Percent(50), 0), 0), [0, 32, 64], "of the size of a file to be made");
     }
 }

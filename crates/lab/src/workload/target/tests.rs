@@ -11,10 +11,8 @@ use std::io::Write;
 fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
     let target = Place {
         files: vec![path.to_str().unwrap().to_owned()],
-        directory: None,
-        more_directories: Vec::new(),
         size: size.map(|size| Size::Bytes(Bytes(size))),
-        offset: Size::Bytes(Bytes(0)),
+        ..Place::default()
     };
     JobPlan { name: "a".into(), engine: EngineKind::Psync, access, order: Order::Random, target, ..JobPlan::default() }
 }
@@ -51,7 +49,8 @@ fn unlink_removes_new_files_and_keeps_existing_ones() {
     fs::write(&there, vec![1; 8192]).unwrap();
     let created = Created::default();
     for path in [&made, &there] {
-        let plan = JobPlan { unlink: true, ..job(path, Access::Write, Some(4096)) };
+        let mut plan = job(path, Access::Write, Some(4096));
+        plan.files.unlink = true;
         prepare_quietly(&plan, &created).unwrap();
     }
     prepare_quietly(&job(&kept, Access::Write, Some(4096)), &created).unwrap();
@@ -163,7 +162,8 @@ fn devices_without_storage_need_no_layout() {
     let created = Created::default();
     for (path, access) in [("/dev/zero", Access::Read), ("/dev/zero", Access::ReadWrite), ("/dev/null", Access::Write)]
     {
-        let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
+        let mut plan = job(Path::new(path), access, Some(1 << 30));
+        plan.files.invalidate = Some(true);
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
         crate::laying_out::set_cache(
@@ -244,7 +244,8 @@ fn more_than_the_file_system_holds_is_refused_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
     for fallocate in [Fallocate::Native, Fallocate::None] {
-        let plan = JobPlan { fallocate, ..job(&path, Access::Read, Some(1 << 60)) };
+        let mut plan = job(&path, Access::Read, Some(1 << 60));
+        plan.files.fallocate = fallocate;
         let why = prepare_quietly(&plan, &Created::default()).unwrap_err().to_string();
         assert!(why.contains("free; use a smaller size="), "{why}");
         assert!(!path.exists());
@@ -322,7 +323,7 @@ fn sizes_of_files_are_whole_blocks_in_their_range_and_the_same_in_each_run() {
     let directory = tempfile::tempdir().unwrap();
     let mut plan = own_files(directory.path(), None);
     plan.files.count = Some(40);
-    let size = |least, most| Some(model::plan::FileSize { least: Bytes(least), most: Bytes(most) });
+    let size = |least, most| Some(model::plan::SizeRange { least: Bytes(least), most: Bytes(most) });
     plan.files.each = size(8 << 10, 40 << 10);
     let made = || {
         let created = Created::default();

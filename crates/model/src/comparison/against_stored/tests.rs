@@ -202,7 +202,7 @@ fn different_work_and_method_are_caveats() {
     old.header.envelope.method_version += 1;
     for case in &mut old.header.experiment.cases {
         if let crate::experiment::Work::Jobs(plan) = &mut case.work {
-            plan.phases[0].jobs[0].think_time = Nanos(5);
+            plan.phases[0].jobs[0].pace.think_time = Nanos(5);
         }
     }
     let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));

@@ -178,6 +178,6 @@ pub(super) fn scalability(experiment: &Experiment, sums: &Rounds, cpus: usize) -
 /// The number of CPUs that a job may use, if it is limited to some.
 fn allowed_cpus(experiment: &Experiment, case: usize) -> Option<usize> {
     let Work::Jobs(plan) = &experiment.cases.get(case)?.work else { return None };
-    let cpus = &plan.phases.first()?.jobs.first()?.cpus_allowed;
+    let cpus = &plan.phases.first()?.jobs.first()?.thread.cpus_allowed;
     (!cpus.is_empty()).then_some(cpus.len())
 }

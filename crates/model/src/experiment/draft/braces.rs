@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn jobs_options_and_shell_commands_refer_to_services() {
         let experiment = read(JOB).unwrap();
-        let uri = |case: &crate::experiment::Case| case.work.phase().unwrap().jobs[0].uri.clone().unwrap();
+        let uri = |case: &crate::experiment::Case| case.work.phase().unwrap().jobs[0].path.uri.clone().unwrap();
         let uris: Vec<_> = experiment.cases.iter().map(uri).collect();
         assert_eq!(uris, ["nbd://127.0.0.1:1003", "nbd+unix:///?socket=/tmp/other/socket"]);
         assert_eq!(experiment.around.setup.as_deref(), Some("touch /tmp/one/x"));

@@ -4,38 +4,81 @@ use crate::plan::value::{Quoted, Wrong};
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The content of the blocks that a job writes. By default each I/O buffer is filled with noise once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Content {
-    /// `zero_buffers`: zeros instead of noise.
-    pub zero: bool,
-    /// `refill_buffers`: new noise for each write.
-    pub refill: bool,
-    /// `scramble_buffers`: a few bytes of each write are changed. Off by default, unlike in fio.
-    pub scramble: bool,
-    /// `buffer_pattern`, repeated, instead of noise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<Pattern>,
-    /// `buffer_compress_percentage`: the part of each chunk that is zeros, or `buffer_pattern`, in percent.
-    pub compress_percent: u8,
-    /// `buffer_compress_chunk`: bytes of a chunk; 0 means a block.
-    pub compress_chunk: Bytes,
-    /// `dedupe_percentage`: writes that repeat the last one that is no repetition, in percent.
-    pub dedupe_percent: u8,
+part! {
+    /// The content of the blocks that a job writes. By default each I/O buffer is filled with noise once.
+    Content {
+        /// `zero_buffers`: zeros instead of noise.
+        zero: bool = false,
+        /// `refill_buffers`: new noise for each write.
+        refill: bool = false,
+        /// `buffer_pattern`, repeated, instead of noise.
+        pattern: Option<Pattern> = None,
+        /// `buffer_compress_percentage`: the part of each chunk that is zeros, or `buffer_pattern`, in percent.
+        compress_percent: u8 = 0,
+        /// `buffer_compress_chunk`: bytes of a chunk; 0 means a block.
+        compress_chunk: Bytes = Bytes(512),
+        /// `dedupe_percentage`: writes that repeat the last one that is no repetition, in percent.
+        dedupe_percent: u8 = 0,
+    }
 }
 
-impl Default for Content {
-    fn default() -> Self {
-        Self {
-            zero: false,
-            refill: false,
-            scramble: false,
-            pattern: None,
-            compress_percent: 0,
-            compress_chunk: Bytes(512),
-            dedupe_percent: 0,
-        }
+part! {
+    /// Whether what was written is read back right: how blocks are marked when they are written, and checked when they are read.
+    Verify {
+        /// `verify`; `None` means that blocks are neither marked nor checked.
+        method: Option<VerifyMethod> = None,
+        /// `do_verify`: a job that writes reads its blocks back when all are written.
+        after: bool = true,
+        /// `verify_pattern`: the content of the blocks instead of noise.
+        pattern: Option<Pattern> = None,
+        /// `verify_dump`: blocks with errors are written to files.
+        dump: bool = false,
+        /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
+        backlog: u32 = 0,
+    }
+}
+
+impl Verify {
+    /// The blocks are read back while the job still writes.
+    pub fn reads_between(&self) -> bool {
+        self.method.is_some() && self.after && self.backlog > 0
+    }
+}
+
+words! {
+    /// What a block is checked by.
+    VerifyMethod {
+        /// MD5.
+        #[default]
+        Md5: "md5",
+        /// A checksum of 32 bits, for which processors have an instruction.
+        Crc32c: "crc32c",
+        /// A checksum of 32 bits.
+        Crc32: "crc32",
+        /// SHA-1.
+        Sha1: "sha1",
+        /// xxHash of 32 bits.
+        Xxhash: "xxhash",
+        /// Its content, a pattern. It has no header.
+        Pattern: "pattern",
+    }
+}
+
+/// Bytes of a header, before the checksum.
+pub const HEADER_BYTES: u32 = 40;
+
+impl VerifyMethod {
+    /// Its number in headers, and the bytes of header and checksum; `None` if blocks have none.
+    pub fn header(self) -> Option<(u16, u32)> {
+        let (number, digest) = match self {
+            Self::Md5 => (2, 16),
+            Self::Crc32c => (5, 4),
+            Self::Crc32 => (4, 4),
+            Self::Sha1 => (16, 20),
+            Self::Xxhash => (15, 4),
+            Self::Pattern => return None,
+        };
+        Some((number, HEADER_BYTES + digest))
     }
 }
 
@@ -212,5 +255,10 @@ mod tests {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }
         assert!(Pattern::parse(&format!("0x{}", "ab".repeat(513))).unwrap_err().reason.contains("513 bytes"));
+    }
+
+    #[test]
+    fn blocks_have_a_header_and_its_checksum_unless_their_content_is_checked() {
+        assert_eq!((VerifyMethod::Md5.header(), VerifyMethod::Pattern.header()), (Some((2, 56)), None));
     }
 }

@@ -1,78 +1,57 @@
-//! The files of a job beyond their names: their number and sizes, their order, how they are made, opened and synced.
+//! The files of a job beyond their names: their number and sizes, their order, how they are made, opened and kept.
 
-use crate::unit::Bytes;
+use super::SizeRange;
 use serde::{Deserialize, Serialize};
 
-/// What fio's options about files say. With fio's defaults.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FilePlan {
-    /// `nrfiles`: files of a job without `filename`. `None` means one.
-    pub count: Option<u32>,
-    /// `filesize`: bytes of each file.
-    pub each: Option<FileSize>,
-    /// `file_service_type`: the file of the next I/O.
-    pub service: FileService,
-    /// `filename_format`: the names of files, with `$jobname`, `$jobnum`, `$filenum`.
-    pub name_format: Option<String>,
-    /// `ioscheduler`: the I/O scheduler of the devices below the files, while the job runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scheduler: Option<String>,
-    /// How missing or short files are made.
-    pub making: Making,
-    /// How they are opened, and what the kernel is told about them.
-    pub opening: Opening,
-    /// `fsync_on_close`: each file that the job may write to is synced when it is closed.
-    pub sync_on_close: bool,
-}
-
-/// How missing or short files are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Making {
-    /// `allow_file_create=0`: a file that is missing is an error.
-    pub forbidden: bool,
-    /// `create_on_open`: files are made when the job opens them, without a size.
-    pub on_open: bool,
-    /// `overwrite`: files that the job writes to are written before, too.
-    pub overwrite: bool,
-}
-
-/// How files are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Opening {
-    /// `fadvise_hint`.
-    pub advice: FileAdvice,
-    /// `sync`: whether each write is durable when it returns.
-    pub sync: WriteSync,
-    /// `pre_read`: files are read into the page cache before the job.
-    pub pre_read: bool,
-}
-
-/// With fio's defaults.
-impl Default for FilePlan {
-    fn default() -> Self {
-        Self {
-            count: None,
-            each: None,
-            service: FileService::RoundRobin { ios: 1 },
-            name_format: None,
-            scheduler: None,
-            making: Making::default(),
-            opening: Opening::default(),
-            sync_on_close: false,
-        }
+part! {
+    /// What fio's options about files say.
+    FilePlan {
+        /// `nrfiles`: files of a job without `filename`. `None` means one.
+        count: Option<u32> = None,
+        /// `filesize`: bytes of each file; of a range, each has a size of its own.
+        each: Option<SizeRange> = None,
+        /// `file_service_type`: the file of the next I/O.
+        service: FileService = FileService::RoundRobin { ios: 1 },
+        /// `filename_format`: the names of files, with `$jobname`, `$jobnum`, `$filenum`.
+        name_format: Option<String> = None,
+        /// How missing or short files are made.
+        making: Making = Making::default(),
+        /// How they are opened, and what the kernel is told about them.
+        opening: Opening = Opening::default(),
+        /// `fallocate`: how a file is preallocated when it is laid out.
+        fallocate: Fallocate = Fallocate::default(),
+        /// `invalidate`: drop the file's pages from the page cache before the job. `None` means not specified: fio's
+        /// default drops them ([`super::JobPlan::invalidates`]), and a comparison has its own default (`--cache`).
+        invalidate: Option<bool> = None,
+        /// `unlink`: remove the files that were made for the job at the end.
+        unlink: bool = false,
     }
 }
 
-/// The size of each file: one, or a range in which it is drawn for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSize {
-    /// The smallest.
-    pub least: Bytes,
-    /// The largest.
-    pub most: Bytes,
+part! {
+    /// How missing or short files are made.
+    #[derive(Copy)]
+    Making {
+        /// `allow_file_create=0`: a file that is missing is an error.
+        forbidden: bool = false,
+        /// `create_on_open`: files are made when the job opens them, without a size.
+        on_open: bool = false,
+        /// `overwrite`: files that the job writes to are written before, too.
+        overwrite: bool = false,
+    }
+}
+
+part! {
+    /// How files are opened.
+    #[derive(Copy)]
+    Opening {
+        /// `fadvise_hint`.
+        advice: FileAdvice = FileAdvice::default(),
+        /// `sync`: whether each write is durable when it returns.
+        sync: WriteSync = WriteSync::default(),
+        /// `pre_read`: files are read into the page cache before the job.
+        pre_read: bool = false,
+    }
 }
 
 /// The order in which files are used.
@@ -93,32 +72,49 @@ pub enum FileService {
     },
 }
 
-/// `fadvise_hint`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileAdvice {
-    /// None is given.
-    None,
-    /// The order of the job.
-    #[default]
-    Order,
-    /// FADV_RANDOM.
-    Random,
-    /// FADV_SEQUENTIAL.
-    Sequential,
-    /// FADV_NOREUSE.
-    NoReuse,
+words! {
+    /// `fallocate`.
+    Fallocate {
+        /// Do not pre-allocate.
+        None: "none" | "0",
+        /// fallocate(2), or no preallocation if that fails. fio's default.
+        #[default]
+        Native: "native",
+        /// posix_fallocate(3), which writes where the file system cannot allocate.
+        Posix: "posix" | "1",
+        /// fallocate(2) with FALLOC_FL_KEEP_SIZE.
+        Keep: "keep",
+        /// ftruncate(2) to the size.
+        Truncate: "truncate",
+    }
 }
 
-/// `sync`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteSync {
-    /// Writes return before the data is durable.
-    #[default]
-    None,
-    /// O_SYNC.
-    Sync,
-    /// O_DSYNC.
-    DataSync,
+words! {
+    /// `fadvise_hint`.
+    FileAdvice {
+        /// None is given.
+        None: "0",
+        /// The order of the job.
+        #[default]
+        Order: "1",
+        /// FADV_RANDOM.
+        Random: "random",
+        /// FADV_SEQUENTIAL.
+        Sequential: "sequential",
+        /// FADV_NOREUSE.
+        NoReuse: "noreuse",
+    }
+}
+
+words! {
+    /// `sync`.
+    WriteSync {
+        /// Writes return before the data is durable.
+        #[default]
+        None: "none" | "0",
+        /// O_SYNC.
+        Sync: "sync" | "1",
+        /// O_DSYNC.
+        DataSync: "dsync",
+    }
 }

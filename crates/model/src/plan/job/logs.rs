@@ -1,85 +1,47 @@
 //! The logs of a job: files in fio's format, with a row for each I/O or for each window of time.
 
 use super::{JobPlan, Plan};
-use crate::plan::value::Wrong;
-use serde::{Deserialize, Serialize};
 
-/// Which logs a job writes, and what their rows hold. With fio's defaults: none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LogPlan {
-    /// `write_bw_log`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<LogName>,
-    /// `write_iops_log`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iops: Option<LogName>,
-    /// `write_lat_log`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency: Option<LogName>,
-    /// `write_hist_log`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<LogName>,
-    /// `write_iolog`: the file of the trace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
-    /// `log_avg_msec`: a row stands for this number of milliseconds; 0 for one I/O.
-    pub window: u32,
-    /// `log_max_value`: the latency of a window is its largest, not its mean.
-    pub largest: bool,
-    /// `log_hist_msec`: milliseconds of a row of the histograms; 0 for no rows.
-    pub histogram_window: u32,
-    /// `log_offset`: rows have the offset of their I/O.
-    pub offset: bool,
-    /// `log_unix_epoch`: times are those since 1970, not since the start.
-    pub unix_epoch: bool,
-    /// `per_job_logs=0`: jobs with the same name of the log share a file.
-    pub shared: bool,
-    /// `disable_lat`, `disable_slat` and `disable_clat`: the logs of latency that are left out.
-    pub without: WithoutLogs,
+part! {
+    /// Which logs a job writes, and what their rows hold.
+    LogPlan {
+        /// `write_bw_log`: the first part of the names of its files, empty for the name of the job.
+        bandwidth: Option<String> = None,
+        /// `write_iops_log`.
+        iops: Option<String> = None,
+        /// `write_lat_log`.
+        latency: Option<String> = None,
+        /// `write_hist_log`.
+        histogram: Option<String> = None,
+        /// `write_iolog`: the file of the trace.
+        trace: Option<String> = None,
+        /// `log_avg_msec`: a row stands for this number of milliseconds; 0 for one I/O.
+        window: u32 = 0,
+        /// `log_hist_msec`: milliseconds of a row of the histograms; 0 for no rows.
+        histogram_window: u32 = 0,
+        /// `per_job_logs=0`: jobs with the same name of the log share a file.
+        shared: bool = false,
+        /// `disable_lat`, `disable_slat` and `disable_clat`: the logs of latency that are left out.
+        without: WithoutLogs = WithoutLogs::default(),
+    }
 }
 
-/// Logs that `write_lat_log` does not write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WithoutLogs {
-    /// Those of the whole latency.
-    pub latency: bool,
-    /// Those until the request is handed over.
-    pub submission: bool,
-    /// Those from then on.
-    pub completion: bool,
+part! {
+    /// Logs that `write_lat_log` does not write.
+    #[derive(Copy)]
+    WithoutLogs {
+        /// Those of the whole latency.
+        latency: bool = false,
+        /// Those until the request is handed over.
+        submission: bool = false,
+        /// Those from then on.
+        completion: bool = false,
+    }
 }
 
 impl WithoutLogs {
     /// All of them.
     pub(crate) const ALL: Self = Self { latency: true, submission: true, completion: true };
-}
-
-/// The first part of the names of log files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogName {
-    /// The name of the job.
-    Job,
-    /// This one.
-    Is(String),
-}
-
-impl LogName {
-    /// Parses the first part of a file's name, or nothing.
-    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
-        match text {
-            "" => Ok(Self::Job),
-            _ if text.ends_with('/') => Err(Wrong::because(text, "is a folder; add the first part of the file's name")),
-            _ => Ok(Self::Is(text.to_owned())),
-        }
-    }
-
-    /// As it is typed.
-    pub(crate) fn text(&self) -> &str {
-        if let Self::Is(name) = self { name } else { "" }
-    }
 }
 
 /// What a log holds.
@@ -120,7 +82,7 @@ impl LogPlan {
     }
 
     /// The logs, each with the first part of its name.
-    fn kinds(&self) -> impl Iterator<Item = (LogKind, &LogName)> {
+    fn kinds(&self) -> impl Iterator<Item = (LogKind, &String)> {
         let latency = |kind, without: bool| (kind, self.latency.as_ref().filter(|_| !without));
         let without = self.without;
         [
@@ -154,11 +116,8 @@ impl LogKind {
 impl JobPlan {
     /// The log files of a copy of it, by fio's names; `number` is that of the copy among those of all jobs, from 1.
     pub fn log_files(&self, number: usize) -> Vec<(LogKind, String)> {
-        let file = |(kind, name): (LogKind, &LogName)| {
-            let first = match name {
-                LogName::Job => &self.name,
-                LogName::Is(name) => name,
-            };
+        let file = |(kind, name): (LogKind, &String)| {
+            let first = if name.is_empty() { &self.name } else { name };
             let number = if self.logs.shared { String::new() } else { format!(".{number}") };
             (kind, format!("{first}_{}{number}.log", kind.suffix()))
         };
@@ -202,7 +161,7 @@ mod tests {
     fn jobs_may_share_files_and_leave_latencies_out() {
         let job = JobPlan {
             logs: LogPlan {
-                latency: Some(LogName::Is("x".to_owned())),
+                latency: Some("x".to_owned()),
                 shared: true,
                 without: WithoutLogs { submission: true, ..WithoutLogs::default() },
                 ..LogPlan::default()

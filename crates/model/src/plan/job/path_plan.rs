@@ -14,71 +14,39 @@ pub const MOST_PAYLOAD: u32 = 32 << 20;
 /// Above the length of any payload: no limit.
 const ANY: u32 = u32::MAX;
 
-/// All switches of the path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PathPlan {
-    /// `path_send`: how a payload is sent.
-    #[serde(rename = "path_send")]
-    pub send: PathSend,
-    /// `path_receive`: how a payload is received.
-    #[serde(rename = "path_receive")]
-    pub receive: PathReceive,
-    /// `path_framing`: how much one system call sends or receives.
-    #[serde(rename = "path_framing")]
-    pub framing: PathFraming,
-    /// `path_segment`: segment size of payloads that are not copied.
-    #[serde(rename = "path_segment")]
-    pub segment: PathSegment,
-    /// `path_max_payload`: larger I/Os are split into several requests, bytes. Clients only.
-    #[serde(rename = "path_max_payload")]
-    pub max_payload: u32,
-    /// `path_copy`: copy method.
-    #[serde(rename = "path_copy")]
-    pub copy: PathCopy,
-    /// `path_crc`: whether a checksum follows each payload.
-    #[serde(rename = "path_crc")]
-    pub crc: PathCrc,
-    /// `path_coalesce`: maximum time to wait for several messages; 0 waits for one.
-    #[serde(rename = "path_coalesce")]
-    pub coalesce: Nanos,
-    /// `path_busy_poll`: busy-poll time before sleeping.
-    #[serde(rename = "path_busy_poll")]
-    pub busy_poll: Nanos,
-    /// `path_in_flight`: how requests in flight are counted. Clients only.
-    #[serde(rename = "path_in_flight")]
-    pub in_flight: PathInFlight,
-    /// `path_null`: what is skipped.
-    #[serde(rename = "path_null")]
-    pub null: PathNull,
-    /// `path_tx_queue`: how the requests of several jobs reach one connection. Clients only.
-    #[serde(rename = "path_tx_queue")]
-    pub tx_queue: PathTxQueue,
-    /// `tx_task_cpus`: CPUs of the thread that drains the queue. Clients only.
-    #[serde(rename = "tx_task_cpus")]
-    pub tx_task_cpus: TxTaskCpus,
-    /// `submitters`: maximum number of jobs that share a connection. Clients only.
-    pub submitters: u32,
-}
-
-impl Default for PathPlan {
-    fn default() -> Self {
-        Self {
-            send: PathSend::default(),
-            receive: PathReceive::default(),
-            framing: PathFraming::default(),
-            segment: PathSegment::default(),
-            max_payload: MOST_PAYLOAD,
-            copy: PathCopy::default(),
-            crc: PathCrc::default(),
-            coalesce: Nanos(500_000),
-            busy_poll: Nanos(0),
-            in_flight: PathInFlight::default(),
-            null: PathNull::default(),
-            tx_queue: PathTxQueue::default(),
-            tx_task_cpus: TxTaskCpus::default(),
-            submitters: MOST_SUBMITTERS,
-        }
+part! {
+    /// The server, and all switches of the path to it.
+    PathPlan {
+        /// `uri`: the server and the export. Clients only.
+        uri: Option<String> = None,
+        /// `path_send`: how a payload is sent.
+        send: PathSend = PathSend::default(),
+        /// `path_receive`: how a payload is received.
+        receive: PathReceive = PathReceive::default(),
+        /// `path_framing`: how much one system call sends or receives.
+        framing: PathFraming = PathFraming::default(),
+        /// `path_segment`: segment size of payloads that are not copied.
+        segment: PathSegment = PathSegment::default(),
+        /// `path_max_payload`: larger I/Os are split into several requests, bytes.
+        max_payload: u32 = MOST_PAYLOAD,
+        /// `path_copy`: copy method.
+        copy: PathCopy = PathCopy::default(),
+        /// `path_crc`: whether a checksum follows each payload.
+        crc: PathCrc = PathCrc::default(),
+        /// `path_coalesce`: maximum time to wait for several messages; 0 waits for one.
+        coalesce: Nanos = Nanos(500_000),
+        /// `path_busy_poll`: busy-poll time before sleeping.
+        busy_poll: Nanos = Nanos(0),
+        /// `path_in_flight`: how requests in flight are counted. Clients only.
+        in_flight: PathInFlight = PathInFlight::default(),
+        /// `path_null`: what is skipped.
+        null: PathNull = PathNull::default(),
+        /// `path_tx_queue`: how the requests of several jobs reach one connection. Clients only.
+        tx_queue: PathTxQueue = PathTxQueue::default(),
+        /// `tx_task_cpus`: CPUs of the thread that drains the queue. Clients only.
+        tx_task_cpus: TxTaskCpus = TxTaskCpus::default(),
+        /// `submitters`: maximum number of jobs that share a connection. Clients only.
+        submitters: u32 = MOST_SUBMITTERS,
     }
 }
 
@@ -100,16 +68,17 @@ pub struct PathReceive {
     pub copy: u32,
 }
 
-/// `path_framing`: how much one system call sends or receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathFraming {
-    /// Everything available.
-    #[default]
-    OneGo,
-    /// Receives everything available, but sends one header or one segment at a time.
-    SegmentAtATime,
-    /// One header, or at most one page of a payload.
-    PageAtATime,
+words! {
+    /// `path_framing`: how much one system call sends or receives.
+    PathFraming {
+        /// Everything available.
+        #[default]
+        OneGo: "one-go",
+        /// Receives everything available, but sends one header or one segment at a time.
+        SegmentAtATime: "segment-at-a-time",
+        /// One header, or at most one page of a payload.
+        PageAtATime: "page-at-a-time",
+    }
 }
 
 /// `path_segment`: segment size of payloads that are not copied.
@@ -119,80 +88,71 @@ pub struct PathSegment {
     pub bytes: u32,
 }
 
-/// `path_copy`: copy method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathCopy {
-    /// Sixteen bytes at a time, through the caches.
-    Plain,
-    /// `rep movsb`.
-    #[default]
-    RepMovsb,
-    /// Non-temporal stores, which bypass the caches.
-    NonTemporal,
+words! {
+    /// `path_copy`: copy method.
+    PathCopy {
+        /// Sixteen bytes at a time, through the caches.
+        Plain: "plain",
+        /// `rep movsb`.
+        #[default]
+        RepMovsb: "rep-movsb",
+        /// Non-temporal stores, which bypass the caches.
+        NonTemporal: "non-temporal",
+    }
 }
 
-/// `path_crc`: whether a checksum follows each payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathCrc {
-    /// No checksums.
-    #[default]
-    Off,
-    /// CRC-32C behind each payload, verified by the receiver.
-    On,
+words! {
+    /// `path_crc`: whether a checksum follows each payload.
+    PathCrc {
+        /// No checksums.
+        #[default]
+        Off: "off",
+        /// CRC-32C behind each payload, verified by the receiver.
+        On: "on",
+    }
 }
 
-/// `path_in_flight`: how requests in flight are counted, in addition to the connection's own count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathInFlight {
-    /// Not counted.
-    #[default]
-    None,
-    /// One counter for each job.
-    PerThread,
-    /// One counter for all jobs.
-    Shared,
+words! {
+    /// `path_in_flight`: how requests in flight are counted, in addition to the connection's own count.
+    PathInFlight {
+        /// Not counted.
+        #[default]
+        None: "none",
+        /// One counter for each job.
+        PerThread: "per-thread",
+        /// One counter for all jobs.
+        Shared: "shared",
+    }
 }
 
-/// `path_null`: what is skipped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathNull {
-    /// Nothing.
-    #[default]
-    None,
-    /// The network: requests complete without being sent.
-    Wire,
-    /// The storage is not touched. Servers only.
-    Server,
+words! {
+    /// `path_null`: what is skipped.
+    PathNull {
+        /// Nothing.
+        #[default]
+        None: "none",
+        /// The network: requests complete without being sent.
+        Wire: "wire",
+        /// The storage is not touched. Servers only.
+        Server: "server",
+    }
 }
 
-/// `path_tx_queue`: how the requests of several jobs reach one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathTxQueue {
-    /// Each job has its own connection.
-    #[default]
-    None,
-    /// Each job sends its own requests, under a lock.
-    Lock,
-    /// Through a ring that a dedicated thread drains.
-    RingTask,
-    /// Through a ring that is drained by the job that finds it idle.
-    MpRing,
-    /// Through a list; the job that finds it idle takes all entries.
-    SwapAll,
-}
-
-/// `inject_at`: where busy work is added, and so which layer is charged. Work that [`PathNull`] skips adds none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum InjectAt {
-    /// Where any engine issues I/O.
-    #[default]
-    Submit,
-    /// Where engine `nbd` parses a reply.
-    Wire,
-    /// Where the server parses a request.
-    Server,
-    /// Where the server accesses its storage.
-    Storage,
+words! {
+    /// `path_tx_queue`: how the requests of several jobs reach one connection.
+    PathTxQueue {
+        /// Each job has its own connection.
+        #[default]
+        None: "none",
+        /// Each job sends its own requests, under a lock.
+        Lock: "lock",
+        /// Through a ring that a dedicated thread drains.
+        RingTask: "ring-task",
+        /// Through a ring that is drained by the job that finds it idle.
+        MpRing: "mp-ring",
+        /// Through a list; the job that finds it idle takes all entries.
+        SwapAll: "swap-all",
+    }
 }
 
 /// `tx_task_cpus`: CPUs of the thread that drains the queue.
@@ -371,11 +331,5 @@ mod tests {
             assert!(PathSend::parse(wrong).is_err(), "{wrong}");
             assert!(PathReceive::parse(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn defaults_can_be_written() {
-        assert_eq!(PathSend::parse(&PathSend::default().to_string()), Ok(PathSend::default()));
-        assert_eq!(PathReceive::parse(&PathReceive::default().to_string()), Ok(PathReceive::default()));
     }
 }

@@ -1,6 +1,6 @@
 //! Which requests a job makes, beyond its direction, its order and one size of blocks.
 
-use super::{Access, JobPlan, Size};
+use super::{Access, JobPlan};
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,11 @@ impl<T> Each<T> {
         [&self.read, &self.write, &self.trim]
     }
 
+    /// The same by value.
+    pub fn each(self) -> [T; 3] {
+        [self.read, self.write, self.trim]
+    }
+
     /// Replaces the values that are given.
     pub fn update(&mut self, [read, write, trim]: [Option<T>; 3]) {
         let places = [(&mut self.read, read), (&mut self.write, write), (&mut self.trim, trim)];
@@ -36,45 +41,33 @@ impl<T: Clone> From<T> for Each<T> {
     }
 }
 
-/// The options of sizes and positions that most jobs leave out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RequestPlan {
-    /// `bsrange`, instead of one size.
-    pub ranges: Each<Option<SizeRange>>,
-    /// `bssplit`, instead of one size or a range. Empty means not given.
-    pub splits: Each<Vec<SizeShare>>,
-    /// `blockalign` of random positions; 0 means the smallest size of the direction.
-    pub align: Each<Bytes>,
-    /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
-    pub percent_random: Each<u8>,
-    /// `random_distribution`.
-    pub distribution: Distribution,
-}
-
-impl Default for RequestPlan {
-    fn default() -> Self {
-        Self {
-            ranges: Each::default(),
-            splits: Each::default(),
-            align: Each::default(),
-            percent_random: Each::from(100),
-            distribution: Distribution::default(),
-        }
+part! {
+    /// The options of requests that most jobs leave out.
+    RequestPlan {
+        /// `rw=randread:N`: each random position is followed by the blocks behind it, N blocks in all.
+        run: u32 = 1,
+        /// `rwmixread`: percentage of reads in mixed access.
+        read_percent: u8 = 50,
+        /// `bsrange`, instead of one size.
+        ranges: Each<Option<SizeRange>> = Each::default(),
+        /// `bssplit`, instead of one size or a range. Empty means not given.
+        splits: Each<Vec<SizeShare>> = Each::default(),
+        /// `blockalign` of random positions; 0 means the smallest size of the direction.
+        align: Each<Bytes> = Each::default(),
+        /// `percentage_random`: percentage of a random order that is random; the rest follows the request before it.
+        percent_random: Each<u8> = Each::from(100),
+        /// `random_distribution`.
+        distribution: Distribution = Distribution::default(),
+        /// `norandommap`: draw random offsets with replacement.
+        no_random_map: bool = false,
+        /// `randrepeat`: use the same random sequence in each run. On by default, as in fio.
+        repeatable: bool = true,
+        /// `randseed`, mixed with the job's index. Overrides `repeatable`.
+        seed: Option<u64> = None,
     }
 }
 
-/// How the beginning of the region of each copy is found, beyond `offset` and `size`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RegionPlan {
-    /// `offset_increment`: the copies begin this far apart.
-    pub increment: Size,
-    /// `offset_align`: percentages of offsets are rounded up to this; 0 means to the smallest block.
-    pub align: Bytes,
-}
-
-/// `bsrange` of one direction.
+/// Sizes from one to another: `bsrange` of one direction, or those of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeRange {
     /// The smallest size.
@@ -164,8 +157,8 @@ impl JobPlan {
     /// The sizes of reads, writes and trims.
     pub fn sizes(&self) -> [Sizes; 3] {
         let RequestPlan { ranges, splits, .. } = &self.requests;
-        let ones = [self.block_sizes.read, self.block_sizes.write, self.block_sizes.trim];
-        std::array::from_fn(|direction| Sizes::of(ones[direction], *ranges.all()[direction], splits.all()[direction]))
+        let ones = self.block_sizes.all();
+        std::array::from_fn(|direction| Sizes::of(*ones[direction], *ranges.all()[direction], splits.all()[direction]))
     }
 
     /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
@@ -215,7 +208,7 @@ impl JobPlan {
 
     /// `norandommap`, or an alignment that sets it.
     pub fn sets_no_random_map(&self) -> bool {
-        self.no_random_map || self.has_own_alignment()
+        self.requests.no_random_map || self.has_own_alignment()
     }
 
     /// Whether each block of a random order is used once before any is used again.

@@ -1,4 +1,4 @@
-//! The options of fio 3.33 that are not in our tables, its engines' options and all aliases included, as `fio --cmdhelp=all` and
+//! The options of fio 3.33 that are not in our tables, its engines' options, all aliases and its own flags included, as `fio --cmdhelp=all` and
 //! `fio --enghelp=ENGINE` list them.
 
 use crate::plan::value::Effect;
@@ -117,16 +117,52 @@ pub(super) static REFUSED: &[Refused] = &[
     work("the kernel chooses the CPU of its thread", "sqthread_poll_cpu"),
     work("an option of engine cpuio; engine spin or work burns CPU time", "cpuchunks cpuload cpumode exit_on_io_done"),
     work("stonewall waits for all jobs before it", "wait_for"),
-    work("iotoll replays a trace as it is; edit the trace", "replay_align replay_scale replay_skip"),
+    work(
+        "iotoll compare --candidate-set file:/sys/block/DEVICE/queue/scheduler=NAME compares schedulers; --setup and --cleanup set one",
+        "ioscheduler",
+    ),
+    work("iotoll replays a trace as it is; edit the trace", "replay_align replay_scale replay_skip replay_time_scale"),
     harmless(
         "leave it out: it would change no I/O here",
         "allrandrepeat create_fsync hugepage-size iomem_align mem_align lockfile nonvectored read_iolog_chunked softrandommap unique_filename",
     ),
     harmless(
-        "iotoll writes the time since the job's start, or since 1970 (log_unix_epoch), and all bins of a histogram",
-        "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_prio",
+        "iotoll writes the time since the job's start, means of windows, no offsets, and all bins of a histogram",
+        "log_alternate_epoch log_alternate_epoch_clock_id log_hist_coarseness log_max_value log_offset log_prio log_unix_epoch",
     ),
     harmless("completions are always taken by the system call", "userspace_reap"),
+    harmless(
+        "leave it out: percentiles and rates are always reported, errors always said, and figures have the digits of their intervals",
+        "block_error_percentiles bwavgtime error_dump experimental_verify iopsavgtime significant_figures slat_percentiles unit_base",
+    ),
+    harmless(
+        "leave it out: logs are text in memory that is taken before the first I/O, and each thread reads the clock itself",
+        "gtod_cpu log_compression log_compression_cpus log_entries log_store_compressed",
+    ),
+    work("k, m and g are powers of 1024", "kb_base"),
+    // Flags of its command line.
+    harmless(
+        "run iotoll on that machine, for example by ssh, and save its record with --out",
+        "client remote-config server",
+    ),
+    harmless("start iotoll in the background with the shell's &, or with systemd-run", "daemonize"),
+    harmless(
+        "progress is shown only on a terminal, and the result comes once; --probe and the record show the run over time",
+        "eta eta-interval eta-newline status-interval",
+    ),
+    harmless("run the command with --setup or --cleanup", "trigger trigger-file trigger-remote trigger-timeout"),
+    harmless("iotoll measures the cycles of the whole machine; --meters idle reads its idle time", "idle-prof"),
+    harmless("--parse-only shows the resolved job, and strace -f its system calls", "debug"),
+    harmless("write_bw_log with log_avg_msec logs the bandwidth of each job", "bandwidth-log"),
+    harmless("--format fio-json has all numbers", "append-terse terse-version"),
+    harmless(
+        "leave it out: iotoll has no such table or pool, and no such warnings",
+        "alloc-size max-jobs warnings-fatal",
+    ),
+    harmless(
+        "run fio --crctest or fio --showcmd JOB.fio; iotoll doctor checks the clocks",
+        "cpuclock-test crctest showcmd",
+    ),
 ];
 
 /// Options of ours that fio does not have.

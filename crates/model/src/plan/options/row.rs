@@ -3,7 +3,7 @@
 
 use super::{Default, JobOption, Role, Value};
 use crate::plan::draft::Draft;
-use crate::plan::job::{BlockSizes, Each, EngineKind, JobPlan, Rates, Size};
+use crate::plan::job::{Each, EngineKind, JobPlan, Size};
 use crate::plan::value::{Choice, TimeUnit, Wrong, list_words};
 use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
@@ -12,8 +12,6 @@ use std::ops::RangeInclusive;
 pub(crate) type Get = fn(&JobPlan) -> Option<String>;
 /// Applies a value.
 pub(crate) type Set<T> = fn(&mut Draft, T);
-/// Applies a word.
-pub(crate) type SetWord = fn(&mut Draft, &str);
 /// Applies a text, which may be wrong.
 pub(crate) type SetText = fn(&mut Draft, &str) -> Result<(), Wrong>;
 
@@ -31,13 +29,6 @@ pub(super) const fn place<S: Copy>(get: Get, set: S) -> Place<S> {
 /// That of an option whose value another one shows.
 pub(super) const fn unshown<S: Copy>(set: S) -> Place<S> {
     place(|_| None, set)
-}
-
-/// That of an option without effect.
-macro_rules! nowhere {
-    () => {
-        crate::plan::options::row::unshown(|_, _| {})
-    };
 }
 
 /// A field of the job.
@@ -84,7 +75,7 @@ macro_rules! word_of {
     };
 }
 
-pub(super) use {field, field_not, nowhere, parsed, word_of};
+pub(super) use {field, field_not, parsed, word_of};
 
 /// The words of the type of a field.
 pub(super) fn words_of<T: Choice>(_: fn(&JobPlan) -> &T) -> String {
@@ -115,17 +106,9 @@ impl<T> Takes<[Option<T>; 3]> for Each<T> {
     }
 }
 
-impl Takes<[Option<u64>; 3]> for BlockSizes {
-    fn take(&mut self, [read, write, trim]: [Option<u64>; 3]) {
-        self.read = read.map_or(self.read, Bytes);
-        self.write = write.map_or(self.write, Bytes);
-        self.trim = trim.map_or(self.trim, Bytes);
-    }
-}
-
-impl Takes<[Option<u64>; 3]> for Rates {
+impl Takes<[Option<u64>; 3]> for Each<Bytes> {
     fn take(&mut self, given: [Option<u64>; 3]) {
-        self.update(given);
+        self.update(given.map(|size| size.map(Bytes)));
     }
 }
 
@@ -171,7 +154,6 @@ kinds! {
     per_direction(unit: &'static str, range: RangeInclusive<u64>), Set<[Option<u64>; 3]> => Value::PerDirection;
     time(unit: TimeUnit), Set<Nanos> => Value::Time;
     size(least: u64, percent: RangeInclusive<u8>), Set<Size> => Value::Size;
-    one_of(words: &'static [&'static str]), SetWord => Value::OneOf;
     words(list: fn() -> String), SetText => Value::Choice;
     text(), SetText => Value::Text;
     name_or_nothing(), SetText => Value::Name;
@@ -193,7 +175,19 @@ macro_rules! roles {
     };
 }
 
-roles!(work: Work, extent: Extent, other: Other, nothing: Nothing, said: Said);
+roles!(work: Work, extent: Extent, other: Other);
+
+/// An option of fio without effect, and why.
+pub(super) const fn nothing(name: &'static str, why: &'static str) -> JobOption {
+    let kind = Kind { get: |_| None, set: Value::Ignored { words: &[], bare: false } };
+    let (option, role) = (other(name, kind, Default::Words("none"), "1", ""), Role::Nothing);
+    JobOption { role, help: why, form: "any value", ..option }
+}
+
+/// The same where fio would do something: a caveat says what happens instead.
+pub(super) const fn said(name: &'static str, instead: &'static str) -> JobOption {
+    JobOption { role: Role::Said, ..nothing(name, instead) }
+}
 
 impl JobOption {
     pub(super) const fn form(self, form: &'static str) -> Self {
@@ -215,5 +209,16 @@ impl JobOption {
 
     pub(super) const fn help(self, help: &'static str) -> Self {
         Self { help, ..self }
+    }
+
+    /// An option without effect that has one of these values only; the first is an example.
+    pub(super) const fn only(self, words: &'static [&'static str]) -> Self {
+        let [example, ..] = words else { return self };
+        Self { set: Value::Ignored { words, bare: false }, example, ..self }
+    }
+
+    /// An option without effect that needs no value.
+    pub(super) const fn bare(self) -> Self {
+        Self { set: Value::Ignored { words: &[], bare: true }, ..self }
     }
 }

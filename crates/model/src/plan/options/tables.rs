@@ -14,8 +14,8 @@ use super::{JobOption, engine};
 use crate::plan::draft::Start;
 use crate::plan::job::*;
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::files::{name_format, service, size as file_size};
-use crate::plan::value::requests::{LARGEST_BLOCK, blocks, distribution, percentages, range, split};
+use crate::plan::value::files::{name_format, service};
+use crate::plan::value::requests::{BLOCK, LARGEST_BLOCK, blocks, distribution, percentages, range, split};
 use crate::plan::value::typed::{self, shown};
 use crate::plan::value::{
     Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, list_words,

@@ -141,7 +141,7 @@ fn writes(every: u32) -> String {
 
 /// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
 fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let syncs = match (job.fsync_every, job.fdatasync_every) {
+    let syncs = match (job.sync.every, job.sync.data_every) {
         (0, 0) => None,
         (0, every) => Some(("fdatasync", writes(every))),
         (every, _) => Some(("fsync", writes(every))),
@@ -173,7 +173,7 @@ fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
     });
     let exceeds = exceeds(io_size) && loops == 1;
     let passes = (loops > 1 || exceeds) && !job.duration.time_based;
-    let end = (job.end_fsync && job.access.writes() && passes)
+    let end = (job.sync.at_end && job.access.writes() && passes)
         .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
     let requests = requests_unlike_fio(job);
     let all = requests.chain([mix, each, queued, end, closed_once(job)].into_iter().flatten());
@@ -219,7 +219,7 @@ fn ignored(job: &JobPlan) -> impl Iterator<Item = Warning> {
 /// Files stay open from pass to pass; fio closes and opens them again.
 fn closed_once(job: &JobPlan) -> Option<String> {
     let several = job.duration.loops > 1 || job.duration.io_size.is_some() || job.duration.time_based;
-    let differs = job.files.sync_on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
+    let differs = job.sync.on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
     differs.then(|| {
         "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass".to_owned()
     })
@@ -261,10 +261,10 @@ fn requests_unlike_fio(job: &JobPlan) -> impl Iterator<Item = String> {
 /// A block has room for its header.
 fn header(job: &JobPlan) -> Option<Complaint> {
     let method = job.verify.method?;
-    let header = u64::from(method.header()?);
+    let header = u64::from(method.header()?.1);
     let block = job.used_sizes().map(|sizes| sizes.least()).min().unwrap_or(0);
     let why = || {
-        let word = method.word();
+        let word = crate::plan::value::word(method);
         format!("verify={word} needs {header} bytes for each header, more than {}; use a larger bs", Short(block))
     };
     (block < header).then(|| ("verify", why()))

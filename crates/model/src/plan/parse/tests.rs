@@ -41,8 +41,6 @@ fn what_is_wrong_or_differs_from_fio_is_said() {
         assert_eq!(said(input), expected, "{input}");
     }
     assert_eq!(said(""), "f:1: section 'job1': missing; no file has a job, so nothing runs");
-    let scheduler = file("[a]\nioscheduler=bfq").unwrap().only_for_run().unwrap();
-    assert!(scheduler.contains("--candidate-set file:/sys/block/DEVICE/queue/scheduler=bfq"), "{scheduler}");
 }
 
 #[test]
@@ -79,8 +77,8 @@ fn stonewall_begins_a_phase() {
 #[test]
 fn later_options_win() {
     assert_eq!(job("[a]\nbs=8k\nblocksize=16k\n").block_sizes.trim, Bytes(16384));
-    assert_eq!(job("[a]\nrwmixread=70\nrwmixwrite=60\n").read_percent, 40);
-    assert_eq!(job("[a]\nrwmixwrite=60\nrwmixread=70\n").read_percent, 70);
+    assert_eq!(job("[a]\nrwmixread=70\nrwmixwrite=60\n").requests.read_percent, 40);
+    assert_eq!(job("[a]\nrwmixwrite=60\nrwmixread=70\n").requests.read_percent, 70);
     assert!(job("[global]\nbuffered=1\n[a]\ndirect=1\n").direct);
 }
 
@@ -196,7 +194,12 @@ fn overrides_come_last_and_are_checked() {
         job_file("f", "[a]\nbuffered=1\nbs=8k\n[b]\n", &settings).map_err(|error| error.to_string())
     };
     let plan = read(&["bs=16k", "direct=1", "norandommap"]).unwrap();
-    assert!(plan.phases[0].jobs.iter().all(|job| job.direct && job.no_random_map && job.block_sizes.read.0 == 16384));
+    assert!(
+        plan.phases[0]
+            .jobs
+            .iter()
+            .all(|job| job.direct && job.requests.no_random_map && job.block_sizes.read.0 == 16384)
+    );
     assert_eq!(read(&["iodepht=4"]).unwrap_err(), "option '--iodepht': unknown; did you mean 'iodepth'?");
     let plan = read(&["time_based"]).unwrap();
     assert!(!plan.phases[0].jobs[0].duration.time_based, "as in fio, it has no effect without runtime");
@@ -279,9 +282,9 @@ fn a_flag_is_not_expanded() {
 #[test]
 fn device_writes_are_a_decision_of_the_caller() {
     let settings = Settings { device_writes: DeviceWrites::Allow, ..Settings::default() };
-    assert!(job_file("f", "[a]", &settings).unwrap().phases[0].jobs[0].allow_device_write);
+    assert!(job_file("f", "[a]", &settings).unwrap().phases[0].jobs[0].target.allow_device_write);
     assert_eq!(job("[a]\nioengine=work\nwork_steps=0\nsize=1m").engine, EngineKind::Work);
-    assert!(!job("[a]").allow_device_write);
+    assert!(!job("[a]").target.allow_device_write);
 }
 
 #[test]
@@ -296,19 +299,4 @@ fn a_file_of_options_alone_does_not_run_but_parses_as_in_fio() {
     assert!(
         parsed(&[options, options], &Settings::default()).unwrap_err().to_string().starts_with("g:2: section 'job1'")
     );
-}
-
-#[test]
-fn the_flags_of_a_file_mean_the_same_jobs() {
-    let text = "[global]\nbs=8k\n[a]\nrw=randread\nsize=1m\nthread\n[global]\niodepth=1\n[b]\nstonewall\nsize=2m\n";
-    let settings = Settings::default();
-    let words = as_flags("f", text, &settings).expect("no error in it");
-    assert_eq!(
-        words.join(" "),
-        "--bs=8k --name=a --rw=randread --size=1m --thread --name=global --iodepth=1 --name=b --stonewall --size=2m"
-    );
-    assert_eq!(flags(&words, &settings), job_file("f", text, &settings));
-    let sections = ["b".to_owned()];
-    let words = as_flags("f", text, &Settings { sections: &sections, ..settings }).expect("no error in it");
-    assert_eq!(words.join(" "), "--bs=8k --name=global --iodepth=1 --name=b --stonewall --size=2m");
 }

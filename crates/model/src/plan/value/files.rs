@@ -1,30 +1,10 @@
 //! Values of the options about files: sizes, orders, names, and how they are synced.
 
-use super::{LARGEST_FILE, Quoted, Wrong, choice, count_in, integer_in, typed};
-use crate::plan::job::{FileService, FileSize};
-use crate::unit::Bytes;
+use super::{Quoted, Wrong, count_in};
+use crate::plan::job::FileService;
 
 /// The largest number of I/Os between two files.
 const MOST_IOS: u32 = 1_000_000_000;
-
-/// A size, or a range of sizes.
-pub fn size(text: &str) -> Result<FileSize, Wrong> {
-    let bytes = |text: &str| integer_in(text, &(1..=LARGEST_FILE)).map(Bytes);
-    let (least, most) = match text.split_once('-') {
-        None => bytes(text).map(|size| (size, size))?,
-        Some((least, most)) => (bytes(least)?, bytes(most)?),
-    };
-    if least > most {
-        return Err(Wrong::because(text, "begins with the larger size"));
-    }
-    Ok(FileSize { least, most })
-}
-
-/// The reverse of [`size`].
-pub fn show_size(size: FileSize) -> String {
-    let (least, most) = (typed::bytes(size.least.0), typed::bytes(size.most.0));
-    if least == most { least } else { format!("{least}-{most}") }
-}
 
 /// An order of files, with the number of I/Os or the parameter behind a colon.
 pub fn service(text: &str) -> Result<FileService, Wrong> {
@@ -67,11 +47,6 @@ pub fn name_format(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-/// A choice that may also be left out.
-pub fn optional<T: super::Choice>(text: &str) -> Result<Option<T>, Wrong> {
-    choice(text).map(Some)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,15 +61,6 @@ mod tests {
         }
         for text in ["roundrobin", "roundrobin:2", "random", "random:16", "sequential"] {
             assert_eq!(service(text).map(show_service), Ok(text.to_owned()));
-        }
-    }
-
-    #[test]
-    fn sizes_of_files_are_one_or_a_range() {
-        assert_eq!(size("8k-40k").map(show_size), Ok("8k-40k".to_owned()));
-        assert_eq!(size("1m").map(show_size), Ok("1m".to_owned()));
-        for bad in ["0", "2-1", "1-", "-1", "1-2-3", "8k-x"] {
-            assert!(size(bad).is_err(), "{bad}");
         }
     }
 

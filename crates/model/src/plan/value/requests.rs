@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 /// The largest block: fio's limit less a page, because a result of a system call is a length or one of 4095 errors.
 pub const LARGEST_BLOCK: u64 = (4 << 30) - 4096;
 
-const BLOCK: RangeInclusive<u64> = 1..=LARGEST_BLOCK;
+/// The sizes of a block.
+pub const BLOCK: RangeInclusive<u64> = 1..=LARGEST_BLOCK;
 
 /// The most sizes of a direction, as in fio.
 const MOST_SHARES: usize = 64;
@@ -30,12 +31,10 @@ pub fn is_range_of_blocks(text: &str) -> bool {
     text.contains('-') && !text.contains(',')
 }
 
-/// `bsrange`: two sizes between `-` or `:`, in any order.
-pub fn range(text: &str) -> Result<SizeRange, Wrong> {
-    let Some((one, other)) = text.split_once(['-', ':']) else {
-        return Err(Wrong::because(text, "is no range"));
-    };
-    let (one, other) = (integer_in(one, &BLOCK)?, integer_in(other, &BLOCK)?);
+/// A size, or two between `-` or `:`, in any order, each within `limits`.
+pub fn range(text: &str, limits: &RangeInclusive<u64>) -> Result<SizeRange, Wrong> {
+    let (one, other) = text.split_once(['-', ':']).unwrap_or((text, text));
+    let (one, other) = (integer_in(one, limits)?, integer_in(other, limits)?);
     Ok(SizeRange { least: Bytes(one.min(other)), most: Bytes(one.max(other)) })
 }
 
@@ -115,11 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_have_two_sizes() {
-        let ends = |text| range(text).map(|range| (range.least.0, range.most.0));
+    fn ranges_have_one_or_two_sizes() {
+        let ends = |text| range(text, &BLOCK).map(|range| (range.least.0, range.most.0));
         assert_eq!((ends("4k-16k"), ends("16k:4k")), (Ok((4096, 16384)), Ok((4096, 16384))));
-        for text in ["4k", "4k-", "-4k", "0-4k", "4k-8k-16k", "4k-16g"] {
-            assert!(range(text).is_err(), "{text}");
+        assert_eq!(ends("4k"), Ok((4096, 4096)));
+        for text in ["0", "4k-", "-4k", "0-4k", "4k-8k-16k", "4k-16g"] {
+            assert!(range(text, &BLOCK).is_err(), "{text}");
         }
     }
 

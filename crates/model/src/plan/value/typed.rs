@@ -1,6 +1,6 @@
 //! Values as people type them: the reverse of parsing.
 
-use super::files::{show_service, show_size};
+use super::files::show_service;
 use super::{Choice, word};
 use crate::plan::job::*;
 use crate::unit::{Bytes, Nanos};
@@ -58,18 +58,17 @@ shown! {
         Size::Bytes(size) => size.shown(),
         Size::Percent(percent) => Some(format!("{percent}%")),
     },
-    SizeRange: |value: &SizeRange| Some(format!("{}-{}", bytes(value.least.0), bytes(value.most.0))),
+    SizeRange: |SizeRange { least, most }: &SizeRange| match (bytes(least.0), bytes(most.0)) {
+        (least, most) if least == most => Some(least),
+        (least, most) => Some(format!("{least}-{most}")),
+    },
     SizeShare: |share: &SizeShare| Some(format!("{}/{}", bytes(share.size.0), share.percent)),
     Vec<SizeShare>: |shares: &Vec<SizeShare>| list(&shares.iter().filter_map(shown).collect::<Vec<_>>(), ":"),
     Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
     Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
     Vec<String>: |all: &Vec<String>| names(all),
-    Rates: |rates: &Rates| Some(each(rates.each().map(|rate| rate.to_string()))),
-    BlockSizes: |sizes: &BlockSizes| Some(each([sizes.read, sizes.write, sizes.trim].map(|size| bytes(size.0)))),
     Distribution: |of: &Distribution| Some(distribution(of)),
-    FileSize: |size: &FileSize| Some(show_size(*size)),
     FileService: |service: &FileService| Some(show_service(*service)),
-    LogName: |name: &LogName| Some(name.text().to_owned()),
     Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
     Peer: printed,
     PathSend: printed,
@@ -144,7 +143,7 @@ pub fn distribution(distribution: &Distribution) -> String {
 
 /// The value of `rw`: "randread:4".
 pub fn pattern(job: &JobPlan) -> String {
-    match job.random_run {
+    match job.requests.run {
         0 | 1 => job.rw().to_owned(),
         run => format!("{}:{run}", job.rw()),
     }

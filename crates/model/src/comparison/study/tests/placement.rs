@@ -17,7 +17,7 @@ fn placed(
         plan.phases
             .iter_mut()
             .flat_map(|phase| &mut phase.jobs)
-            .for_each(|job| job.uri = Some("nbd://localhost".into()));
+            .for_each(|job| job.path.uri = Some("nbd://localhost".into()));
     }
     let ran = |side, cpu, process| RanOn {
         side,

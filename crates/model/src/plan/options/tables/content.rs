@@ -8,8 +8,7 @@ const LONGEST_BACKLOG: u64 = 1 << 24;
 pub(super) static OPTIONS: &[JobOption] = &[
     work("refill_buffers", switch(field!(content.refill)), Is("0"), "1", "2")
         .help("Fill each block with new noise before it is written; measured, as a part of the I/O"),
-    work("scramble_buffers", boolean(field!(content.scramble)), Is("0"), "1", "2")
-        .help("Change 16 bytes of every 512 before each write, so that no two blocks are equal; measured. On in fio"),
+    nothing("scramble_buffers", "0, unlike in fio; refill_buffers makes every block another one").only(&["0"]),
     work("zero_buffers", switch(field!(content.zero)), Is("0"), "1", "2").help("Write zeros instead of noise"),
     work("buffer_pattern", text(parsed!(content.pattern, without_offset)), Words("noise"), "0xdeadface", "%o")
         .form(Pattern::FORM)
@@ -42,18 +41,15 @@ pub(super) static VERIFY: &[JobOption] = &[
             "Write this pattern, repeated, behind the header, or without one with verify=pattern. %o stands for \
              the offset of the block",
         ),
-    nothing("verify_fatal", boolean(nowhere!()), Words("1"), "0", "2")
-        .help("Accepted without effect: the first wrong block ends the job"),
+    nothing("verify_fatal", "the first wrong block ends the job"),
     other("verify_dump", boolean(field!(verify.dump)), Is("0"), "1", "2").help(
         "Write blocks with errors to FILE.OFFSET.received here, and what was expected, if it is known, to \
          FILE.OFFSET.expected",
     ),
     work("verify_backlog", number("blocks", 0..=LONGEST_BACKLOG, field!(verify.backlog)), Is("0"), "1024", "-1")
         .help("After this many writes, read them back and check them; measured. 0 means when all are written"),
-    said("verify_async", count("threads", 1..=4096, nowhere!()), Words("none"), "4", "many")
-        .help("Accepted; the job's own thread checks the blocks"),
-    nothing("verify_state_save", boolean(nowhere!()), Words("1"), "0", "2")
-        .help("Accepted without effect: no state is saved"),
+    said("verify_async", "the job's own thread checks the blocks"),
+    nothing("verify_state_save", "no state is saved"),
 ];
 
 // Places that are no fields.

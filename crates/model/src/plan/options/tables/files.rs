@@ -15,14 +15,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
     extent("nrfiles", count("files", 1..=MANY, field!(files.count)), Words("1"), "4", "0")
         .also(&["nr_files"])
         .help("Number of files of each copy of a job without filename. size is divided among them"),
-    extent("filesize", text(parsed!(files.each, file_size)), Words("an equal part of size"), "4k-1m", "1m-4k")
+    extent("filesize", text(parsed!(files.each, file_size)), Words("an equal part of size"), "4k-1m", "4k-half")
         .form("a size in bytes, or two as LEAST-MOST")
         .help(
             "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. \
              With size, the job moves at most that much in each pass",
         ),
-    said("openfiles", count("files", 1..=MANY, nowhere!()), Words("all"), "16", "-1")
-        .help("Accepted; all files of a job are open from its first I/O to its last"),
+    said("openfiles", "all files of a job are open from its first I/O to its last"),
     work("file_service_type", text(parsed!(files.service, service)), Is("roundrobin"), "random:16", "shuffled")
         .form("roundrobin[:N], sequential or random[:N]")
         .help("Which file is next. roundrobin and random switch after N I/Os, 1 by default"),
@@ -41,23 +40,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
     ),
     work("direct", boolean(DIRECT), Is("0"), "1", "yes").help("Bypass the page cache with O_DIRECT"),
     other("buffered", boolean(BUFFERED), Is("1"), "0", "2").help("Use the page cache; the opposite of direct"),
-    work("ioscheduler", text(parsed!(files.scheduler, scheduler)), Words("that of the device"), "none", "mq/deadline")
-        .form("the name of a scheduler, as in /sys/block/DEVICE/queue/scheduler")
-        .help(
-            "Let the devices below the files have this I/O scheduler while the job runs; unlike in fio they get \
-             theirs back",
-        ),
-    work("invalidate", boolean(field!(invalidate)), Words("1; in a comparison, `--cache` decides"), "0", "2")
+    work("invalidate", boolean(field!(files.invalidate)), Words("1; in a comparison, `--cache` decides"), "0", "2")
         .help("Drop the file from the page cache before the job"),
-    other("unlink", boolean(field!(unlink)), Is("0"), "1", "2")
+    other("unlink", boolean(field!(files.unlink)), Is("0"), "1", "2")
         .help("Remove the job's files when the measurement ends; unlike in fio only those that it made"),
-    work("fallocate", word_of!(fallocate), Is("native"), "none", "always")
+    work("fallocate", word_of!(files.fallocate), Is("native"), "none", "always")
         .help("Select how to preallocate a file that is laid out"),
-    work("fsync", count("writes", 0..=MANY, field!(fsync_every)), Is("0"), "32", "-1")
+    work("fsync", count("writes", 0..=MANY, field!(sync.every)), Is("0"), "32", "-1")
         .help("Call fsync after every N writes. 0 means never"),
-    work("fdatasync", count("writes", 0..=MANY, field!(fdatasync_every)), Is("0"), "32", "-1")
+    work("fdatasync", count("writes", 0..=MANY, field!(sync.data_every)), Is("0"), "32", "-1")
         .help("Call fdatasync after every N writes. 0 means never"),
-    work("end_fsync", boolean(field!(end_fsync)), Is("0"), "1", "2")
+    work("end_fsync", boolean(field!(sync.at_end)), Is("0"), "1", "2")
         .help("Call fsync once when the job has written everything"),
 ];
 
@@ -75,12 +68,10 @@ pub(super) static CALLS: &[JobOption] = &[
         .help("What the kernel is told about the order of the I/O: nothing (0), that of the job (1), or this"),
     work("sync", word_of!(files.opening.sync), Is("none"), "dsync", "2")
         .help("Open the files with O_SYNC (sync, 1) or O_DSYNC (dsync), so that each write is durable when it returns"),
-    work("fsync_on_close", boolean(field!(files.sync_on_close)), Is("0"), "1", "2")
+    work("fsync_on_close", boolean(field!(sync.on_close)), Is("0"), "1", "2")
         .help("Call fsync for each file that the job may write to when it is closed"),
-    nothing("create_serialize", boolean(nowhere!()), Is("1"), "0", "2")
-        .help("Accepted without effect: files are made one after the other, before the measurement"),
-    nothing("allow_mounted_write", boolean(nowhere!()), Is("0"), "1", "2")
-        .help("Accepted without effect: iotoll never writes to a device that is mounted or in use otherwise"),
+    nothing("create_serialize", "files are made one after the other, before the measurement"),
+    nothing("allow_mounted_write", "iotoll never writes to a device that is mounted or in use otherwise"),
 ];
 
 // Places that are no fields.
@@ -109,7 +100,6 @@ const BUFFERED: Place<Set<bool>> = unshown(|draft, on| {
     draft.cache.buffered = Some(on);
 });
 
-fn scheduler(text: &str) -> Result<String, Wrong> {
-    let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
-    if plain { Ok(text.to_owned()) } else { Err(Wrong::because(text, "is no name of a scheduler")) }
+fn file_size(text: &str) -> Result<SizeRange, Wrong> {
+    range(text, &(1..=LARGEST_FILE))
 }

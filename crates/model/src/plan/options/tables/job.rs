@@ -11,16 +11,6 @@ const FASTEST: u64 = 1 << 50;
 /// More than three years of I/O at ten million I/Os per second.
 const MOST_IOS: u64 = 1 << 50;
 
-/// A rate that is shown in bytes.
-macro_rules! in_bytes {
-    ($($field:ident).+) => {
-        place(
-            |job| Some(typed::each(job.$($field).+.each().map(typed::bytes))),
-            |draft, rates| draft.job.$($field).+.update(rates),
-        )
-    };
-}
-
 const fn bytes_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
     per_direction("bytes per second", 0..=FASTEST, place)
 }
@@ -31,30 +21,27 @@ const fn ios_per_second(place: Place<Set<[Option<u64>; 3]>>) -> Kind {
 
 /// The largest number: no machine has more.
 const MOST_LOCKED: u64 = 1 << 50;
-const MEMORIES: &[&str] = &["malloc", "shm", "mmap", "mmapshared"];
+const ENDS_BY_RUNTIME: &str =
+    "the job runs for its runtime: iotoll compare is what ends when its intervals are narrow enough";
 
 pub(super) static OPTIONS: &[JobOption] = &[
     other("name", text(NAME), Words("the section's name; job, as a flag"), "writer", "")
         .form("a name")
         .help("Name the job. As a flag, start a new job"),
-    nothing("description", text(unshown(|_, _| Ok(()))), Words("none"), "nightly run", "")
-        .form("any text")
-        .help("Describe the job. Has no effect"),
+    nothing("description", "it describes the job"),
     work("ioengine", words(list_words::<EngineKind>, parsed!(engine, engine)), Is("psync"), "io_uring", "tape")
         .help("Select the I/O engine"),
     work("numjobs", count("copies", 1..=4096, field!(copies)), Is("1"), "4", "0")
         .help("Run this many copies of the job at the same time"),
-    nothing("thread", switch(nowhere!()), Is("1"), "1", "2")
-        .also(&["threads"])
-        .help("Accepted for compatibility with fio. Jobs are always threads"),
-    other("group_reporting", switch(field!(group_reporting)), Is("0"), "1", "yes")
+    nothing("thread", "jobs are always threads").also(&["threads"]).bare(),
+    other("group_reporting", switch(field!(reporting.group)), Is("0"), "1", "yes")
         .help("Report all copies as one job in fio's formats and in jobs of the JSON; reports for people always do"),
     other("stonewall", switch(STONEWALL), Is("0"), "1", "2")
         .also(&["wait_for_previous"])
         .help("Wait for all previous jobs to end before starting"),
-    other("startdelay", time(Seconds, field!(start_delay)), Is("0"), "5s", "1-5")
+    other("startdelay", time(Seconds, field!(together.start_delay)), Is("0"), "5s", "1-5")
         .help("Wait this long before the job's first I/O"),
-    other("percentile_list", text(parsed!(percentiles, percentiles)), Required, "50:99:99.9", "nan")
+    other("percentile_list", text(parsed!(reporting.percentiles, percentiles)), Required, "50:99:99.9", "nan")
         .otherwise("fio's: 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99")
         .form("up to 20 percentiles separated by ':', above 0 and up to 100")
         .help("Report these latency percentiles"),
@@ -73,11 +60,11 @@ pub(super) static PACE: &[JobOption] = &[
         .help("Wait for at least this many completions. 0 polls without waiting"),
     work("iodepth_batch_complete_max", count("I/Os", 0..=DEEPEST, field!(depth.complete_max)), Is("1"), "16", "1g")
         .help("Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower"),
-    work("rate_iops", ios_per_second(field!(rates)), Is("0"), "1000,500", "fast")
+    work("rate_iops", ios_per_second(field!(pace.ios)), Is("0"), "1000,500", "fast")
         .help("Limit the rate. 0 means no limit"),
-    work("rate", bytes_per_second(in_bytes!(pace.bytes)), Is("0"), "10m,5m", "fast")
+    work("rate", bytes_per_second(field!(pace.bytes)), Is("0"), "10m,5m", "fast")
         .help("Limit the rate in bytes. 0 means no limit"),
-    work("thinktime", time(Microseconds, field!(think_time)), Is("0"), "50", "50k")
+    work("thinktime", time(Microseconds, field!(pace.think_time)), Is("0"), "50", "50k")
         .help("Sleep this long between I/Os"),
     work("thinktime_blocks", count("I/Os", 1..=MANY, field!(pace.think_blocks)), Is("1"), "8", "0")
         .help("Sleep for thinktime after this many I/Os, once they have completed"),
@@ -103,32 +90,25 @@ pub(super) static TOGETHER: &[JobOption] = &[
         "What ends with a job that has exitall: the jobs of its group, those that run until the next \
          stonewall, or the whole run",
     ),
-    said("steadystate", text(unshown(|_, text| any(text).map(|_| ()))), Words("none"), "bw_slope:0.1%", "")
-        .also(&["ss"])
-        .form("a criterion")
-        .help(
-            "Accepted; the job runs for its runtime: iotoll compare is what ends when its intervals are narrow enough",
-        ),
-    said("steadystate_duration", time(Seconds, nowhere!()), Words("none"), "30s", "30x")
-        .also(&["ss_dur"])
-        .help("Accepted; as steadystate"),
-    said("steadystate_ramp_time", time(Seconds, nowhere!()), Words("none"), "10s", "-1")
-        .also(&["ss_ramp"])
-        .help("Accepted; as steadystate"),
-    nothing("exitall_on_error", switch(nowhere!()), Is("1"), "1", "2")
-        .help("Accepted without effect: an error of one job always ends the others"),
+    said("steadystate", ENDS_BY_RUNTIME).also(&["ss"]),
+    said("steadystate_duration", ENDS_BY_RUNTIME).also(&["ss_dur"]),
+    said("steadystate_ramp_time", ENDS_BY_RUNTIME).also(&["ss_ramp"]),
+    nothing("exitall_on_error", "an error of one job always ends the others").bare(),
 ];
 
 pub(super) static THREAD: &[JobOption] = &[
-    work("cpus_allowed", text(parsed!(cpus_allowed, cpus)), Words("all CPUs"), "0-3,5", "3-0")
+    work("cpus_allowed", text(parsed!(thread.cpus_allowed, cpus)), Words("all CPUs"), "0-3,5", "3-0")
         .form("CPU numbers and ranges, 0 to 1023")
         .help("Pin the job's threads to these CPUs"),
     other("cpumask", number("as a mask of CPUs", 1..=0xffff_ffff, CPUMASK), Words("all CPUs"), "0x5", "0")
         .help("The same as a bit mask: 5 is CPUs 0 and 2. The later of the two wins"),
-    nothing("mem", one_of(MEMORIES, nowhere!()), Is("malloc"), "mmap", "stack")
-        .also(&["iomem"])
-        .help("Accepted without effect: buffers are small pages of the job's own"),
-    work("lockmem", number("bytes", 0..=MOST_LOCKED, field!(locked_memory)), Is("0"), "64m", "much")
+    nothing("mem", "buffers are small pages of the job's own").also(&["iomem"]).only(&[
+        "malloc",
+        "shm",
+        "mmap",
+        "mmapshared",
+    ]),
+    work("lockmem", number("bytes", 0..=MOST_LOCKED, field!(thread.locked_memory)), Is("0"), "64m", "much")
         .help("Take this much memory away from the machine: each thread of the job locks it for as long as it runs"),
 ];
 
@@ -141,5 +121,5 @@ const NUMBER_IOS: Place<Set<u64>> =
     place(|job| shown(&job.duration.number_ios), |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios));
 
 const CPUMASK: Place<Set<u64>> = unshown(|draft, mask| {
-    draft.job.cpus_allowed = (0..=LARGEST_CPU.min(31)).filter(|cpu| mask >> cpu & 1 == 1).collect();
+    draft.job.thread.cpus_allowed = (0..=LARGEST_CPU.min(31)).filter(|cpu| mask >> cpu & 1 == 1).collect();
 });

@@ -7,7 +7,7 @@ const fn nbd(name: &'static str, kind: Kind, default: Default, good: &'static st
 }
 
 pub(super) static OPTIONS: &[JobOption] = &[
-    nbd("uri", text(parsed!(uri, any)), Required, "nbd://127.0.0.1:10809", "")
+    nbd("uri", text(parsed!(path.uri, any)), Required, "nbd://127.0.0.1:10809", "")
         .form("an NBD URI")
         .help("Connect to this server and export, nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH"),
     nbd("path_send", text(parsed!(path.send, PathSend::parse)), Is("pull-up:2048"), "gather", "gather:4k")

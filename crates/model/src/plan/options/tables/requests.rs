@@ -9,7 +9,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
             "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; so do the \
              other random orders",
         ),
-    work("rwmixread", percent(field!(read_percent)), Is("50"), "70", "101")
+    work("rwmixread", percent(field!(requests.read_percent)), Is("50"), "70", "101")
         .help("Percentage of reads in mixed I/O. The later of rwmixread and rwmixwrite wins"),
     other("rwmixwrite", percent(RWMIXWRITE), Is("50"), "30", "-1").help("Percentage of writes in mixed I/O"),
     work("bs", text(parsed!(block_sizes, blocks)), Is("4k"), "4k,8k", "4x")
@@ -24,19 +24,19 @@ pub(super) static OPTIONS: &[JobOption] = &[
     work("offset", size(0, 0..=99, field!(target.offset)), Is("0"), "10%", "100%")
         .also(&["fileoffset"])
         .help("Start the region at this offset in each file"),
-    work("norandommap", switch(field!(no_random_map)), Is("0"), "1", "2")
+    work("norandommap", switch(field!(requests.no_random_map)), Is("0"), "1", "2")
         .help("Pick random blocks with replacement, so that some repeat before others are used"),
-    other("randrepeat", boolean(field!(repeatable)), Is("1"), "0", "2")
+    other("randrepeat", boolean(field!(requests.repeatable)), Is("1"), "0", "2")
         .help("Use the same random sequence in each run"),
-    other("randseed", number("as a seed", 0..=u64::MAX, field!(seed)), Words("see randrepeat"), "42", "-1")
+    other("randseed", number("as a seed", 0..=u64::MAX, field!(requests.seed)), Words("see randrepeat"), "42", "-1")
         .help("Seed the random sequence. Overrides randrepeat"),
 ];
 
 pub(super) static SIZES: &[JobOption] = &[
-    said("bs_unaligned", switch(nowhere!()), Is("0"), "1", "2")
+    said("bs_unaligned", "sizes of bsrange and bssplit are multiples of the smallest")
         .also(&["blocksize_unaligned"])
-        .help("Accepted; sizes of bsrange and bssplit are multiples of the smallest"),
-    work("bsrange", text(parsed!(requests.ranges, ranges)), Words("one size, bs"), "4k-16k", "4k")
+        .bare(),
+    work("bsrange", text(parsed!(requests.ranges, ranges)), Words("one size, bs"), "4k-16k", "4k-x")
         .form("SMALLEST-LARGEST in bytes (READ,WRITE,TRIM)")
         .also(&["blocksize_range"])
         .help("Draw each block's size from this range, in multiples of the smallest. Overrides bs"),
@@ -64,19 +64,13 @@ pub(super) static POSITIONS: &[JobOption] = &[
             "How often a random order uses each block. Any but random sets norandommap. CENTRE, from 0 to 1, is \
          the place of the block that is used most",
         ),
-    nothing(
-        "random_generator",
-        one_of(&["tausworthe", "tausworthe64"], nowhere!()),
-        Is("tausworthe"),
-        "tausworthe64",
-        "lfsr",
-    )
-    .help("Accepted without effect: both stand for the same permutation of the blocks. lfsr is refused"),
-    work("offset_increment", size(0, 0..=100, field!(region.increment)), Is("0"), "1g", "101%").help(
+    nothing("random_generator", "both stand for the same permutation of the blocks")
+        .only(&["tausworthe", "tausworthe64"]),
+    work("offset_increment", size(0, 0..=100, field!(target.increment)), Is("0"), "1g", "101%").help(
         "Start the region of each copy of numjobs this far behind that of the copy before it. A percentage is \
          of the file",
     ),
-    work("offset_align", number("bytes", 0..=LARGEST_FILE, field!(region.align)), Is("0"), "1m", "-1")
+    work("offset_align", number("bytes", 0..=LARGEST_FILE, field!(target.align)), Is("0"), "1m", "-1")
         .help("Round offset and offset_increment in percent up to this; 0 means to the smallest block"),
 ];
 
@@ -85,11 +79,12 @@ const RW: Place<SetText> = place(
     |job| Some(typed::pattern(job)),
     |draft, text| {
         let job = &mut draft.job;
-        (job.access, job.order, job.random_run) = pattern(text)?;
+        (job.access, job.order, job.requests.run) = pattern(text)?;
         Ok(())
     },
 );
-const RWMIXWRITE: Place<Set<u8>> = unshown(|draft, percent| draft.job.read_percent = 100_u8.saturating_sub(percent));
+const RWMIXWRITE: Place<Set<u8>> =
+    unshown(|draft, percent| draft.job.requests.read_percent = 100_u8.saturating_sub(percent));
 
 /// Parses `rw=`, with the length of the runs of a random order behind a colon.
 fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
@@ -109,7 +104,7 @@ fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
 }
 
 fn ranges(text: &str) -> Result<[Option<Option<SizeRange>>; 3], Wrong> {
-    each_direction(text, |item| range(item).map(Some))
+    each_direction(text, |item| range(item, &BLOCK).map(Some))
 }
 
 fn splits(text: &str) -> Result<[Option<Vec<SizeShare>>; 3], Wrong> {
@@ -118,5 +113,5 @@ fn splits(text: &str) -> Result<[Option<Vec<SizeShare>>; 3], Wrong> {
 
 const BLOCKALIGN: Place<Set<[Option<u64>; 3]>> = place(
     |job| typed::each_given(&job.requests.align, |align| (align.0 > 0).then(|| typed::bytes(align.0))),
-    |draft, given| draft.job.requests.align.update(given.map(|align| align.map(Bytes))),
+    |draft, given| draft.job.requests.align.take(given),
 );

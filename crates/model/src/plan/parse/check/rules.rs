@@ -27,12 +27,12 @@ impl Rule {
 
 /// What an engine needs, rates, and injected work.
 pub(super) static FIRST: &[Rule] = &[
-    refused("rr_peer", |job, _| job.engine == EngineKind::Rr && job.rr_peer.is_none())
+    refused("rr_peer", |job, _| job.engine == EngineKind::Rr && job.own.rr_peer.is_none())
         .because("ioengine=rr needs an echo server; add one, for example rr_peer=tcp://127.0.0.1:5007"),
-    refused("uri", |job, _| job.engine.medium() == Medium::Remote && job.uri.is_none())
+    refused("uri", |job, _| job.engine.medium() == Medium::Remote && job.path.uri.is_none())
         .because("ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809"),
     // As in fio, a direction has one rate.
-    refused("rate", |job, _| any_direction(job.rates.each(), job.pace.bytes.each(), |ios, bytes| ios > 0 && bytes > 0))
+    refused("rate", |job, _| each_rate(job).any(|(ios, bytes)| ios > 0 && bytes > 0))
         .because("rate and rate_iops both limit the same direction; leave one of them out"),
     // Without a given cost, these engines would silently cost nothing.
     refused("spin_cycles", |job, draft| job.engine == EngineKind::Spin && !draft.has("spin_cycles"))
@@ -42,11 +42,11 @@ pub(super) static FIRST: &[Rule] = &[
     // Injected work that no layer executes would silently cost nothing.
     refused("inject_at", |_, draft| draft.has("inject_at") && !draft.has("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=300"),
-    refused("inject_every", |job, draft| job.inject_every > Nanos(0) && !draft.has("inject_ns"))
+    refused("inject_every", |job, draft| job.inject.every > Nanos(0) && !draft.has("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=500000"),
-    refused("inject_every", |job, _| job.inject_every > Nanos(0) && job.inject_at != InjectAt::Submit)
+    refused("inject_every", |job, _| job.inject.every > Nanos(0) && job.inject.at != InjectAt::Submit)
         .because("it applies where the job issues I/O; leave inject_at out"),
-    refused("inject_at", |job, _| job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote)
+    refused("inject_at", |job, _| job.inject.at == InjectAt::Wire && job.engine.medium() != Medium::Remote)
         .because("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd"),
 ];
 
@@ -84,12 +84,13 @@ pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     Some((rule.option, rule.why.replace("{engine}", draft.job.engine.name())))
 }
 
-fn any_direction(one: [u64; 3], other: [u64; 3], is: fn(u64, u64) -> bool) -> bool {
-    one.into_iter().zip(other).any(|(one, other)| is(one, other))
+/// I/Os and bytes per second of each direction.
+fn each_rate(job: &JobPlan) -> impl Iterator<Item = (u64, u64)> {
+    job.pace.ios.each().into_iter().zip(job.pace.bytes.each().map(|bytes| bytes.0))
 }
 
 fn has_rate(job: &JobPlan) -> bool {
-    any_direction(job.rates.each(), job.pace.bytes.each(), |ios, bytes| ios > 0 || bytes > 0)
+    each_rate(job).any(|(ios, bytes)| ios > 0 || bytes > 0)
 }
 
 fn has_files(job: &JobPlan) -> bool {
