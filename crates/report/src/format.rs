@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::document::{Audience, Block, Body, Fact, Section, Sentence};
     use crate::examples;
-    use crate::text::page::fits_closely;
+    use crate::text::page::{fits_closely, width};
     use model::warning::{Code, Warning};
 
     #[test]
@@ -215,6 +215,20 @@ mod tests {
             assert!(!glance.contains("\n\n\n"), "{name}: {glance}");
             assert!(glance.ends_with("The rest: --full\n") && !glance.contains("Made by"), "{name}: {glance}");
             assert!(glance.lines().count() < all.lines().count() && all.contains("Made by"), "{name}: {glance}");
+        }
+    }
+
+    #[test]
+    fn every_kind_fits_every_page_and_colour_moves_nothing() {
+        for (name, finding) in examples::measured() {
+            for columns in [60, 72, 80, 100, 120, 200] {
+                let [plain, coloured] =
+                    [Ink::Plain, Ink::Colour].map(|ink| Format::Table.render(&*finding, ink, columns));
+                assert_eq!(fits_closely(&plain, columns), Ok(()), "{name}");
+                let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
+                assert_eq!(widths(&plain), widths(&coloured), "{name}");
+                assert!(!plain.contains('\u{1b}'), "{name}");
+            }
         }
     }
 

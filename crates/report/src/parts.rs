@@ -72,23 +72,25 @@ pub(crate) fn table(kind: Kind, parts: Vec<Part>) -> Table {
     let drawn = Span::of_most(&ranges, around).map(|span| Drawn { span, margin: None });
     let mut columns: Vec<Column> = kind.axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.push(Column::rows(kind.what));
-    columns.extend(of.then(|| Column::text(kind.of).spare(if kind.is_cost { 3 } else { 0 })));
-    columns.extend(also.then(|| Column::text(kind.also).spare(1)));
+    columns.extend((of && kind.is_cost).then(|| Column::text(kind.of).spare(3)));
     for (head, spare) in kind.costs.iter().zip([2, 1]) {
         columns.push(if two { Column::number(*head).spare(spare) } else { Column::number(*head) });
     }
-    columns.extend(ends.then(|| Column::text("95 % interval").spare(1)));
+    columns.extend(ends.then(|| Column::text("95 % interval").spare(2)));
     columns.extend(share.then(|| Column::number("share")));
+    // Beside the name of a place it is a name, too.
+    columns.extend(also.then(|| if of { Column::text(kind.also) } else { Column::number(kind.also) }.spare(1)));
     columns.extend(two.then(|| [Column::number("change"), Column::text("interval")]).into_iter().flatten());
     columns.extend(doubtful.then(|| Column::text("detected")));
+    columns.extend((of && !kind.is_cost).then(|| Column::text(kind.of).spare(0)));
     columns.extend(share.then(|| Column::drawing(Draw::Bar)));
     columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
     let mut table = Table { keys: kind.axes.len() + 1, ..Table::new(columns) };
     for part in parts {
         let mut cells = part.place;
         cells.push(Cell::from(part.name));
-        cells.extend(of.then(|| Cell::new(Tone::Faint, part.of)));
-        cells.extend(also.then(|| Cell::from(part.also)));
+        let name_of = of.then(|| Cell::new(Tone::Faint, part.of));
+        cells.extend(name_of.clone().filter(|_| kind.is_cost));
         let cost = |cost: &Estimate| match kind.scale {
             Some(scale) => scale.cell(cost.value),
             None => number::net(Some(cost.value), |value| number::with_unit(kind.units, value)),
@@ -97,25 +99,23 @@ pub(crate) fn table(kind: Kind, parts: Vec<Part>) -> Table {
         let within = |it: &Estimate| interval(kind.scale.unwrap_or_else(|| Scale::of(kind.units, it.value)), it);
         cells.extend(ends.then(|| Cell::from(part.costs.first().map_or_else(String::new, within))));
         cells.extend(share.then(|| Cell::from(part.share.map_or_else(|| MISSING.to_owned(), number::percent))));
+        cells.extend(also.then(|| Cell::from(part.also)));
+        let mut drawing = Cell::default();
         if let Some((change, detected)) = part.change {
             let tone = match (detected, kind.is_cost) {
                 (false, _) => Tone::Plain,
                 (true, false) => Tone::Strong,
-                (true, true) => {
-                    if change.value > 0.0 {
-                        Tone::Bad
-                    } else {
-                        Tone::Own
-                    }
-                }
+                (true, true) if change.value > 0.0 => Tone::Bad,
+                (true, true) => Tone::Own,
             };
             let unit = scale(kind.units, &change);
             cells.push(Cell::new(tone, with_unit(unit, |unit| signed(unit, change.value))));
             cells.push(Cell::from(interval(unit, &change)));
             cells.extend(doubtful.then(|| Cell::from(if detected { "yes" } else { "no" })));
-            let raw = Interval { value: change.value, ends: change.ends() };
-            cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(raw))));
+            drawing = Cell::drawn(tone, Raw::Interval(Interval { value: change.value, ends: change.ends() }));
         }
+        cells.extend(name_of.filter(|_| !kind.is_cost));
+        cells.extend(drawn.map(|_| drawing));
         cells.extend(share.then(|| Cell::drawn(part.tone, part.share.map_or(Raw::None, Raw::Number))));
         table.row(cells);
     }

@@ -108,6 +108,8 @@ fn figure(what: &str, units: Units, per: &str, [value, low, high]: [Option<f64>;
     let widest = ends.map_or(0.0, |(low, high)| low.abs().max(high.abs()));
     let scale = Scale::of(units, value.filter(|value| *value > 0.0).unwrap_or(widest));
     let number = format!("{} {}", number::net(value, |value| scale.cell(value)), scale.unit);
+    // A count that is not told apart from 0 is known by its interval.
+    let ends = ends.filter(|_| value.is_some() || units == COUNT);
     let interval = ends.map(|(low, high)| scale.interval(low, high));
     Figure { what: what.to_owned(), interval, ..Figure::new(Tone::Strong, number.trim_end().to_owned() + per) }
 }

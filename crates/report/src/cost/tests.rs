@@ -1,10 +1,9 @@
 //! The cost report of all fixtures: important lines, widths, and whole texts as snapshots.
 
 use super::*;
-use crate::text::page::{fits_closely, width};
+use crate::text::page::fits_closely;
 use crate::{Format, Ink};
 use model::warning::{Code, Warning};
-use proptest::prelude::*;
 
 fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
     Format::Table.render(finding, ink, columns)
@@ -12,17 +11,6 @@ fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
 
 fn sheet(finding: &RunFinding) -> String {
     terminal(finding, Ink::Plain, 100)
-}
-
-#[test]
-fn every_sheet_fits_its_page() {
-    for (name, finding) in fixture::all() {
-        for columns in [60, 72, 80, 100, 132, 200] {
-            for ink in [Ink::Plain, Ink::Colour] {
-                assert_eq!(fits_closely(&terminal(&finding, ink, columns), columns), Ok(()), "{name}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -85,16 +73,6 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
     finding.warnings.retain(|it| it.code == Code::WithinLayouts);
     let text = glance(&finding, 100);
     assert!(text.contains("the change is within the spread") && text.contains("…; use more --replicates"), "{text}");
-}
-
-#[test]
-fn the_headline_is_first() {
-    let text = sheet(&fixture::named("psync_4k"));
-    let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
-    assert_eq!(
-        headline.trim(),
-        "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO   [1.68, 1.76]"
-    );
 }
 
 #[test]
@@ -186,16 +164,6 @@ fn one_kind_of_cycle_is_named() {
     assert!(sheet(&finding).contains("guest reference cycles: TSC 2.596 GHz × CPU time"));
     finding.phases.iter_mut().for_each(|phase| phase.headline_meter = Some("pmu".to_owned()));
     assert!(sheet(&finding).contains("counted by the PMU"));
-}
-
-proptest! {
-    #[test]
-    fn no_finding_overflows_a_sheet(number in any::<f64>(), text in any::<String>(), columns in 60usize..160) {
-        let finding = fixture::hostile(number, &text);
-        let coloured = terminal(&finding, Ink::Colour, columns);
-        prop_assert!(coloured.lines().all(|line| width(line) <= columns));
-        prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
-    }
 }
 
 /// A cost by name has an interval where no meter has windows enough for one.
