@@ -5,12 +5,10 @@ use crate::failure::bad;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::Saving;
 use crate::series;
 use clap::Args;
 use lab::ftq::{Settings, Stage};
 use lab::session::Settings as Session;
-use lab::store::Saved;
 use lab::workload::target::Created;
 use model::ftq::record::{MOST_QUANTA, Worker};
 use model::ftq::{FtqPlan, FtqRecord, record};
@@ -123,7 +121,6 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
         settings: Session { probes: arguments.session.probes(), ..Session::default() },
-        save: &|_, saving| save(saving),
         write_beside: &|folder, record, _| series::write(folder, record),
         files: &format!(", {}", series::CSV),
         after_failure: &|record: &FtqRecord| {
@@ -132,14 +129,6 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         ..Measurement::growing("ftq", &plan, lab)
     };
     measure(ftq, asked)
-}
-
-fn save(saving: &Saving) -> anyhow::Result<Option<Saved>> {
-    if let Some(folder) = saving.folder().filter(|folder| !folder.exists()) {
-        let folder = folder.display();
-        anyhow::bail!("{folder}: the folder was removed while the recording went on, and the record with it");
-    }
-    Ok(saving.grown())
 }
 
 fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan> {

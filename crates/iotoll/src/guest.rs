@@ -6,16 +6,13 @@ use crate::input::{Inputs, is_toml};
 use crate::measure::{Asked, Measurement, begun, measure};
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
-use crate::saving::write_file;
 use crate::signals::LeftBehind;
 use crate::stdout;
 use clap::{Args, Subcommand};
-use lab::guest::Stage;
-use lab::guest::cache::{Cache, Kept, LIMIT_BYTES, Part};
+use lab::guest::cache::{Cache, LIMIT_BYTES, Part};
 use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
-use lab::guest::shell::{self, Look};
-use lab::guest::stack::{self, STACKS};
+use lab::guest::stack::{self, stacks};
 use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
@@ -24,12 +21,11 @@ use model::guest::draft::{Draft, JobDraft, Sweep};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
-use report::guest::drawings::flame_graphs;
 use report::number;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What to do with guests.
 #[derive(Clone, Debug, Subcommand)]
@@ -40,8 +36,6 @@ pub enum GuestVerb {
     /// Download, boot and save the guests of the same command in advance
     #[command(after_help = "")]
     Prepare(Box<GuestRunArguments>),
-    /// Boot a stack and look around in it, with a shell on the guest's console
-    Shell(GuestShellArguments),
     /// List the stacks, and what the cache holds
     List(GuestListArguments),
 }
@@ -116,39 +110,9 @@ pub struct GuestRunArguments {
 /// `iotoll guest list`.
 #[derive(Args, Clone, Debug)]
 pub struct GuestListArguments {
-    /// Remove all guests, kernels and programs from the cache; or only what is superseded: kernels of Debian of which the cache
-    /// has a newer one, and their guests
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub clear: Option<GuestClear>,
-}
-
-/// `--clear`.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuestClear {
-    /// Everything.
-    All,
-    /// Superseded kernels and their guests.
-    Superseded,
-}
-
-/// `iotoll guest shell`.
-#[derive(Args, Clone, Debug)]
-pub struct GuestShellArguments {
-    /// Boot this kernel, as in `iotoll guest run`
-    #[arg(long, value_name = "KERNEL")]
-    pub kernel: Option<String>,
-    /// Set up this stack, see `iotoll guest list`
-    #[arg(long, value_name = "STACK", default_value = "tmpfs")]
-    pub stack: String,
-    /// Replace modules of the kernel, as in `iotoll guest run`
-    #[arg(long, value_name = "NAME=FILE", default_value = "", hide_default_value = true)]
-    pub module: String,
-    /// Add these parameters to the kernel's command line
-    #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
-    pub cmdline: String,
-    /// Print no progress
+    /// Remove all guests, kernels and programs from the cache
     #[arg(long)]
-    pub quiet: bool,
+    pub clear: bool,
 }
 
 /// Without `--stack`: what needs no module and no program.
@@ -158,7 +122,6 @@ pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
     match verb {
         GuestVerb::Run(arguments) => measured(arguments, words),
         GuestVerb::Prepare(arguments) => prepared(arguments, words),
-        GuestVerb::Shell(arguments) => shell(arguments, words),
         GuestVerb::List(arguments) => list(arguments),
     }
 }
@@ -171,13 +134,6 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        // A flame graph for each point whose calls were followed.
-        write_beside: &|folder, _, finding| {
-            let mut graphs = flame_graphs(finding).into_iter();
-            graphs.try_for_each(|graph| {
-                write_file(&folder.join(graph.name), "writing a flame graph", graph.text.as_bytes())
-            })
-        },
         ..Measurement::<GuestRecord>::growing("guest", &plan, lab)
     };
     measure(guests, asked)
@@ -296,86 +252,35 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     draft.margin = arguments.margin.or(draft.margin);
 }
 
-fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let Some(kernel) = &arguments.kernel else { return Err(bad(no_kernel())) };
-    // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
-    let begun = begun(words, words.to_vec().into(), Some(2), LeftBehind::default())?;
-    let Session { interruption, guardian, command_line, saver, .. } = begun;
-    let (timeout, cache_limit) = (Duration::MAX, LIMIT_BYTES);
-    let settings =
-        Settings { care: Care { guardian, interruption }, command_line, timeout, fresh: false, cache_limit, saver };
-    let line = ProgressLine::new(arguments.quiet);
-    let look = Look { kernel, module: &arguments.module, stack: &arguments.stack, parameters: &arguments.cmdline };
-    let outcome =
-        shell::run(&look, &settings, &mut |text| line.show_guests(&Stage::Preparing(text)), &mut || line.clear());
-    line.clear();
-    outcome?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn list(arguments: &GuestListArguments) -> anyhow::Result<ExitCode> {
     let cache = Cache::open(Care::default())?;
     let folder = cache.folder();
-    if let Some(what) = arguments.clear {
-        let removed = match what {
-            GuestClear::All => {
-                let bytes = size(cache.size());
-                std::fs::remove_dir_all(folder)
-                    .map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
-                format!("removed {} ({bytes})\n", folder.display())
-            }
-            GuestClear::Superseded => {
-                format!("removed {} from {}\n", size(cache.remove_superseded()), folder.display())
-            }
-        };
-        stdout::write(&removed)?;
+    if arguments.clear {
+        let bytes = size(cache.size());
+        std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
+        stdout::write(&format!("removed {} ({bytes})\n", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = "Stacks (--stack):\n".to_owned();
-    for stack in &STACKS {
+    for stack in stacks() {
         let _ = writeln!(text, "  {:<10} {}", stack.name, stack.about);
     }
     let _ = writeln!(text, "\nCache: {}, {}", folder.display(), size(cache.size()));
     let mut kernels = String::new();
     for (name, bytes) in cache.list(Part::KERNELS) {
-        let superseded = if cache.is_superseded(&name) { " (superseded)" } else { "" };
-        let _ = writeln!(kernels, "  {:>9}  {name}{superseded}", size(bytes));
+        let _ = writeln!(kernels, "  {:>9}  {name}", size(bytes));
     }
     let others = cache.list(Part::PACKAGES).into_iter().chain(cache.list(Part::PROGRAMS));
     let others: u64 = others.map(|(_, bytes)| bytes).sum();
     let _ = write!(text, "\nKernels:\n{}", if kernels.is_empty() { "  none\n" } else { &kernels });
     let guests = cache.guests();
     let bytes: u64 = guests.iter().map(|guest| guest.bytes).sum();
-    let (bytes, limit) = (size(bytes), size(LIMIT_BYTES));
-    let _ = writeln!(text, "\nSaved guests: {bytes}; above {limit} (--cache-limit), those unused for longest go");
-    for guest in &guests {
-        let _ = writeln!(text, "  {:>9}  {}", size(guest.bytes), in_words(guest));
-    }
+    let (count, bytes, limit) = (guests.len(), size(bytes), size(LIMIT_BYTES));
+    let _ =
+        writeln!(text, "\nSaved guests: {count}, {bytes}; above {limit} (--cache-limit), those unused for longest go");
     let _ = writeln!(text, "\nPrograms for guests: {}", size(others));
     stdout::write(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What a file of the cache is, and when it was used.
-fn in_words(guest: &Kept) -> String {
-    let what = match &guest.note {
-        None => "a guest of an unknown kernel".to_owned(),
-        Some(note) => match &note.saved {
-            None => format!("{} on {}: what its guests boot from", note.stack, note.kernel),
-            Some((replicate, parameters)) => {
-                let parameters = if parameters.is_empty() { String::new() } else { format!(", '{parameters}'") };
-                format!("{} on {}, replicate {replicate}{parameters}", note.stack, note.kernel)
-            }
-        },
-    };
-    let minutes = SystemTime::now().duration_since(guest.used).unwrap_or_default().as_secs() / 60;
-    let ago = match minutes {
-        0 => "now".to_owned(),
-        1..120 => format!("{minutes} min ago"),
-        120..2880 => format!("{} h ago", minutes / 60),
-        _ => format!("{} days ago", minutes / 1440),
-    };
-    format!("{what}; used {ago}")
 }
 
 fn size(bytes: u64) -> String {

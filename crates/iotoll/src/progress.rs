@@ -156,10 +156,7 @@ fn describe_look(look: &Look) -> String {
         Some(rate) => format!(", {} {}/s", with_unit(COUNT, rate), look.unit),
         None => String::new(),
     };
-    let late =
-        if look.late > 0 { format!(", {} of {} readings late", look.late, look.readings) } else { String::new() };
-    let dirty = look.dirty_pages.map_or_else(String::new, |pages| format!(", {} dirty pages", with_unit(COUNT, pages)));
-    format!("recording: {}{rate}{dirty}{late}", of(look.elapsed, Some(look.total)))
+    format!("recording: {}{rate}", of(look.elapsed, Some(look.total)))
 }
 
 fn describe_stage(stage: &Stage) -> String {

@@ -5,7 +5,6 @@
 
 pub mod boots;
 mod cache;
-mod counter_by_bytes;
 mod drawn_cpus;
 mod explaining;
 
@@ -158,10 +157,6 @@ fn measure(
         experiment,
         settings,
     };
-    // The servers; the commands are looked at when they run.
-    for service in &experiment.services {
-        runner.note_namespace(&service.command, false);
-    }
     let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
     let header = Header {
         envelope: session.envelope(Kind::Compare),
@@ -232,7 +227,6 @@ impl RoundRunner<'_> {
             interruption: &self.settings.session.interruption,
             warnings: &mut self.warnings,
             cpus: self.session.placing.of(0),
-            tells_groups: false,
             processes: &self.processes,
             windows: None,
         }

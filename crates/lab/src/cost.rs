@@ -125,7 +125,6 @@ fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mu
             warnings: &mut sheet.record.warnings,
             cpus: session.placing.of(0),
             processes: &unguarded,
-            tells_groups: true,
         };
         let prepared = session.prepare(&Cell::default());
         let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer, print));

@@ -28,13 +28,12 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(300);
 
 /// All checks, in the order in which they are shown.
-const EXAMINATIONS: [(Topic, Examination); 23] = [
+const EXAMINATIONS: [(Topic, Examination); 17] = [
     (Topic::Hypervisor, kernel::hypervisor),
     (Topic::ReferenceClock, kernel::reference_clock),
     (Topic::Clocksource, kernel::clocksource),
     (Topic::Governor, power::governor),
     (Topic::Turbo, power::turbo),
-    (Topic::ConstantFrequency, power::constant_frequency),
     (Topic::IdleStates, power::idle_states),
     (Topic::Hyperthreads, power::hyperthreads),
     (Topic::PciePower, power::pcie),
@@ -43,14 +42,9 @@ const EXAMINATIONS: [(Topic, Examination); 23] = [
     (Topic::Steal, sharing::steal),
     (Topic::Background, sharing::background),
     (Topic::ControlGroups, sharing::control_groups),
-    (Topic::Numa, sharing::numa),
-    (Topic::Isolation, sharing::isolation),
-    (Topic::Irqbalance, sharing::irqbalance),
     (Topic::LeftBehind, permission::left_behind),
     (Topic::IoUring, permission::io_uring),
-    (Topic::LockedMemory, permission::locked_memory),
     (Topic::PerfEvents, permission::perf_events),
-    (Topic::KernelSymbols, permission::kernel_symbols),
     (Topic::Privilege, permission::privilege),
 ];
 
@@ -64,7 +58,7 @@ pub fn examine(root: &Path, host: Host) -> Result<Diagnosis> {
     let background = watch::background(&sysroot, WATCH);
     let resolution = Resolution::of(&host, &watch::one_busy_cpu(&mut MeterSet::open(Selection::Default)?));
     let (canaries, statuses) = (crate::canary::run(), MeterSet::open(Selection::All)?.statuses().to_vec());
-    let (io_uring, left) = (sys::io_uring_probe::io_uring(), crate::guardian::found());
+    let (io_uring, left) = (sys::uring::probe(), crate::guardian::found());
     Ok(diagnose(&sysroot, host, statuses, (background, resolution), canaries, io_uring, &left))
 }
 

@@ -1,6 +1,5 @@
 //! What is read of an ELF file: the libraries of a program, its functions, and the description of a kernel module.
 
-mod stubs;
 mod unwind_tables;
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian};
@@ -79,9 +78,6 @@ impl Segment {
     }
 }
 
-/// Ends the name of a stub that calls a function of a library.
-pub(crate) use stubs::SUFFIX as STUB;
-
 /// A function of a program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
@@ -91,7 +87,7 @@ pub(crate) struct Function {
     pub name: String,
 }
 
-/// The loaded segments of a program or library, its functions, and its stubs of calls to libraries; `None` if it is something else.
+/// The loaded segments of a program or library, and its functions; `None` if it is something else.
 pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
     let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
     let symbols = file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Text);
@@ -101,21 +97,17 @@ pub(crate) fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
         let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
         Some(Function { address, length, name })
     });
-    let mut left = MOST_NAMES;
-    let mut functions = within(&mut left, functions);
-    let stubs = stubs::stubs(&file, &functions, &mut left);
-    functions.extend(stubs);
-    Some((segments(&file), functions))
+    Some((segments(&file), within(MOST_NAMES, functions)))
 }
 
 /// Bytes of all names of a file: many symbols may refer to one long name.
 const MOST_NAMES: usize = 256 << 20;
 
-/// The first functions, whose names have no more bytes than are left.
-fn within(left: &mut usize, functions: impl IntoIterator<Item = Function>) -> Vec<Function> {
+/// The first functions, which have no more bytes than are left.
+fn within(mut left: usize, functions: impl IntoIterator<Item = Function>) -> Vec<Function> {
     let fits = |function: &Function| {
         let rest = left.checked_sub(size_of::<Function>() + function.name.len());
-        rest.map(|rest| *left = rest).is_some()
+        rest.map(|rest| left = rest).is_some()
     };
     functions.into_iter().take_while(fits).collect()
 }
@@ -258,9 +250,7 @@ mod tests {
     #[test]
     fn names_of_a_file_have_a_bound() {
         let function = |name: &str| Function { address: 1, length: 1, name: name.to_owned() };
-        let mut left = 2 * size_of::<Function>() + 3;
-        let kept = within(&mut left, ["ab", "c", "d"].map(function));
-        assert_eq!((kept.len(), left), (2, 0));
+        assert_eq!(within(2 * size_of::<Function>() + 3, ["ab", "c", "d"].map(function)).len(), 2);
     }
 
     #[test]

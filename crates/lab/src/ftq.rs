@@ -22,7 +22,7 @@ use model::experiment::Cell;
 use model::ftq::record::{Chunk, End, Header, Worker};
 use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
-use model::probe::{Place, Probe, WorkerCounter};
+use model::probe::{Place, Probe};
 use model::record::Outcome;
 use model::stats::basics::Random;
 use model::storage::Storage;
@@ -76,12 +76,6 @@ pub struct Look {
     pub per_second: Option<f64>,
     /// What is counted.
     pub unit: String,
-    /// Readings so far.
-    pub readings: u64,
-    /// Readings so far that span more than one quantum.
-    pub late: u64,
-    /// Dirty pages at the last reading, if that is a probe.
-    pub dirty_pages: Option<f64>,
 }
 
 /// What holds the files of the worker, as far as the plan names them.
@@ -274,15 +268,6 @@ fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, 
     let mut asked = settings.session.probes.clone();
     // The machine may lack any of these, and nobody has asked for them.
     asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
-    if let (WorkerTask::Process(process), None) = (task, &settings.count) {
-        let threads = foreign::of_threads(process, settings.access);
-        if !threads.is_empty() {
-            // Those of one thread would be taken for those of all.
-            let of_first = |probe: &Probe| matches!(&probe.place, Place::Worker(WorkerCounter::Sleeps));
-            asked.retain(|probe| !of_first(probe) || settings.session.probes.iter().any(&of_first));
-        }
-        asked.extend(threads.into_iter().filter(|thread| is_there(thread, task)));
-    }
     Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
 }
 
@@ -321,15 +306,16 @@ impl Recording<'_> {
         self.recorder.begin();
         let mut random = Random(self.header.plan.seed);
         let mut due = Instant::now() + until_next_piece(&mut random);
-        let mut watch = Watch::new(&self.header);
+        let (total, unit) = (self.header.plan.duration.duration(), self.header.unit.clone());
+        let (mut look, mut last) = (Look { total, unit, ..Look::default() }, None);
         let mut pending = self.empty();
         let mut ended = false;
         while !ended {
             ended = self.subject.wait(LOOK) || self.recorder.is_over() || self.settings.interruption.is_requested();
             self.subject.look_around();
-            let known = pending.at.len();
             self.recorder.ring().drain(&mut pending);
-            watch.look(&pending, known, self.observer);
+            look.since(&mut last, &pending);
+            (self.observer)(Stage::Recording(&look));
             if Instant::now() >= due {
                 due = Instant::now() + until_next_piece(&mut random);
                 let piece = std::mem::replace(&mut pending, self.empty());
@@ -394,42 +380,15 @@ fn until_next_piece(random: &mut Random) -> Duration {
     shortest + (longest - shortest).mul_f64(random.part())
 }
 
-/// Follows the readings for the observer.
-struct Watch {
-    look: Look,
-    dirty: Option<usize>,
-    quantum: Nanos,
-    last: Option<(Nanos, u64)>,
-}
-
-impl Watch {
-    fn new(header: &Header) -> Self {
-        let total = header.plan.duration.duration();
-        Self {
-            look: Look { total, unit: header.unit.clone(), ..Look::default() },
-            dirty: header.probes.iter().position(|probe| probe.name == "dirty"),
-            quantum: header.plan.quantum,
-            last: None,
+impl Look {
+    /// Follows the readings up to the last row of `chunk`; `before` is the last row of the look before.
+    fn since(&mut self, before: &mut Option<(Nanos, u64)>, chunk: &Chunk) {
+        let Some(now) = chunk.at.last().copied().zip(chunk.amount.last().copied()) else { return };
+        if let Some((then, done)) = before.replace(now) {
+            let seconds = now.0.since(then).seconds();
+            self.per_second = (seconds > 0.0).then(|| now.1.saturating_sub(done) as f64 / seconds);
+            self.elapsed = now.0.duration();
         }
-    }
-
-    /// Shows a chunk of which the first `known` rows were shown before.
-    fn look(&mut self, chunk: &Chunk, known: usize, observer: &mut dyn FnMut(Stage)) {
-        let before = self.last;
-        for (at, amount) in chunk.at.iter().zip(&chunk.amount).skip(known) {
-            let late = self.last.is_some_and(|(last, _)| at.since(last).as_f64() >= 1.5 * self.quantum.as_f64());
-            self.look.late += u64::from(late);
-            self.look.readings += 1;
-            self.last = Some((*at, *amount));
-        }
-        if let (Some((then, done)), Some((now, more))) = (before, self.last) {
-            let seconds = now.since(then).seconds();
-            self.look.per_second = (seconds > 0.0).then(|| more.saturating_sub(done) as f64 / seconds);
-            self.look.elapsed = now.duration();
-        }
-        let column = self.dirty.and_then(|index| chunk.probes.get(index));
-        self.look.dirty_pages = column.and_then(|column| column.last().copied().flatten()).or(self.look.dirty_pages);
-        observer(Stage::Recording(&self.look));
     }
 }
 
@@ -447,25 +406,16 @@ mod tests {
     }
 
     #[test]
-    fn a_look_counts_late_readings_and_the_rate_since_the_last() {
-        let plan = FtqPlan { quantum: Nanos(1_000_000), duration: Nanos(10_000_000), ..FtqPlan::default() };
-        let header = Header { plan, ..Header::default() };
-        let mut watch = Watch::new(&header);
-        let chunk =
-            Chunk { at: [0, 1, 2, 5].map(Nanos::from_millis).into(), amount: vec![0, 10, 20, 50], probes: vec![] };
-        let mut seen = Vec::new();
-        watch.look(
-            &Chunk { at: chunk.at[..2].into(), amount: chunk.amount[..2].into(), probes: vec![] },
-            0,
-            &mut |_| {},
+    fn a_look_tells_the_rate_since_the_last() {
+        let chunk = |at: u64, amount| Chunk { at: vec![Nanos::from_millis(at)], amount: vec![amount], probes: vec![] };
+        let (mut look, mut last) = (Look::default(), None);
+        look.since(&mut last, &chunk(1, 10));
+        assert_eq!(look.per_second, None);
+        look.since(&mut last, &chunk(5, 50));
+        assert!(
+            (look.per_second.unwrap() - 10_000.0).abs() < 1e-6 && look.elapsed == Duration::from_millis(5),
+            "{look:?}"
         );
-        watch.look(&chunk, 2, &mut |event| match event {
-            Stage::Recording(look) => seen.push((look.readings, look.late, look.per_second)),
-            Stage::Preparing(_) => {}
-        });
-        let [(readings, late, Some(per_second))] = seen.as_slice() else { panic!("{seen:?}") };
-        assert_eq!((*readings, *late), (4, 1));
-        assert!((per_second - 10_000.0).abs() < 1e-6, "{per_second}");
     }
 
     fn plan(worker: Worker) -> FtqPlan {

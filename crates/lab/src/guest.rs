@@ -15,7 +15,6 @@ mod modules;
 pub mod programs;
 mod protocol;
 pub mod run;
-pub mod shell;
 mod snapshot;
 pub mod stack;
 pub mod tool;

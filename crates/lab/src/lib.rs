@@ -20,7 +20,6 @@ mod event_counters;
 mod file_roles;
 pub(crate) mod freezer;
 pub mod ftq;
-pub(crate) mod gate;
 mod group_limits;
 pub mod guardian;
 pub mod guest;
@@ -58,5 +57,5 @@ pub mod workload;
 
 pub use error::{Error, Result};
 pub use interruption::Interruption;
-pub use sys::io_uring_probe::io_uring;
 pub use sys::process::reset_inherited_signals;
+pub use sys::uring::probe as io_uring;

@@ -12,6 +12,7 @@ mod cpu_reader;
 mod events;
 mod idle;
 mod idle_clock;
+mod kernel_types;
 pub(crate) mod proc_stat;
 #[cfg(not(fuzzing))]
 mod sampler;

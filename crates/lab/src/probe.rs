@@ -6,7 +6,6 @@
 //! is subtracted. A recording (`ftq`) reads them in each quantum and measures what that costs.
 
 mod source;
-mod tracepoint;
 mod worker;
 
 use crate::error::{Error, Result};
@@ -17,7 +16,6 @@ use source::Source;
 use sys::clock::monotonic_nanos;
 
 pub use worker::WorkerTask;
-pub(crate) use worker::{MOST_THREADS, threads_of};
 
 /// Probes that are read together.
 #[derive(Default)]
@@ -55,23 +53,12 @@ impl ProbeSet {
             }
             set.add(probe, worker)?;
         }
-        set.check_tracepoints();
         for probe in &mut set.probes {
             if let (Place::Worker(counter), Some(task)) = (&probe.place, worker) {
                 probe.descriptor.meaning += task.scope(*counter);
             }
         }
         Ok(set)
-    }
-
-    /// Notes what perf's counters of tracepoints do not see, if one is used.
-    fn check_tracepoints(&mut self) {
-        let mut scope = None;
-        for place in self.sources.iter().flat_map(Source::may_miss) {
-            if let Some(probe) = self.probes.get_mut(*place) {
-                probe.descriptor.scope = *scope.get_or_insert_with(tracepoint::scope);
-            }
-        }
     }
 
     fn add(&mut self, probe: &Probe, worker: Option<WorkerTask>) -> Result<()> {

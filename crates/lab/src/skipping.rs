@@ -23,12 +23,3 @@ pub(crate) fn allowed<T>(test: &str, opened: Result<T, sys::bpf::Error>) -> Opti
         Err(error) => panic!("{error}"),
     }
 }
-
-/// These programs leave the kernel, which frees them a moment later.
-pub(crate) fn assert_gone(programs: &[u32]) {
-    let gone = |_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        sys::bpf::loaded_programs().unwrap().iter().all(|id| !programs.contains(id))
-    };
-    assert!((0..500).any(gone), "some of {programs:?} stay");
-}

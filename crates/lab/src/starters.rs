@@ -13,12 +13,10 @@ struct Starter {
     long_valued: &'static str,
     /// Its own words before the program: priorities, masks, durations.
     own_words: usize,
-    /// Options that put the program in another network namespace, without their dashes.
-    network: &'static [&'static str],
 }
 
 const fn starter(program: &'static str, valued: &'static str, long: &'static str, own: usize) -> Starter {
-    Starter { program, valued, attached: "", long_valued: long, own_words: own, network: &[] }
+    Starter { program, valued, attached: "", long_valued: long, own_words: own }
 }
 
 /// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0, libcgroup 2.0).
@@ -40,11 +38,7 @@ static STARTERS: [Starter; 29] = [
     starter("ionice", "cn", "class classdata", 0),
     starter("nice", "n", "adjustment", 0),
     starter("nohup", "", "", 0),
-    Starter {
-        attached: "muinpCUTrw",
-        network: &["n", "net", "a", "all"],
-        ..starter("nsenter", "tSGWe", "target setuid setgid wdns env", 0)
-    },
+    Starter { attached: "muinpCUTrw", ..starter("nsenter", "tSGWe", "target setuid setgid wdns env", 0) },
     starter("numactl", "iNmCpPw", "interleave cpunodebind membind physcpubind preferred weighted-interleave", 0),
     starter("prlimit", "", "", 0),
     starter("runuser", "ugGswTP", "user group supp-group shell whitelist-environment", 0),
@@ -68,7 +62,6 @@ static STARTERS: [Starter; 29] = [
     starter("uclampset", "mMp", "util-min util-max", 0),
     Starter {
         attached: "muinpUCT",
-        network: &["n", "net"],
         ..starter(
             "unshare",
             "SGRw",
@@ -89,12 +82,10 @@ pub(crate) struct LookedThrough {
     pub words: Vec<String>,
     /// How many of them come before the program that does the work.
     pub before: usize,
-    /// The words that put the program in another network namespace.
-    pub network: Option<String>,
 }
 
 pub(crate) fn look_through(command: &[String]) -> LookedThrough {
-    let mut found = LookedThrough { words: command.to_vec(), before: 0, network: None };
+    let mut found = LookedThrough { words: command.to_vec(), before: 0 };
     while let Some(name) = found.words.get(found.before).and_then(|word| Path::new(word).file_name()?.to_str()) {
         let rest = found.words.get(found.before..).unwrap_or_default();
         if SHELLS.contains(&name) {
@@ -102,35 +93,19 @@ pub(crate) fn look_through(command: &[String]) -> LookedThrough {
             found.words.splice(found.before.., within);
             continue;
         }
-        let Some(next) = next(name, rest) else { break };
-        if next.network {
-            let words = rest.get(..next.words).unwrap_or_default();
-            found.network = Some(words.join(" "));
-        }
-        found.before += next.words;
+        let Some(words) = next(name, rest) else { break };
+        found.before += words;
     }
     found
 }
 
-/// The words of a command that put its program in another network namespace.
-pub(crate) fn enters_network(command: &[String]) -> Option<String> {
-    look_through(command).network
-}
-
-/// What follows a starter.
-struct Next {
-    /// Words before the program.
-    words: usize,
-    network: bool,
-}
-
-/// `None` if this is no starter, or no program follows it.
-fn next(name: &str, command: &[String]) -> Option<Next> {
+/// The words before the program that follows a starter; `None` if this is no starter, or no program follows it.
+fn next(name: &str, command: &[String]) -> Option<usize> {
     if name == "ip" {
         return of_ip(command);
     }
     let starter = STARTERS.iter().find(|starter| starter.program == name)?;
-    let (mut place, mut own, mut network) = (1, starter.own_words, false);
+    let (mut place, mut own) = (1, starter.own_words);
     loop {
         let word = command.get(place)?;
         place += 1;
@@ -142,14 +117,9 @@ fn next(name: &str, command: &[String]) -> Option<Next> {
             }
             (Some(name), _) => {
                 let (name, value) = name.split_once('=').map_or((name, false), |(name, _)| (name, true));
-                network |= starter.network.contains(&name);
                 !value && starter.long_valued.split_whitespace().any(|long| long == name)
             }
-            (None, Some(letters)) => {
-                let (apart, seen) = starter.letters(letters);
-                network |= seen;
-                apart
-            }
+            (None, Some(letters)) => starter.value_follows(letters),
             // env and sudo: variables of the program.
             (None, None) if own == 0 && word.contains('=') && !word.contains('/') => continue,
             (None, None) if own == 0 && is_assignment(word) => continue,
@@ -164,7 +134,7 @@ fn next(name: &str, command: &[String]) -> Option<Next> {
         };
         place += usize::from(apart);
     }
-    command.get(place).map(|_| Next { words: place, network })
+    command.get(place).map(|_| place)
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -173,29 +143,25 @@ fn is_assignment(word: &str) -> bool {
 }
 
 impl Starter {
-    /// Of letters in one word: whether the value of the last one is the next word, and whether one enters a network namespace.
-    fn letters(&self, letters: &str) -> (bool, bool) {
-        let mut network = false;
+    /// Of letters in one word: whether the value of the last one is the next word.
+    fn value_follows(&self, letters: &str) -> bool {
         let mut left = letters.chars();
         while let Some(letter) = left.next() {
-            let mut text = [0; 4];
-            network |= self.network.contains(&&*letter.encode_utf8(&mut text));
             if self.valued.contains(letter) {
                 // In `-n5` the value follows its letter.
-                return (left.as_str().is_empty(), network);
+                return left.as_str().is_empty();
             }
-            let rest = left.as_str();
-            let value = rest.starts_with(|letter: char| !letter.is_ascii_alphabetic());
+            let value = left.as_str().starts_with(|letter: char| !letter.is_ascii_alphabetic());
             if self.attached.contains(letter) && value {
-                return (false, network);
+                return false;
             }
         }
-        (false, network)
+        false
     }
 }
 
 /// `ip netns exec NAME PROGRAM` and `ip vrf exec NAME PROGRAM`. ip accepts abbreviations.
-fn of_ip(command: &[String]) -> Option<Next> {
+fn of_ip(command: &[String]) -> Option<usize> {
     let mut place = 1;
     loop {
         let word = command.get(place)?;
@@ -209,7 +175,7 @@ fn of_ip(command: &[String]) -> Option<Next> {
     let network = object.len() >= 3 && "netns".starts_with(object.as_str());
     let is_exec = !action.is_empty() && "exec".starts_with(action.as_str());
     let words = place + 3;
-    (is_exec && (network || object == "vrf") && command.get(words).is_some()).then_some(Next { words, network })
+    (is_exec && (network || object == "vrf") && command.get(words).is_some()).then_some(words)
 }
 
 /// The words that a shell with `-c` becomes, if it becomes one program with these words.
@@ -264,10 +230,10 @@ fn plain_words(text: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn looked(command: &[&str]) -> (String, String, Option<String>) {
+    fn looked(command: &[&str]) -> (String, String) {
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        let LookedThrough { words, before, network } = look_through(&command);
-        (words[..before].join(" "), words[before..].join(" "), network)
+        let LookedThrough { words, before } = look_through(&command);
+        (words[..before].join(" "), words[before..].join(" "))
     }
 
     #[test]
@@ -320,7 +286,7 @@ mod tests {
             (&["sh", "-c", "exec \"$@\"", "sh", "timeout", "5", "fio", "j"], "timeout 5 fio j"),
             (&["sh", "-c", "exec sh -c 'exec fio j'"], "fio j"),
         ] {
-            let (before, own, _) = looked(command);
+            let (before, own) = looked(command);
             assert_eq!(format!("{before} {own}").trim(), words, "{command:?}");
         }
         for other in [
@@ -337,22 +303,5 @@ mod tests {
             assert_eq!(looked(&["sh", "-c", other]).0, "", "{other}");
         }
         assert_eq!(looked(&["sh", "fio"]).1, "sh fio");
-    }
-
-    #[test]
-    fn another_network_namespace_is_named() {
-        for (text, words) in [
-            ("ip netns exec a fio", Some("ip netns exec a")),
-            ("sudo nsenter -t 5 -n fio", Some("nsenter -t 5 -n")),
-            ("nsenter -mt5 fio", None),
-            ("nsenter --all -t 5 fio", Some("nsenter --all -t 5")),
-            ("unshare -mnr fio", Some("unshare -mnr")),
-            ("unshare --net=/x fio", Some("unshare --net=/x")),
-            ("ip vrf exec red fio", None),
-            ("env n=5 fio -n", None),
-        ] {
-            let command: Vec<&str> = text.split(' ').collect();
-            assert_eq!(looked(&command).2.as_deref(), words, "{text}");
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Where the workload's threads run: sampled at the boundaries of windows, for the workload and for other processes
 //! that are busy.
 //!
-//! Thread ids or a command's process id enter, a [`Whereabouts`] for each boundary leaves. Reading a thread takes 4 µs,
-//! and 7 µs more for its migrations if it belongs to the workload; walking a command's processes takes 10 µs a thread;
+//! Thread ids or a command's process id enter, a [`Whereabouts`] for each boundary leaves. Reading a thread takes 4 µs;
+//! walking a command's processes takes 10 µs a thread;
 //! a scan of all processes takes 250 µs for 120 of them and happens at the 1st, 2nd, 4th, 8th… boundary (measured on
 //! Zen 3). All of this stops after [`MOST`], and continues with the remaining threads at the next boundary.
 
@@ -21,12 +21,10 @@ use thread::Thread;
 
 /// Time limit for reading threads at one boundary: a 200th of the shortest window.
 const MOST: Duration = Duration::from_micros(500);
-/// Most threads to watch; each has two or three open files.
+/// Most threads to watch; each has two open files.
 const MOST_THREADS: usize = 64;
 /// Threads that a boundary lists individually.
 const ONE_BY_ONE: usize = 16;
-/// Most threads of the workload whose migrations are read.
-const MOST_MOVERS: usize = 32;
 
 /// The threads of the workload.
 pub(crate) enum Workload {
@@ -46,10 +44,6 @@ pub(crate) struct PlacementWatch {
     turn: usize,
     /// Time of the last walk of a command's processes: a large tree is not walked at each boundary.
     walk_took: Duration,
-    /// Migrations of threads that have ended.
-    moved: u64,
-    /// Whether the workload's migrations are known.
-    movers_known: bool,
 }
 
 impl PlacementWatch {
@@ -62,8 +56,6 @@ impl PlacementWatch {
             boundaries: 0,
             turn: 0,
             walk_took: Duration::ZERO,
-            moved: 0,
-            movers_known: true,
         }
     }
 
@@ -86,7 +78,7 @@ impl PlacementWatch {
         // A server may have a thread for each connection.
         self.watch_peers();
         let ran = self.read(begun);
-        Some(Box::new(Whereabouts { ran: summed(ran), migrations: self.migrations(), servers: Vec::new() }))
+        Some(Box::new(Whereabouts { ran: summed(ran), servers: Vec::new() }))
     }
 
     /// The peers that are servers. Reading that takes a millisecond, so call it after the measurement.
@@ -131,20 +123,12 @@ impl PlacementWatch {
     /// Watches threads that are not watched yet. `before` means that they have not started to work.
     fn watch(&mut self, threads: impl Iterator<Item = (Side, u32, u32, Option<String>)>, before: bool) {
         for (side, process, id, name) in threads {
-            if self.threads.contains_key(&(process, id)) {
+            if self.threads.contains_key(&(process, id)) || self.threads.len() >= MOST_THREADS {
                 continue;
             }
-            if self.threads.len() >= MOST_THREADS {
-                self.movers_known &= side == Side::Peer;
-                continue;
-            }
-            let movers = self.threads.values().filter(|thread| thread.side == Side::Workload).count();
             // A thread that started after the first boundary has done nothing before it.
             let new = side == Side::Workload && !before;
-            if let Some(thread) = Thread::open(side, process, id, name, movers < MOST_MOVERS, new) {
-                self.movers_known &= side == Side::Peer || thread.tells_moves();
-                self.threads.insert((process, id), thread);
-            }
+            self.threads.extend(Thread::open(side, process, id, name, new).map(|thread| ((process, id), thread)));
         }
     }
 
@@ -175,20 +159,10 @@ impl PlacementWatch {
             let Some(thread) = self.threads.get_mut(key) else { continue };
             match thread.read() {
                 Ok(read) => ran.extend(read),
-                Err(_) => {
-                    self.moved = self.moved.saturating_add(thread.moves());
-                    self.threads.remove(key);
-                }
+                Err(_) => drop(self.threads.remove(key)),
             }
         }
         ran
-    }
-
-    /// Migrations of the workload's threads since the first boundary.
-    fn migrations(&self) -> Option<u64> {
-        let own = self.threads.values().filter(|thread| thread.side == Side::Workload);
-        let moves = own.map(Thread::moves).fold(self.moved, u64::saturating_add);
-        self.movers_known.then_some(moves)
     }
 }
 

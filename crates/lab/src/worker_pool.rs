@@ -5,7 +5,6 @@ use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
-use crate::gate::Gate;
 use crate::interruption::Interruption;
 use crate::io_log::IoLog;
 use crate::meter::{Owners, Work};
@@ -20,7 +19,7 @@ use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
@@ -59,8 +58,9 @@ pub struct WorkerPool {
     jobs: Vec<Job>,
     /// A job with `exit_what=all` has ended.
     ends_run: bool,
-    begin: Arc<Gate>,
-    release: Arc<Gate>,
+    /// Set when the workers may start, and when their threads may end.
+    begin: Arc<OnceLock<()>>,
+    release: Arc<OnceLock<()>>,
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
@@ -172,7 +172,7 @@ impl WorkerPool {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
                 }
                 let _ = ready.send(News::Ready);
-                begin.pass();
+                begin.wait();
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let mut end = None;
@@ -184,7 +184,7 @@ impl WorkerPool {
             });
             // It was not opened, or panicked.
             let End { ended, usage_end, failed } = end.unwrap_or_else(|| End::tell(opened, job, &tell));
-            release.pass();
+            release.wait();
             let thread_nanos = ended.since(worker.thread_begin);
             let usage = usage_end.zip(worker.usage_begin).map(|(end, begin)| end.since(begin));
             let well = failed.is_none();
@@ -201,7 +201,7 @@ impl WorkerPool {
 
     /// Lets every worker start.
     pub fn open_gate(&self) {
-        self.begin.open();
+        let _ = self.begin.set(());
     }
 
     /// Asks every worker to end after its I/Os in flight.
@@ -286,8 +286,8 @@ impl WorkerPool {
 
     fn end(&self) {
         self.stop();
-        self.begin.open();
-        self.release.open();
+        self.open_gate();
+        let _ = self.release.set(());
     }
 }
 

@@ -22,10 +22,6 @@ pub const BUSY: f64 = 0.05;
 pub struct Whereabouts {
     /// The busiest threads one by one; other threads with the same name and CPU are one entry. The busiest first.
     pub ran: Vec<RanOn>,
-    /// How often the kernel migrated the workload's threads to another CPU since the first snapshot; `None` if the
-    /// kernel does not report it, or if there are too many threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub migrations: Option<u64>,
     /// Process IDs of the peers that are servers (they listen on a socket), determined once at the end of a phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<u32>,

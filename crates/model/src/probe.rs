@@ -13,7 +13,6 @@ pub use field::Field;
 use crate::plan::nearest;
 use crate::reading::Reading;
 use crate::unit::Nanos;
-use crate::warning::{Code, Warning};
 use serde::{Deserialize, Serialize};
 
 /// How a number of the kernel changes over time.
@@ -33,18 +32,12 @@ pub enum Kind {
 pub enum Scope {
     /// The whole machine.
     Machine,
-    /// The whole machine except what the idle tasks of its CPUs do: perf's counters lose their events here.
-    WithoutIdle,
-    /// The whole machine; whether with what its idle tasks do could not be told.
-    IdleUnknown,
     /// One network interface or block device.
     Device,
     /// Whatever the file of the probe covers.
     File,
     /// The worker of a recording.
     Worker,
-    /// One thread of a worker that has several.
-    Thread,
 }
 
 /// What a probe reads, as stored in the record.
@@ -253,33 +246,6 @@ fn own_name(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(own, _)| !own.contains([':', ',']))
 }
 
-impl Descriptor {
-    /// What is missing in its count, in words; `None` if nothing is known to be.
-    pub fn shortfall(&self) -> Option<&'static str> {
-        match self.scope {
-            Scope::WithoutIdle => Some(
-                "the events of idle CPUs are missing, because perf's counters of tracepoints lose them on this machine (a check before \
-                 the measurement missed switches of an idle task); the count is too low by an unknown part. With CAP_BPF and \
-                 CAP_PERFMON (root has both) iotoll counts by a program of its own, which misses none",
-            ),
-            Scope::IdleUnknown => Some(
-                "the events of idle CPUs may be missing: perf's counters of tracepoints lose them on some machines, and a check \
-                 before the measurement could not tell, because a CPU was never idle or has no cpuidle; with CAP_BPF and CAP_PERFMON \
-                 iotoll counts by a program of its own, which misses none",
-            ),
-            Scope::Machine | Scope::Device | Scope::File | Scope::Worker | Scope::Thread => None,
-        }
-    }
-}
-
-/// A caveat for each probe that does not count all it says.
-pub(crate) fn shortfalls(probes: &[Descriptor]) -> impl Iterator<Item = Warning> {
-    let warning = |probe: &Descriptor| {
-        Some(Warning::new(Code::EventsLost, format!("probe {}: {}", probe.name, probe.shortfall()?)))
-    };
-    probes.iter().filter_map(warning)
-}
-
 impl Kind {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
@@ -359,18 +325,6 @@ mod tests {
         let Place::Tracepoint { group, name } = &passed.place else { panic!("{passed:?}") };
         assert_eq!((group.as_str(), name.as_str()), ("writeback", "balance_dirty_pages"));
         assert_eq!(passed.descriptor.name, "throttling");
-    }
-
-    #[test]
-    fn a_count_that_lacks_the_idle_tasks_events_says_so() {
-        let mut probe = parsed("idle=tracepoint.power.cpu_idle").descriptor;
-        assert_eq!(shortfalls(std::slice::from_ref(&probe)).count(), 0);
-        for (scope, told) in [(Scope::WithoutIdle, "are missing"), (Scope::IdleUnknown, "may be missing")] {
-            probe.scope = scope;
-            let found: Vec<Warning> = shortfalls(std::slice::from_ref(&probe)).collect();
-            assert_eq!((found.len(), found[0].code), (1, Code::EventsLost));
-            assert!(found[0].message.starts_with("probe idle: ") && found[0].message.contains(told), "{found:?}");
-        }
     }
 
     #[test]

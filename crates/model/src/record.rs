@@ -327,20 +327,6 @@ pub struct Execution {
     /// By how much the machine's dirty pages grew while a command ran, those that are being written included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirtied: Option<Bytes>,
-    /// Jobs of the command that ran one group after the other, if it is known when each group ran; one group if all ran at the same time.
-    #[serde(rename = "parts", default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<JobGroup>,
-}
-
-/// Jobs of a command that ran at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobGroup {
-    /// Number of its entries in the execution's jobs, after those of the groups before it.
-    pub jobs: usize,
-    /// When it did I/O.
-    pub io_interval: IoInterval,
-    /// The program's counts leave out I/O that the machine paid for.
-    pub uncounted: bool,
 }
 
 impl Execution {

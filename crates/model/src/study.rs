@@ -6,7 +6,6 @@ mod background;
 pub(crate) mod caveats;
 pub(crate) mod events;
 mod job;
-mod job_groups;
 mod limits;
 pub(crate) mod page_cache;
 mod per_work;
@@ -28,7 +27,6 @@ use background::BackgroundRates;
 
 /// Computes the finding of a record, compared with an earlier one if there is one.
 pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFinding {
-    let record = &*job_groups::apart(record);
     let mut finding = study(record);
     if let Some(stored) = stored {
         against_stored::stand_beside(&mut finding, record, stored);
@@ -39,7 +37,6 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
 
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {
-    let record = &*job_groups::apart(record);
     let rates = BackgroundRates::new(&record.background, Context::of(&record.host));
     let mut finding = RunFinding {
         schema: SCHEMA.to_owned(),

@@ -98,7 +98,6 @@ codes! {
     ReadingsLost: "Readings of a recording were lost because they could not be saved in time.",
         "save on a faster disk (--out)";
     CountersDisagree: "The counter of a sliced command and its own total disagree.", "choose another --count";
-    EventsLost: "A counter does not see some of the events that it says it counts.", "count by another probe";
     CountingCosts: "Counting what a sliced command does is a noticeable part of its cost.", "choose a cheaper --count";
     CacheDiffers: "Arms found different parts of their files in the page cache.", "use --cache warm or cold";
     CacheNotKept: "The page cache did not contain what the condition requires.", "use smaller files";

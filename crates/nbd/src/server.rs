@@ -47,9 +47,8 @@ pub struct Options {
     pub tuning: Tuning,
     /// Number of event loop threads.
     pub threads: usize,
-    /// Limit on connected clients, further limited by the available file descriptors. At the limit, a new client
-    /// displaces the client of its thread that has been in the handshake longest; if none is in the handshake, the new
-    /// client is disconnected.
+    /// Limit on connected clients, further limited by the available file descriptors. At the limit, a new client is
+    /// disconnected.
     pub connections: usize,
     /// Time limit of the handshake.
     pub handshake_timeout: Duration,
@@ -164,9 +163,6 @@ pub fn serve(
     })
 }
 
-/// Clients over the limit that may wait for an event loop.
-pub(crate) const BACKLOG: usize = 16;
-
 /// The number of clients for which there are file descriptors.
 fn descriptors() -> usize {
     const OWN: u64 = 64;
@@ -179,7 +175,7 @@ fn descriptors() -> usize {
 struct Server<'a> {
     exports: &'a Exports,
     options: Options,
-    /// Number of clients, including those that an event loop may still disconnect.
+    /// Number of clients.
     clients: AtomicUsize,
     log: Log<'a>,
 }
@@ -215,12 +211,8 @@ impl Server<'_> {
         if let Err(error) = set_up.and_then(|()| Ok(set_socket_keepalive(&socket, true)?)) {
             return self.log.note_of(peer, &format!(" refused: {error}"));
         }
-        // The event loops enforce the limit, but may be busy for long.
-        if self.clients.load(Ordering::Relaxed) >= self.options.connections.saturating_add(BACKLOG) {
-            return self.log.note_of(
-                peer,
-                " refused: too many clients, and all threads are too busy to disconnect one that is still in the handshake",
-            );
+        if self.clients.load(Ordering::Relaxed) >= self.options.connections {
+            return self.log.note_of(peer, " refused: too many clients");
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);

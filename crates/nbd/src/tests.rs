@@ -22,7 +22,6 @@ const SIZE: u64 = 4 << 20;
 
 mod checksums;
 mod coalescing;
-mod connection_limit;
 mod failing_storage;
 mod other_clients;
 mod shared_client;
@@ -303,21 +302,6 @@ fn slow_handshakes_time_out_and_stall_no_other_client() {
     // A client that stopped in the middle of a write stays connected.
     stuck[0].write_all(&vec![2; (1 << 20) - 1000]).unwrap();
     assert_eq!(error(&mut stuck[0]), 0);
-}
-
-#[test]
-fn clients_in_the_handshake_make_room_when_there_are_too_many() {
-    let options = Options { connections: 4, ..Options::default() };
-    let served = Served::with(options, true);
-    let _idle: Vec<UnixStream> = (0..4).map(|_| served.raw()).collect();
-    let mut good: Vec<UnixStream> = (0..4).map(|_| agreed(&served)).collect();
-    for stream in &mut good {
-        flush(stream, 1);
-    }
-    let mut one_more = served.raw();
-    let mut received = Vec::new();
-    let _ = one_more.read_to_end(&mut received);
-    assert!(received.is_empty(), "turned away");
 }
 
 #[test]

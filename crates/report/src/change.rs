@@ -3,6 +3,7 @@
 use crate::document::{Interval, Raw};
 use crate::number::{MISSING, TOO_LARGE};
 use model::comparison::finding::{self, MetricFinding};
+use model::stats::Estimate;
 use model::stored::UnpairedChange;
 
 /// In place of an interval from less than a thousandth to more than a thousandfold.
@@ -27,6 +28,12 @@ impl From<&MetricFinding> for Change {
 impl From<finding::Interval> for Change {
     fn from(interval: finding::Interval) -> Self {
         Self { value: Some(interval.change), low: Some(interval.low), high: Some(interval.high) }.finite()
+    }
+}
+
+impl From<Estimate> for Change {
+    fn from(estimate: Estimate) -> Self {
+        Self { value: Some(estimate.value), low: estimate.low, high: estimate.high }.finite()
     }
 }
 

@@ -108,7 +108,7 @@ mod tests {
         ];
         let checks = vec![
             Check::new(Topic::Clocksource, State::Good, "tsc, 25 ns a reading"),
-            Check::new(Topic::Numa, State::Note, "2 nodes").mend("numactl --cpunodebind=0 --membind=0 iotoll …"),
+            Check::new(Topic::PciePower, State::Note, "2 nodes").mend("numactl --cpunodebind=0 --membind=0 iotoll …"),
             Check::new(Topic::Governor, State::Unknown, "not visible to a guest").mend("only the host can: set it"),
             Check::new(Topic::Turbo, State::Poor, "on").mend("echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"),
         ];

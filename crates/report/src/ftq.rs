@@ -1,11 +1,11 @@
-//! Finding of a recording of quanta → document: the answer, the series over time, periods, stalls, noise, probes.
+//! Finding of a recording of quanta → document: the answer, the series over time, periods, stalls, probes.
 
 #[cfg(test)]
 pub(crate) mod fixture;
-mod pictures;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod words;
 
 use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Section, Sentence, Tone};
@@ -52,8 +52,7 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
         )),
         ..Sentence::plain(words::begun(&units_tied(&periodic.sentence)))
     };
-    let mut sentences: Vec<Sentence> = steps(finding).map(Sentence::plain).into_iter().collect();
-    sentences.extend(finding.periodic.iter().take(TOLD).map(period));
+    let mut sentences: Vec<Sentence> = finding.periodic.iter().take(TOLD).map(period).collect();
     match finding.periodic.len().saturating_sub(TOLD) {
         0 => {}
         1 => sentences.push(Sentence::plain("One more period is in the table")),
@@ -62,22 +61,9 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
     if finding.periodic.is_empty() {
         sentences.push(Sentence::plain(none(finding)));
     }
-    sentences.extend(one_thread(finding).map(|of_thread| match of_thread {
-        Ok(periodic) => period(periodic),
-        Err(stall) => Sentence::plain(stall),
-    }));
     sentences.extend(finding.against.as_ref().and_then(changed).map(Sentence::plain));
     sentences.extend(late(finding).map(Sentence::plain));
     sentences
-}
-
-/// "The rate stepped from 412 MiB/s to 3.02 GiB/s at 3.217 s"; nothing if it has one level.
-fn steps(finding: &FtqFinding) -> Option<String> {
-    let rate = |level: &Level| tied(&words::rate(finding, level.amount_per_second));
-    let step = |level: &Level| format!("to {} at {}", rate(level), tied(&words::moment(level.begin_seconds)));
-    let (first, later) = finding.levels.split_first()?;
-    let later: Vec<String> = later.iter().map(step).collect();
-    (!later.is_empty()).then(|| format!("The rate stepped from {} {}", rate(first), later.join(", then ")))
 }
 
 /// "No period was found in 27.0 s; the longest stall is 183 ms".
@@ -85,17 +71,7 @@ fn none(finding: &FtqFinding) -> String {
     let seconds = tied(&number::seconds(finding.seconds));
     let stall = finding.noise.longest_stall_seconds.map(|stall| tied(&number::seconds(stall)));
     let stall = stall.map(|stall| format!("; the longest stall is {stall}")).unwrap_or_default();
-    let all = if finding.threads.is_empty() { "" } else { " of all threads together" };
-    format!("No period{all} was found in {seconds}{stall}")
-}
-
-/// The thread that stood still longest, by the period of its stalls or its longest standstill, if that is longer than any stall of the sum.
-fn one_thread(finding: &FtqFinding) -> Option<Result<&Periodic, String>> {
-    let worst = finding.threads.first()?;
-    let (length, at) = (number::seconds(worst.standstill_seconds), words::moment(worst.at_seconds));
-    let told = || format!("The longest standstill of one thread is {} at {}: {}", tied(&length), tied(&at), worst.name);
-    let is_longer = finding.noise.longest_stall_seconds.is_none_or(|of_all| worst.standstill_seconds > of_all);
-    is_longer.then(|| worst.periodic.first().ok_or_else(told))
+    format!("No period was found in {seconds}{stall}")
 }
 
 /// "0.3 % of readings were late, the longest by 11 quanta"; nothing if none was.
@@ -122,18 +98,13 @@ fn changed(changes: &PeriodChanges) -> Option<String> {
 }
 
 fn sections(finding: &FtqFinding) -> Vec<Section> {
-    let timeline = Block::new("", Body::Timeline(pictures::timeline(finding)));
-    let charts = Block::new("", Body::Charts(pictures::charts(finding))).of(Audience::PAGE);
-    let charts = charts.with(pictures::notes(finding));
+    let timeline = Block::new("", Body::Timeline(timeline::timeline(finding)));
     let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))])];
     sections.extend(limits::section(&finding.limits, "place"));
     sections.extend([
         Section::on_page("Quantum by quantum", vec![timeline]),
         Section::on_page("Periods", tables::periods(finding)),
-        Section::on_page("Threads", tables::threads(finding)),
-        Section::on_page("The shape of the noise", vec![charts]),
         Section::on_page("Stalls that no period explains", tables::stalls(finding)).in_full(),
-        Section::on_page("Noise", tables::noise(finding)).in_full(),
         Section::on_page("Probes", tables::probes(finding)).in_full(),
         Section::on_page("Against the stored recording", tables::against(finding)),
     ]);
@@ -183,9 +154,17 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
         Fact::new("Worker", finding.worker.clone()),
         Fact::new("Counted", finding.counted_by.clone()),
         Fact::new("Quantum", readings),
+        Fact::new("Noise", noise(finding)),
         Fact::new("Recorder", recorder(finding)),
     ];
     [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
+}
+
+/// What the worker lost against its undisturbed quanta.
+fn noise(finding: &FtqFinding) -> String {
+    let undisturbed = words::value(&finding.unit, finding.noise.undisturbed_per_quantum);
+    let lost = finding.noise.lost_seconds.map_or_else(|| MISSING.to_owned(), number::seconds);
+    format!("{} lost against the 95th percentile of all quanta, {}", tied(&lost), tied(&undisturbed))
 }
 
 /// What the recorder itself cost.

@@ -1,16 +1,15 @@
 //! Finding of guests → document: the answer, the table of points, what moved, by function, and which path the I/O took.
 
-pub mod drawings;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod functions;
-mod path;
+mod flame_graphs;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
+use crate::change::Change;
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Section, Sentence};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
 use crate::words::{self as compare, VERDICTS};
@@ -29,8 +28,6 @@ const FEW_MOVES: usize = 3;
 const MANY_CHANGES: usize = 4;
 /// More points than this show no functions on a terminal.
 const MANY_POINTS: usize = 2;
-/// On a terminal, more changes than this show no moves.
-const TOO_MANY_CHANGES: usize = 16;
 
 /// The reader of all on a terminal, of a mail or an issue.
 const TEXT: Audience = Audience::SCREEN.or(Audience::POST);
@@ -53,13 +50,10 @@ pub fn document(finding: &GuestFinding) -> Document {
 }
 
 fn sections(finding: &GuestFinding) -> Vec<Section> {
-    let mut sections = vec![points(finding)];
+    let mut sections = vec![Section::on_page("Instructions per I/O", tables::points(finding))];
     sections.extend(limits::section(&finding.limits, "cell"));
     sections.extend(against_stored(finding));
-    let path = Section::on_page(
-        "The path that the I/O took",
-        path::paths(finding).into_iter().chain(path::times(finding)).collect(),
-    );
+    let path = Section::on_page("The path that the I/O took", tables::paths(finding));
     sections.extend([moved(finding), functions(finding), path, published(finding)].map(Section::in_full));
     sections
 }
@@ -71,7 +65,7 @@ fn against_stored(finding: &GuestFinding) -> Option<Section> {
         let (change, value) = (point.since_stored.as_ref()?, point.instructions_per_io?.value);
         let values = format!("({} → {})", words::instructions(value - change.difference), words::instructions(value));
         let moves = moves(change).map(|moves| format!("; {moves}")).unwrap_or_default();
-        let text = format!("{} {}{moves}", tied(&words::change_in_full(&change.change)), tied(&values));
+        let text = format!("{} {}{moves}", tied(&Change::from(change.change).whole()), tied(&values));
         Some(Fact::new(words::point(finding, point), text))
     });
     let caution = "instructions depend on no host, so the two differ by what their guests were made of";
@@ -105,11 +99,11 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
     let first = first_arm(finding);
     // An interval on both sides of 0 has no direction.
     let text = if change.change.contains(0.0) == Some(true) {
-        let change = tied(&words::change_in_full(&change.change));
+        let change = tied(&Change::from(change.change).whole());
         format!("{name}: {arm} against {first}: {change} instructions per I/O ({values})")
     } else {
         let more = if change.difference >= 0.0 { "more" } else { "fewer" };
-        let size = tied(&words::percent_of(&change.change));
+        let size = tied(&Change::from(change.change).size());
         format!("{name}: {arm} executes {size} {more} instructions per I/O than {first} ({values})")
     };
     let verdict = tied(&compare::verdict_in_full(change.verdict, finding.margin));
@@ -118,7 +112,7 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
 
 /// "network +9,310, scheduler +1,204": the largest moves.
 fn moves(change: &ChangeFinding) -> Option<String> {
-    let large = change.moved.iter().filter(|moved| moved.difference().abs() >= functions::LEAST_MOVE).take(FEW_MOVES);
+    let large = change.moved.iter().filter(|moved| moved.difference().abs() >= tables::LEAST_MOVE).take(FEW_MOVES);
     let texts: Vec<_> = large.map(|moved| format!("{} {}", moved.name, words::signed(moved.difference()))).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -139,8 +133,7 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     );
     let size = |change: &ChangeFinding| change.change.value.abs();
     let (point, change) = own.iter().max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
-    let largest =
-        format!("largest: {}, {}", words::named(finding, point), tied(&words::change_in_full(&change.change)));
+    let largest = format!("largest: {}, {}", words::named(finding, point), tied(&Change::from(change.change).whole()));
     Some(Sentence { detail: Some(largest), ..Sentence::plain(text) })
 }
 
@@ -160,28 +153,23 @@ fn subjects(finding: &GuestFinding) -> Vec<Fact> {
     finding.arms.iter().map(subject).collect()
 }
 
-fn points(finding: &GuestFinding) -> Section {
-    let mut blocks = tables::points(finding);
-    let charts = drawings::charts(finding);
-    blocks.push(Block::new("", Body::Charts(charts)).of(Audience::PAGE));
-    Section::on_page("Instructions per I/O", blocks)
-}
-
-/// A table for each change, or one with the largest moves of all.
+/// A table for each change, or one line for each if there are many.
 fn moved(finding: &GuestFinding) -> Section {
     let changes: Vec<_> = tables::changes(finding).into_iter().filter(|(_, change)| !change.moved.is_empty()).collect();
     let few = changes.len() <= MANY_POINTS;
     let mut blocks: Vec<Block> = Vec::new();
     for (point, change) in &changes {
         let name = words::point(finding, point);
-        let table = Body::Table(functions::moved(finding, point, change, MANY_MOVES));
-        let fold = Fold { summary: name.clone(), open: changes.len() == 1 };
-        blocks.push(Block { fold: Some(fold), ..Block::new("", table.clone()).of(Audience::PAGE) });
-        if few {
-            blocks.push(Block::new(format!("Changes by subsystem: {name}"), table).of(TEXT));
-        }
+        let table = Body::Table(tables::moved(finding, point, change, MANY_MOVES));
+        blocks.push(match few {
+            true => Block::new(format!("Changes by subsystem: {name}"), table),
+            false => {
+                let fold = Some(Fold { summary: name, open: false });
+                Block { fold, ..Block::new("", table).of(Audience::PAGE) }
+            }
+        });
     }
-    if !few && changes.len() <= TOO_MANY_CHANGES {
+    if !few {
         let facts = changes.iter().filter_map(|(point, change)| {
             let name = if finding.arms.len() > 2 { words::point(finding, point) } else { words::row(finding, point) };
             Some(Fact::new(name, format!("{}: {}", words::signed(change.difference), moves(change)?)))
@@ -191,35 +179,21 @@ fn moved(finding: &GuestFinding) -> Section {
     Section::on_page("Changes by subsystem", blocks)
 }
 
-/// The functions of each point: those that changed most, and those with most instructions.
+/// The functions of each point: those that changed most, or those with most instructions.
 fn functions(finding: &GuestFinding) -> Section {
     let counted: Vec<_> = finding.points.iter().filter(|point| !point.functions.is_empty()).collect();
     let mut blocks = Vec::new();
     for point in &counted {
         let name = words::point(finding, point);
+        let title = if point.change.is_some() { "Largest changes" } else { "Most instructions" };
+        let table = |most| Body::Table(tables::functions(finding, point, most));
+        let graph = flame_graphs::of(finding, point).map(|graph| Block::new("Calls", Body::FlameGraph(graph)));
         let fold = Fold { summary: name.clone(), open: finding.points.len() == 1 };
-        let compared = point.change.is_some();
-        let changed = |most| Body::Table(functions::by_change(finding, point, most));
-        let cost = |most| Body::Table(functions::by_cost(point, most));
-        let page = [
-            compared.then(|| Block::new("Largest changes", changed(MANY_FUNCTIONS))),
-            Some(Block::new("Most instructions", cost(MANY_FUNCTIONS))),
-        ];
-        blocks.extend(
-            page.into_iter().flatten().map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }),
-        );
-        if counted.len() > MANY_POINTS {
-            continue;
+        let page = [Block::new(title, table(MANY_FUNCTIONS))].into_iter().chain(graph);
+        blocks.extend(page.map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }));
+        if counted.len() <= MANY_POINTS && (point.change.is_some() || finding.compared.is_none()) {
+            blocks.push(Block::new(format!("{title}: {name}"), table(FEW_FUNCTIONS)).of(TEXT));
         }
-        if compared {
-            blocks.push(Block::new(format!("Changed most: {name}"), changed(FEW_FUNCTIONS)).of(TEXT));
-        } else if finding.compared.is_none() {
-            blocks.push(Block::new(format!("By function: {name}"), cost(FEW_FUNCTIONS)).of(TEXT));
-        }
-    }
-    if counted.len() > MANY_POINTS {
-        let where_to = Note::new(Tone::Faint, "By function: in report.html, and in the output of --format json.");
-        blocks.push(Block::new("", Body::Notes).with(vec![where_to]).of(Audience::SCREEN));
     }
     Section::on_page("By function", blocks)
 }

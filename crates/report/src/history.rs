@@ -215,7 +215,7 @@ fn differs(experiment: &Experiment, record: usize) -> String {
 }
 
 fn percent(change: &Estimate) -> String {
-    tied(&Change { value: Some(change.value), low: change.low, high: change.high }.whole())
+    tied(&Change::from(*change).whole())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const CPUS: usize = 4;
 /// Maximum number of other processes to name.
 const PEERS: usize = 3;
 
-/// "worker on CPU 1 (100 %), server nbdkit on CPU 0 (97 %): apart; 0.2 migrations/s".
+/// "worker on CPU 1 (100 %), server nbdkit on CPU 0 (97 %): apart".
 pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
     let placement = phase.placement.as_ref()?;
     let mut parts = Vec::new();
@@ -33,10 +33,7 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
         return None;
     }
     let mode = mode(placement).map(|mode| format!(": {mode}")).unwrap_or_default();
-    let moved = placement
-        .migrations_per_second
-        .map(|rate| format!("; {}", tied(&format!("{} migrations/s", number::significant(rate)))));
-    Some(format!("{}{mode}{}", parts.join(", "), moved.unwrap_or_default()))
+    Some(format!("{}{mode}", parts.join(", ")))
 }
 
 fn is_service(finding: &RunFinding, peer: &PeerPlacement) -> bool {
@@ -137,7 +134,6 @@ mod tests {
                 server: true,
                 cpus: [(0, 0.97), (1, 0.03)].into(),
             }],
-            migrations_per_second: Some(0.2),
             mode: Some(mode),
             modes: vec![found(Mode::Same, 6.1), found(Mode::Apart, 3.9)],
         }
@@ -147,9 +143,9 @@ mod tests {
     fn a_phase_names_the_cpus_of_each_thread() {
         assert_eq!(
             told(two(Mode::Apart)),
-            "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart; 0.200 migrations/s"
+            "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart"
         );
-        assert!(told(two(Mode::Mixed)).contains(": on one CPU in 61 % of the time;"));
+        assert!(told(two(Mode::Mixed)).contains(": on one CPU in 61 % of the time"));
         let many =
             PlacementFinding { cpus: (0..9).map(|cpu| (cpu, 1.0 / 9.0)).collect(), ..PlacementFinding::default() };
         assert!(told(many).ends_with("and 5 more"));

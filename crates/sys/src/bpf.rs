@@ -14,7 +14,7 @@ mod program;
 pub use assembler::{Assembler, Code, Condition, Helper, Label, Operation, Register, Width};
 pub use error::Error;
 pub use map::{ArrayMap, HashMap};
-pub use program::{Link, Program, Statistics, loaded_programs};
+pub use program::{Link, Program};
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -25,7 +25,6 @@ enum Command {
     MapCreate = 0,
     ProgramLoad = 5,
     ProgramTestRun = 10,
-    ProgramNextId = 11,
     ObjectInfo = 15,
     RawTracepointOpen = 17,
     MapLookupAndDeleteBatch = 25,

@@ -40,10 +40,16 @@ pub fn process_nanos(process: u32) -> Option<u64> {
     let mut clock = 0;
     // SAFETY: writes a clock id to `clock`, which is valid for it.
     let known = unsafe { libc::clock_getcpuclockid(process.try_into().ok()?, &mut clock) } == 0;
+    if known { read(clock).ok() } else { None }
+}
+
+fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time to `time`, which is valid for it; the clock of an ended process is an error.
-    let read = known && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
-    read.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+    // SAFETY: `time` is a valid timespec for the kernel to fill; the clock of what has ended is an error.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 fn nanos(time: rustix::time::Timespec) -> u64 {
@@ -101,12 +107,7 @@ impl ThreadClock {
 
     /// CPU time so far in nanoseconds; an error if the thread has ended.
     pub fn nanos(self) -> io::Result<u64> {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid timespec for the kernel to fill; an unknown thread id is an error.
-        if unsafe { libc::clock_gettime(self.id, &mut time) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+        read(self.id)
     }
 }
 

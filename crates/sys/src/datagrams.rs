@@ -288,7 +288,8 @@ fn address_of(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{dropped, report_errors, segment_sends, set_receive_buffer};
+    use crate::socket::{dropped, report_errors, segment_sends};
+    use rustix::net::sockopt::set_socket_recv_buffer_size;
     use std::time::Duration;
 
     /// A connected sender and its receiver, whose reads end after a minute.
@@ -346,7 +347,7 @@ mod tests {
     #[test]
     fn a_refused_datagram_is_an_error_and_a_full_buffer_a_drop() {
         let (sender, receiver) = pair("127.0.0.1").unwrap();
-        set_receive_buffer(&receiver, 4096).unwrap();
+        set_socket_recv_buffer_size(&receiver, 4096).unwrap();
         assert_eq!(dropped(&receiver).unwrap(), 0);
         let mut many = ManySender::new(NumberedDatagrams::new(100, 64));
         let sent = many.send(&sender, 0, 64).unwrap().count;

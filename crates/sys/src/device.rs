@@ -1,5 +1,6 @@
 //! Block devices: size, discard, and the alignment that direct I/O requires.
 
+use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,20 +37,12 @@ pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
 /// InvalidInput when the kernel reports that the file does not support O_DIRECT (opening it with O_DIRECT may succeed
 /// regardless).
 pub fn direct_alignment(file: &File) -> io::Result<Option<u64>> {
-    /// linux/stat.h
-    const STATX_DIOALIGN: libc::c_uint = 0x2000;
-    // SAFETY: all-zero is a valid statx structure, which the kernel then fills.
-    let mut answer: libc::statx = unsafe { std::mem::zeroed() };
-    let empty = c"";
-    // SAFETY: the path is a valid string, AT_EMPTY_PATH makes the call refer to the descriptor, and `answer` is valid
-    // for the kernel to write.
-    let done =
-        unsafe { libc::statx(file.as_raw_fd(), empty.as_ptr(), libc::AT_EMPTY_PATH, STATX_DIOALIGN, &mut answer) };
-    let told = done == 0 && answer.stx_mask & STATX_DIOALIGN != 0;
-    match answer.stx_dio_offset_align {
-        _ if !told => Ok(None),
-        0 => Err(io::ErrorKind::InvalidInput.into()),
-        align => Ok(Some(align.into())),
+    let answer = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = answer.filter(|answer| answer.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    match told.map(|answer| answer.stx_dio_offset_align) {
+        None => Ok(None),
+        Some(0) => Err(io::ErrorKind::InvalidInput.into()),
+        Some(align) => Ok(Some(align.into())),
     }
 }
 

@@ -13,7 +13,7 @@ mod tracepoint;
 pub use hardware_counter::{Hardware, HardwareCounter};
 pub use sample_record::{Forked, Mapped, Named, Sample, SampleEvent, UserRegisters};
 pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
-pub use tracepoint::{TaskTracepoint, TracepointCounter, available_tracepoints};
+pub use tracepoint::{TaskTracepoint, available_tracepoints};
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -36,8 +36,7 @@ impl SharedWords {
     pub fn create(words: usize, text: &[u8]) -> io::Result<(Self, File)> {
         let file = rustix::fs::memfd_create("iotoll", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let file = File::from(file);
-        let length = (words.checked_mul(8)).and_then(|bytes| bytes.checked_add(SIGNAL_BYTES));
-        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+        let length = length_of(words)?;
         file.set_len(length as u64)?;
         file.write_all_at(text, length as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -50,8 +49,7 @@ impl SharedWords {
     /// When the file was not created by [`create`](Self::create) or is too short.
     pub fn open(file: &File, words: usize) -> io::Result<(Self, Vec<u8>)> {
         let seals = rustix::fs::fcntl_get_seals(file)?;
-        let length = (words.checked_mul(8)).and_then(|bytes| bytes.checked_add(SIGNAL_BYTES));
-        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+        let length = length_of(words)?;
         let whole = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if !seals.contains(SealFlags::SHRINK) || whole < length {
             return Err(io::ErrorKind::InvalidData.into());
@@ -93,6 +91,12 @@ impl Drop for SharedWords {
         // mapping does not fail.
         let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
+}
+
+/// Bytes of the signals and this number of words.
+fn length_of(words: usize) -> io::Result<usize> {
+    let length = words.checked_mul(8).and_then(|bytes| bytes.checked_add(SIGNAL_BYTES));
+    Ok(length.ok_or(io::ErrorKind::InvalidInput)?)
 }
 
 /// Sleeps while `signal` is `value`, at most for `timeout`. May return early (spurious wake-up).

@@ -37,16 +37,6 @@ pub fn segment_sends(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
     set_int(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes.into())
 }
 
-/// Asks for a receive buffer of this size: beyond the limit of users (`net.core.rmem_max`) if that is allowed.
-///
-/// # Errors
-/// As setsockopt(2).
-pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
-    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
-        .or_else(|_| set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
-}
-
 /// Packets that a socket dropped since it was opened, because its receive buffer was full (SO_MEMINFO). The kernel's counter
 /// has 32 bits and wraps.
 ///

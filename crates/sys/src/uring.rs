@@ -30,6 +30,13 @@ pub struct Asking {
     pub flags: i32,
 }
 
+/// Sets up a small io_uring and closes it. A sysctl, a seccomp profile, or the kernel configuration can refuse it, so
+/// only an attempt shows whether this process may use it.
+pub fn probe() -> io::Result<()> {
+    const ENTRIES: u32 = 2;
+    IoUring::new(ENTRIES).map(drop)
+}
+
 /// An io_uring that transfers slots to and from files.
 pub struct BlockRing {
     // Dropped before `slots`: closing the ring ends all kernel access to the memory.

@@ -24,7 +24,7 @@ fn header(folder: &Folder) -> Value {
 fn a_writer_of_iotoll_is_recorded() {
     let folder = Folder::new();
     let finding = recorded(&folder, "--target new --rw=write --bs=64k --size=64m --quantum 1ms --duration 1s");
-    assert_eq!(finding["worker"], "64 KiB sequential writes to new, psync");
+    assert_eq!(finding["worker"], "ioengine=psync rw=write bs=64k filename=new size=64m");
     assert_eq!((finding["schema"].as_str(), finding["unit"].as_str()), (Some("iotoll.ftq/1"), Some("bytes")));
     let quanta = whole(&finding["quanta"]);
     assert!((900..=1010).contains(&quanta), "{quanta} quanta of 1 ms in 1 s");
@@ -65,10 +65,8 @@ fn the_saved_record_is_shown_again_and_its_series_written() {
         folder.iotoll("ftq --format json --quiet --out kept --target data --rw=randread --duration 500ms").run().done();
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
-    let files = ["series.csv", "ftq_times.dat", "ftq_counts.dat"];
-    let saved = files.map(|name| folder.read(&format!("kept/{name}")));
     folder.iotoll("report kept --series elsewhere").run().done();
-    assert_eq!(files.map(|name| folder.read(&format!("elsewhere/{name}"))), saved);
+    assert_eq!(folder.read("elsewhere/series.csv"), folder.read("kept/series.csv"));
     assert!(folder.exists("kept/report.html"));
     let compared = folder.iotoll("report kept --stored kept --format json").run();
     assert_eq!(compared.code, Some(0), "{compared:?}");
@@ -99,16 +97,6 @@ fn a_series_has_a_row_for_each_reading_and_units_in_its_names() {
     assert!(times.is_sorted_by(|a, b| a < b));
     assert_eq!(done.iter().sum::<i64>(), total.last().unwrap() - total.first().unwrap());
     assert_eq!(u64::try_from(done.iter().sum::<i64>()).unwrap(), whole(&finding["bytes"]));
-    // The text files are the same series: the start of each interval, and what was done in it.
-    let lines = |name: &str| -> Vec<i64> {
-        String::from_utf8(folder.read(&format!("kept/{name}")))
-            .unwrap()
-            .lines()
-            .map(|line| line.parse().unwrap())
-            .collect()
-    };
-    assert_eq!(lines("ftq_times.dat"), times[..times.len() - 1]);
-    assert_eq!(lines("ftq_counts.dat"), done[1..]);
 }
 
 #[test]
@@ -199,8 +187,8 @@ fn planted_stalls_stop_the_worker_once_in_a_period() {
         &folder,
         "--target data --rw=read --quantum 10ms --duration 1300ms --probe none --inject_ns=50000000 --inject_every=250ms",
     );
-    let counts = String::from_utf8(folder.read("kept/ftq_counts.dat")).unwrap();
-    let empty = counts.lines().filter(|line| *line == "0").count();
+    let series = String::from_utf8(folder.read("kept/series.csv")).unwrap();
+    let empty = series.lines().skip(2).filter(|line| line.split(',').nth(2) == Some("0")).count();
     // A stall of 50 ms contains four whole quanta; a busy machine makes more of them empty, a late reading fewer.
     assert!((5..=60).contains(&empty), "{empty} empty quanta; {finding}");
     let plan = header(&folder)["plan"]["worker"]["job"]["phases"][0]["jobs"][0].clone();

@@ -112,7 +112,7 @@ fn counts_are_exact() {
     assert!(step >= 200 && step.is_multiple_of(100), "each of 100 I/Os has one step more: {step}");
     assert_eq!(hundred - base, 100 * step);
     let list = guest(&folder, "list", &[]).run().done();
-    assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
+    assert!(list.stdout.contains("linux-image-6.1.") && list.stdout.contains("\nSaved guests: "), "{list:?}");
 }
 
 /// Exact counts decide without an interval, against limits, against another arm, and against a stored record.
@@ -173,8 +173,6 @@ fn what_is_missing_is_told_in_one_line() {
     at_once(cases, |(tools, words, named)| {
         guest(&folder, &format!("{words} {job}"), &[&path(tools)]).run().refused(2, named);
     });
-    guest(&folder, "shell", &[]).run().refused(2, &["no kernel", "--kernel debian:6.1", "on this machine: "]);
-    guest(&folder, "shell --kernel debian:6.1", &[]).run().refused(2, &["must be a terminal"]);
     let missing = format!("TMPDIR={}", folder.path("gone").display());
     let ended = guest(&folder, &format!("run --kernel debian:6.1 {job}"), &[&path("seven"), &missing]).run();
     if !ended.stderr.contains("MiB are free") {

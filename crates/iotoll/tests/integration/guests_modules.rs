@@ -39,15 +39,11 @@ fn a_module_that_does_not_fit_is_refused() {
     let cases = [
         ("null_blk=gone.ko".to_owned(), vec!["gone.ko: no such file"]),
         (format!("null_blk={brd}"), vec!["the file is the module 'brd'"]),
-        (
-            "null_blk=other.ko".to_owned(),
-            vec!["vermagic differs", "6.1.9-", "instead of 6.1.0-", "linux", "headers of 6.1.0-"],
-        ),
+        ("null_blk=other.ko".to_owned(), vec!["its vermagic is '6.1.9-", "is '6.1.0-", "headers of 6.1.0-"]),
         (format!("brd={brd}"), vec!["stack 'null_blk' does not load 'brd'"]),
         ("null_blk".to_owned(), vec!["write NAME=FILE"]),
     ];
     at_once(cases, |(module, named)| {
-        let named: Vec<&str> = named.into_iter().filter(|word| *word != "linux").collect();
         guest(&folder, &format!("run {NULL_BLK} --no-save --module {module}"), &[]).run().refused(2, &named);
     });
 }

@@ -68,36 +68,6 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
 }
 
-/// Also when the program has ended, and has removed the file, before its last functions are named.
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn code_that_a_program_makes_and_stubs_of_calls_have_names() {
-    let folder = Folder::new();
-    folder.write("made.c", include_str!("programs/made.c"));
-    folder.write("callee.c", "void planted_callee(void) {}");
-    let path = |name: &str| folder.path(name);
-    let compile = |words: &[&str], files: &[&str]| {
-        let files = files.iter().map(|file| path(file));
-        assert!(Command::new("cc").arg("-O1").args(words).args(files).status().unwrap().success());
-    };
-    let library = path("libcallee.so").display().to_string();
-    compile(&["-shared", "-fPIC", "-o", &library], &["callee.c"]);
-    let program = path("made").display().to_string();
-    let folder_of_library = format!("-Wl,-rpath,{}", path("").display());
-    compile(&["-fplt", &folder_of_library, "-o", &program], &["made.c", "libcallee.so"]);
-    let words = format!("cost --quiet --profile --no-save --format json --ios 1000000 -- {program}");
-    let finding = folder.iotoll(&words).run().json();
-    let Some(phase) = phase(&finding) else { return };
-    let symbols = phase["symbols"].as_array().unwrap();
-    let samples = |module: &str, symbol: &str| {
-        let of_it = symbols.iter().filter(|it| it["module"] == module && it["symbol"] == symbol);
-        of_it.map(|it| number(&it["samples"])).sum::<f64>()
-    };
-    assert!(samples("JIT", "planted made code") > 20.0, "{symbols:?}");
-    assert!(samples("made", "planted_callee@plt") > 20.0, "{symbols:?}");
-    assert!(samples("libcallee.so", "planted_callee") > 0.0, "{symbols:?}");
-}
-
 /// Processes that begin in a window, and mostly end in it.
 #[test]
 fn functions_of_children_are_the_commands() {

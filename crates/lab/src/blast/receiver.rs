@@ -6,6 +6,7 @@ use super::remote::{BEGIN, COUNTS, DROPS, Reply};
 use crate::echo::Connections;
 use crate::error::{Error, Result};
 use model::blast::plan::ORDERED_PAYLOAD;
+use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -63,7 +64,11 @@ impl CountingReceiver {
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_read_timeout(Some(POLL_INTERVAL)).map_err(failed)?;
         if let Some(bytes) = buffer {
-            sys::socket::set_receive_buffer(&socket, bytes).map_err(failed)?;
+            let bytes = bytes as usize;
+            // Beyond the limit of users (net.core.rmem_max) if that is allowed.
+            let set = sockopt::set_socket_recv_buffer_size_force(&socket, bytes);
+            let set = set.or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, bytes));
+            set.map_err(|error| failed(error.into()))?;
         }
         let address = socket.local_addr().map_err(failed)?;
         let (socket, live, stop) = (Arc::new(socket), Arc::new(Live::default()), Arc::new(AtomicBool::new(false)));

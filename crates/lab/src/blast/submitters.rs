@@ -2,7 +2,6 @@
 
 use super::shared_socket::{SharedSender, SharedSocket};
 use crate::error::{Error, Result};
-use crate::gate::Gate;
 use model::blast::plan::{BlastPlan, Method, Point};
 use model::blast::record::Counted;
 use model::unit::Nanos;
@@ -11,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::clock::ThreadClock;
@@ -39,7 +38,7 @@ pub(super) struct Live {
 /// Submitters, ready or running.
 #[derive(Default)]
 pub(super) struct Submitters {
-    start: Arc<Gate>,
+    start: Arc<OnceLock<()>>,
     stop: Arc<AtomicBool>,
     live: Vec<Arc<Live>>,
     /// Ids and clocks of the threads.
@@ -125,7 +124,7 @@ impl Submitters {
             let _ = sys::process::unshare_descriptors();
             let own = (sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller());
             clocks.lock().unwrap_or_else(PoisonError::into_inner).push(own);
-            start.pass();
+            start.wait();
             work()
         });
         spawned.map_err(|error| Error::instrument(format!("starting thread '{name}'"), error))
@@ -133,7 +132,7 @@ impl Submitters {
 
     /// Lets all of them send.
     pub fn go(&self) {
-        self.start.open();
+        let _ = self.start.set(());
     }
 
     /// Packets that the kernel accepted and refused so far.

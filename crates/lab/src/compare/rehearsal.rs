@@ -1,17 +1,14 @@
 //! The rehearsal of commands: whether they can take turns, and which counter tells what they do.
 
 use super::RoundRunner;
-use super::counter_by_bytes::{self, Rates};
 use super::drawn_cpus::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
-use super::work_counter::{self, Everything, Source};
-use crate::canary;
+use super::work_counter::{self, Source};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{COUNTERS_BY_PREFERENCE, Counted};
+use model::experiment::work_counter::{COUNTERS_BY_PREFERENCE, Counted, SYSTEM_CALLS};
 use model::record::Done;
-use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
 
 /// Time that each command runs alone.
@@ -28,6 +25,9 @@ const RATE_TIME: Duration = Duration::from_millis(150);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
+/// A counter with less than this part of the most that one of its unit counts is beside the work: log lines, a control connection, a ring
+/// for timers.
+const BESIDE: f64 = 0.02;
 
 /// What commands that can take turns have shown, or why they cannot.
 pub(super) type Shown<T> = std::result::Result<T, String>;
@@ -42,13 +42,11 @@ pub(super) struct Rehearsal {
     pub shares_a_cpu: bool,
 }
 
-/// Every counter: those of [`COUNTERS_BY_PREFERENCE`], then the machine's, if the user named one, and what helps to choose one.
+/// Every counter: those of [`COUNTERS_BY_PREFERENCE`], then the machine's, if the user named one.
 struct Point {
     /// Since the command's start, while it was awake.
     at: Duration,
     counts: Vec<Option<u64>>,
-    calls: Option<u64>,
-    octets: Option<u64>,
 }
 
 /// What one command did.
@@ -92,7 +90,7 @@ impl RoundRunner<'_> {
             Some((source, counter)) => {
                 let place = match &source {
                     Source::Own(place) => *place,
-                    Source::Kernel(_) | Source::Probe(_) => COUNTERS_BY_PREFERENCE.len(),
+                    Source::Kernel(_) => COUNTERS_BY_PREFERENCE.len(),
                 };
                 if let Some(still) = trials.iter().find(|trial| !trial.moves(place)) {
                     let (name, why) = (&counter.name, still.out_of_reach.as_ref());
@@ -104,7 +102,7 @@ impl RoundRunner<'_> {
                 }
                 Some((place, source, counter))
             }
-            None => self.choose(&trials)?,
+            None => choose(&trials)?,
         };
         let Some((place, source, mut counter)) = chosen else {
             return Ok(Err(
@@ -193,36 +191,12 @@ impl RoundRunner<'_> {
         command.freeze(named)?;
         Ok(shares)
     }
-
-    /// The counter that the trials show to be right. What makes it doubtful becomes a caveat.
-    fn choose(&mut self, trials: &[Trial]) -> Result<Option<(usize, Source, WorkCounter)>> {
-        let chosen = choose(trials).map_err(|why| {
-            Error::Refused(format!("{why}; name the counter that counts the work with --count, or use --slices off"))
-        })?;
-        let Some((place, reason, doubts)) = chosen else { return Ok(None) };
-        let Some(row) = COUNTERS_BY_PREFERENCE.get(place) else { return Ok(None) };
-        for doubt in doubts {
-            let message = format!(
-                "{doubt}; slices are counted by {}; if that is not its work, name another counter with --count",
-                row.name
-            );
-            add_once(&mut self.warnings, Warning::new(Code::CountersDisagree, message));
-        }
-        let counter = WorkCounter {
-            name: row.name.to_owned(),
-            counts: row.counts,
-            what: row.what.to_owned(),
-            reason: reason.to_owned(),
-            nanos_per_count: None,
-        };
-        Ok(Some((place, Source::Own(place), counter)))
-    }
 }
 
 fn point(command: &mut SlicedCommand, named: Option<&mut Source>) -> Point {
-    let Everything { mut counts, calls, octets } = command.read_all();
+    let mut counts = command.read_all();
     counts.push(named.filter(|source| !matches!(source, Source::Own(_))).and_then(|source| command.read(source).count));
-    Point { at: command.lived(), counts, calls, octets }
+    Point { at: command.lived(), counts }
 }
 
 impl Trial {
@@ -239,52 +213,31 @@ impl Trial {
 
     /// Counts per second at the end of the course.
     fn rate(&self, place: usize) -> f64 {
-        self.rate_of(RATE_TIME, |point| point.counts.get(place).copied().flatten())
+        self.rate_in(RATE_TIME, place)
     }
 
     /// Counts per second in this time before the end of the course.
-    fn rate_of(&self, time: Duration, of: impl Fn(&Point) -> Option<u64>) -> f64 {
+    fn rate_in(&self, time: Duration, place: usize) -> f64 {
         // The last one that was taken is the end.
-        let mut taken = self.course.iter().rev().filter_map(|point| Some((point.at, of(point)?)));
+        let mut taken = (0..self.course.len()).rev().filter_map(|index| self.at(index, place));
         let Some((end, total)) = taken.next() else { return 0.0 };
         let Some((begin, earlier)) = taken.take_while(|(at, _)| end - *at <= time).last() else { return 0.0 };
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
     }
 
-    /// All that moves at the end, by its rate in the second half of the course: counters differ in short times by what is on its way.
-    fn rates(&self) -> Rates {
-        let half = self.course.last().map_or(RATE_TIME, |last| RATE_TIME.max(last.at / 2));
-        // A thaw before the end lets a sleeping command repeat its call.
-        let moves = |of: &dyn Fn(&Point) -> Option<u64>| self.rate_of(RATE_TIME, of) > 0.0;
-        let rate = |of: &dyn Fn(&Point) -> Option<u64>| if moves(of) { self.rate_of(half, of) } else { 0.0 };
-        Rates {
-            name: self.name.clone(),
-            counts: (0..COUNTERS_BY_PREFERENCE.len())
-                .map(|place| rate(&|point| point.counts.get(place).copied().flatten()))
-                .collect(),
-            calls: rate(&|point| point.calls),
-            call_bytes: self.call_bytes(),
-            octets: rate(&|point| point.octets),
-        }
-    }
-
-    /// Bytes that a call of read, write and their like typically moves, in the second half of the course: the median over its steps; 0
-    /// without calls.
-    fn call_bytes(&self) -> f64 {
-        let both = COUNTERS_BY_PREFERENCE
-            .iter()
-            .position(|row| row.name == "task:both")
-            .unwrap_or(COUNTERS_BY_PREFERENCE.len());
-        let taken = |point: &Point| Some((point.counts.get(both).copied().flatten()?, point.calls?));
-        let later: Vec<_> = self.course.iter().skip(self.course.len() / 2).filter_map(taken).collect();
-        let steps = later.iter().zip(later.iter().skip(1));
-        let steps = steps.map(|(from, to)| (to.0.saturating_sub(from.0) as f64, to.1.saturating_sub(from.1) as f64));
-        let mut sizes: Vec<f64> = steps.filter(|(_, calls)| *calls > 0.0).map(|(bytes, calls)| bytes / calls).collect();
-        if sizes.is_empty() { 0.0 } else { canary::median(&mut sizes) }
-    }
-
     fn moves(&self, place: usize) -> bool {
         self.rate(place) > 0.0
+    }
+
+    /// Whether a counter moves more than what is beside the work: by its rate in the second half of the course, because counters differ in
+    /// short times by what is on its way.
+    fn carries(&self, place: usize) -> bool {
+        let half = self.course.last().map_or(RATE_TIME, |last| RATE_TIME.max(last.at / 2));
+        let unit = |place: usize| COUNTERS_BY_PREFERENCE.get(place).map(|row| row.counts);
+        let alike = (0..COUNTERS_BY_PREFERENCE.len()).filter(|other| unit(*other) == unit(place) && self.moves(*other));
+        let most = alike.map(|other| self.rate_in(half, other)).fold(0.0, f64::max);
+        // A thaw before the end lets a sleeping command repeat its call.
+        self.moves(place) && self.rate_in(half, place) >= BESIDE * most
     }
 
     /// Counts per second at work, and how long it took to get to half of that.
@@ -310,50 +263,55 @@ impl Trial {
     }
 }
 
-/// A choice: the place of the counter, why, and what makes it doubtful.
-type Choice = (usize, &'static str, Vec<String>);
-
-/// The first counter that moves for every command and agrees with what the commands report themselves; if none agrees, the
-/// one that is closest; if they report nothing, the one that carries their bytes.
+/// The first counter that carries the work of every command and agrees with what the commands report themselves; if none agrees, the one
+/// that is closest; if they report nothing, the first.
 ///
 /// # Errors
-/// Why none can be chosen, in words.
-fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
-    let silent: Vec<Rates> = trials.iter().filter(|trial| trial.own.is_none()).map(Trial::rates).collect();
-    if silent.len() == trials.len() {
-        let chosen = counter_by_bytes::choose(&silent)?;
-        let reason = "it sees more of the commands than the others do; the commands do not report what they do";
-        return Ok(chosen.map(|(place, doubts)| (place, reason, doubts)));
-    }
-    let moving: Vec<usize> =
-        (0..COUNTERS_BY_PREFERENCE.len()).filter(|place| trials.iter().all(|trial| trial.moves(*place))).collect();
+/// When the commands have only their system calls in common, and some do I/O that another counter sees.
+fn choose(trials: &[Trial]) -> Result<Option<(usize, Source, WorkCounter)>> {
+    let carries = |trial: &Trial, place: usize| match trial.own {
+        Some(_) => trial.moves(place),
+        None => trial.carries(place),
+    };
+    let places = 0..COUNTERS_BY_PREFERENCE.len();
+    let mut common = places.clone().filter(|place| trials.iter().all(|trial| carries(trial, *place)));
     let distance = |place: usize| {
-        let distances = trials
-            .iter()
-            .filter(|trial| trial.own.is_some())
-            .map(|trial| trial.ratio(place).map_or(f64::INFINITY, |ratio| ratio.ln().abs()));
+        let reports = trials.iter().filter(|trial| trial.own.is_some());
+        let distances = reports.map(|trial| trial.ratio(place).map_or(f64::INFINITY, |ratio| ratio.ln().abs()));
         distances.fold(0.0, f64::max)
     };
-    let agreeing = || moving.iter().copied().filter(|place| distance(*place) < AGREEMENT);
-    let fits = |place: &usize| silent.iter().all(|rates| counter_by_bytes::fits(rates, *place));
-    let doubts = || silent.iter().filter_map(counter_by_bytes::doubt).collect();
-    if let Some(place) = agreeing().find(fits) {
-        return Ok(Some((place, "it agrees with what the commands report themselves", doubts())));
+    let (place, reason) = if trials.iter().all(|trial| trial.own.is_none()) {
+        (common.next(), "it is the first that moves; the commands do not report what they do")
+    } else if let Some(place) = common.clone().find(|place| distance(*place) < AGREEMENT) {
+        (Some(place), "it agrees with what the commands report themselves")
+    } else {
+        let closest = common.min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
+        (closest, "no counter agrees with what the commands report themselves, this one is closest")
+    };
+    let Some((place, row)) = place.and_then(|place| Some((place, COUNTERS_BY_PREFERENCE.get(place)?))) else {
+        return Ok(None);
+    };
+    let seen = |trial: &Trial| {
+        let names = COUNTERS_BY_PREFERENCE.iter().zip(places.clone()).filter(|(_, place)| carries(trial, *place));
+        names.map(|(row, _)| row.name).collect::<Vec<_>>().join(", ")
+    };
+    let sees_more = |trial: &Trial| trial.own.is_none() && seen(trial) != SYSTEM_CALLS;
+    if row.name == SYSTEM_CALLS && trials.iter().any(sees_more) {
+        let each: Vec<String> = trials.iter().map(|trial| format!("{}: {}", trial.name, seen(trial))).collect();
+        return Err(Error::Refused(format!(
+            "the commands do different kinds of I/O, which no counter sees alike; {}; name the counter that counts the work with \
+             --count, or use --slices off",
+            each.join("; ")
+        )));
     }
-    let closest = moving.iter().copied().filter(fits).min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
-    match (closest, silent.first()) {
-        (Some(place), _) => Ok(Some((
-            place,
-            "no counter agrees with what the commands report themselves, this one is closest",
-            doubts(),
-        ))),
-        (None, Some(rates)) if !moving.is_empty() => Err(format!(
-            "{} does not report its I/O, and no counter covers both it and what the others report ({})",
-            rates.name,
-            rates.all()
-        )),
-        (None, _) => Ok(None),
-    }
+    let counter = WorkCounter {
+        name: row.name.to_owned(),
+        counts: row.counts,
+        what: row.what.to_owned(),
+        reason: reason.to_owned(),
+        nanos_per_count: None,
+    };
+    Ok(Some((place, Source::Own(place), counter)))
 }
 
 #[cfg(test)]
@@ -379,7 +337,7 @@ mod tests {
         let course = (0..100).map(|step| {
             let part = f64::from((step - 20).max(0)) / 80.0;
             let at = Duration::from_millis(u64::try_from(step).unwrap() * 10);
-            Point { at, counts: counts(part), calls: Some((total.ios as f64 * part) as u64), octets: None }
+            Point { at, counts: counts(part) }
         });
         Trial {
             name: "arm".to_owned(),
@@ -393,7 +351,7 @@ mod tests {
     }
 
     fn chosen(trials: &[Trial]) -> Option<String> {
-        choose(trials).unwrap().map(|(place, _, _)| COUNTERS_BY_PREFERENCE[place].name.to_owned())
+        choose(trials).unwrap().map(|(_, _, counter)| counter.name)
     }
 
     const OWN: Option<Done> = Some(Done { ios: 1000, bytes: Bytes(4_096_000) });
@@ -412,14 +370,26 @@ mod tests {
     }
 
     #[test]
-    fn without_a_report_what_carries_the_bytes_is_chosen() {
-        assert_eq!(chosen(&[trial(None, &[("task:both", 1.0), ("syscalls", 1.0)])]).as_deref(), Some("task:both"));
-        assert_eq!(chosen(&[trial(None, &[("task:both", 0.001), ("tcp", 1.0)])]).as_deref(), Some("tcp"));
-        let ring = |ratio| trial(None, &[("io_uring", ratio), ("task:both", 0.001)]);
-        assert_eq!(chosen(&[ring(2.0)]).as_deref(), Some("io_uring"));
-        let plain = trial(None, &[("task:both", 1.0)]);
-        let why = choose(&[ring(2.0), plain]).unwrap_err();
-        assert!(why.contains("different kinds of I/O") && why.contains("io_uring"), "{why}");
+    fn without_a_report_the_first_counter_that_is_not_beside_the_work_is_chosen() {
+        for (what, ratios, expected) in [
+            ("dd from a disk", &[("task:both", 1.0), ("task:storage", 0.5), ("syscalls", 1.0)][..], "task:both"),
+            ("send that prints", &[("task:both", 0.001), ("tcp", 1.0), ("syscalls", 1.0)], "tcp"),
+            ("sendto that prints", &[("udp", 1.0), ("task:both", 0.001), ("syscalls", 1.2)], "udp"),
+            ("a look-up by UDP", &[("udp", 0.001), ("task:both", 1.0), ("syscalls", 1.0)], "task:both"),
+            ("mmap that prints", &[("task:both", 0.001), ("task:storage", 1.0), ("syscalls", 1.0)], "task:storage"),
+            ("io_uring that prints", &[("io_uring", 1.0), ("task:both", 0.5), ("syscalls", 2.0)], "io_uring"),
+            ("a ring for timers", &[("io_uring", 0.001), ("task:both", 1.0), ("syscalls", 1.0)], "task:both"),
+            ("libaio in the page cache", &[("syscalls", 1.0)], "syscalls"),
+        ] {
+            assert_eq!(chosen(&[trial(None, ratios)]).as_deref(), Some(expected), "{what}");
+        }
+        let sends = || trial(None, &[("tcp", 1.0), ("task:both", 0.001), ("syscalls", 1.0)]);
+        let writes = || trial(None, &[("tcp", 1.0), ("task:both", 1.0), ("syscalls", 1.0)]);
+        assert_eq!(chosen(&[sends(), writes()]).as_deref(), Some("tcp"));
+        assert_eq!(chosen(&[writes(), writes()]).as_deref(), Some("task:both"));
+        let copies = trial(None, &[("task:both", 1.0), ("syscalls", 1.0)]);
+        let why = choose(&[sends(), copies]).map(drop).unwrap_err().to_string();
+        assert!(["different kinds of I/O", "tcp", "task:both", "--count"].iter().all(|it| why.contains(it)), "{why}");
     }
 
     /// Its sockets run ahead of its calls for 40 ms.
@@ -440,7 +410,7 @@ mod tests {
         let mut asleep = trial(None, &[("syscalls", 1.0)]);
         let place = COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == "syscalls").unwrap();
         for (step, point) in asleep.course.iter_mut().enumerate() {
-            (point.counts[place], point.calls) = (Some(u64::from(step > 60)), Some(0));
+            point.counts[place] = Some(u64::from(step > 60));
         }
         assert_eq!(chosen(&[asleep]), None);
     }
@@ -453,27 +423,7 @@ mod tests {
         assert_eq!(chosen(&[reports(), sends]).as_deref(), Some("tcp"));
         let plain = || trial(OWN, &[("task:both", 1.0)]);
         let mapped = trial(None, &[("task:both", 0.001), ("task:storage", 1.0)]);
-        assert!(choose(&[plain(), mapped]).unwrap_err().contains("task:storage"));
-        // In the page cache, nothing but its lines moves: that is said.
-        let cached = trial(None, &[("task:both", 0.001)]);
-        let (place, _, doubts) = choose(&[plain(), cached]).unwrap().unwrap();
-        assert_eq!(COUNTERS_BY_PREFERENCE[place].name, "task:both");
-        assert!(matches!(doubts.as_slice(), [doubt] if doubt.contains("look like log messages")), "{doubts:?}");
-    }
-
-    /// It reads a large file while it starts, and again now and then.
-    #[test]
-    fn the_size_of_a_call_is_that_of_its_lines() {
-        let mut trial = trial(None, &[("task:both", 1.0)]);
-        let both = COUNTERS_BY_PREFERENCE.iter().position(|row| row.name == "task:both").unwrap();
-        let mut bytes = 0;
-        for (step, point) in trial.course.iter_mut().enumerate() {
-            bytes += if step < 40 || step % 20 == 10 { 1 << 20 } else { 320 };
-            (point.counts[both], point.calls) = (Some(bytes), Some(10 * step as u64));
-        }
-        assert_eq!(trial.rates().call_bytes, 32.0);
-        let (place, _, doubts) = choose(&[trial]).unwrap().unwrap();
-        assert_eq!((COUNTERS_BY_PREFERENCE[place].name, doubts.len()), ("task:both", 1));
+        assert_eq!(chosen(&[plain(), mapped]), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A command that takes turns: started frozen, thawed for its slices, and ended so that it reports what it did.
 
 use super::drawn_cpus::ThreadTimes;
-use super::work_counter::{Everything, Source, WorkReader};
+use super::work_counter::{Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, Output, Prepared, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
@@ -191,8 +191,8 @@ impl<'a> SlicedCommand<'a> {
         self.reader.read(&self.members, source)
     }
 
-    /// Every counter of its own processes, and what helps to choose one.
-    pub fn read_all(&mut self) -> Everything {
+    /// Every counter of its own processes.
+    pub fn read_all(&mut self) -> Vec<Option<u64>> {
         self.find_members();
         self.reader.all(&self.members)
     }
@@ -277,7 +277,7 @@ impl<'a> SlicedCommand<'a> {
 
     /// What it reports of itself; `None` if it does not report.
     fn own_total(&mut self) -> Result<Option<OwnTotal>> {
-        let report = self.output.report(&[]).map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
+        let report = self.output.report().map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
         if let Some(why) = report.failure.filter(|_| report.jobs.is_empty()) {
             return Err(self.failed(&why));
         }

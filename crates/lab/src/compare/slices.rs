@@ -261,7 +261,7 @@ impl Neighbours {
             *count = count.saturating_add(1);
         }
         let ran = worker_process.ran().into_iter().chain(beside.ran).collect();
-        Some(Box::new(Whereabouts { ran: summed(ran), migrations: None, servers }))
+        Some(Box::new(Whereabouts { ran: summed(ran), servers }))
     }
 
     /// Whether to scan all processes around this slice, which takes longer. Each case has its own server, so this

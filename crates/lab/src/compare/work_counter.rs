@@ -10,11 +10,9 @@ mod udp_sockets;
 use crate::canary;
 use crate::cost::Counter;
 use crate::error::{Error, Result};
-use crate::probe::ProbeSet;
 use model::comparison::record::CommandReading;
 use model::experiment::WorkCounter;
 use model::experiment::work_counter::{self, COUNTERS_BY_PREFERENCE, Counted};
-use model::probe::{Descriptor, Kind, Probe};
 use model::unit::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,10 +27,8 @@ use udp_sockets::UdpSockets;
 pub(super) enum Source {
     /// One of [`COUNTERS_BY_PREFERENCE`], by its place.
     Own(usize),
-    /// A block device or an interface.
+    /// Of the machine.
     Kernel(Counter),
-    /// A probe that only increases.
-    Probe(Box<ProbeSet>),
 }
 
 impl Source {
@@ -88,24 +84,15 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         let row = work_counter::find(name).ok_or_else(|| refused("is no counter".to_owned()))?;
         return Ok((Source::Own(place), counter(row.counts, row.what)));
     }
-    if let Ok(kernel @ (Counter::Block(_) | Counter::Net(_))) = name.parse::<Counter>() {
-        kernel.read().map_err(refused)?;
-        let what = match &kernel {
-            Counter::Block(_) => "completed I/Os of the device, of all processes",
-            _ => "packets of the interface, of all processes",
-        };
-        let what = format!("{what}{}", kernel.remark());
-        return Ok((Source::Kernel(kernel), counter(Counted::Ios, &what)));
-    }
-    let probe = Probe::parse(name).map_err(refused)?;
-    if probe.descriptor.kind == Kind::Gauge {
-        return Err(refused("is a gauge; only what increases can count".to_owned()));
-    }
-    let set = ProbeSet::open(std::slice::from_ref(&probe))?;
-    let shortfall = set.descriptors().first().and_then(Descriptor::shortfall);
-    let what = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
-    let what = format!("the probe, of the whole machine{what}");
-    Ok((Source::Probe(Box::new(set)), counter(Counted::Ios, &what)))
+    let kernel: Counter = name.parse().map_err(|why| Error::Refused(format!("--count {why}")))?;
+    kernel.read().map_err(refused)?;
+    let what = match &kernel {
+        Counter::Block(_) => "completed I/Os of the device, of all processes",
+        Counter::Net(_) => "packets of the interface, of all processes",
+        Counter::Probe(_) => "the probe, of the whole machine",
+    };
+    let what = format!("{what}{}", kernel.remark());
+    Ok((Source::Kernel(kernel), counter(Counted::Ios, &what)))
 }
 
 /// The kernel shows nothing of a ring while a task submits to it (io_uring_show_fdinfo only tries the lock). A reading is tried
@@ -138,16 +125,6 @@ pub(super) struct WorkReader {
     woke: Option<u64>,
 }
 
-/// All that is known of a command at one instant.
-pub(super) struct Everything {
-    /// Every counter of [`COUNTERS_BY_PREFERENCE`]; `None` where this machine has none.
-    pub counts: Vec<Option<u64>>,
-    /// Calls of read, write and their like.
-    pub calls: Option<u64>,
-    /// Bytes of IP packets of its network namespaces while it was awake, if it has UDP sockets.
-    pub octets: Option<u64>,
-}
-
 fn cpu_nanos(processes: &[u32]) -> Option<Nanos> {
     processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum()
 }
@@ -171,16 +148,12 @@ impl WorkReader {
         }
     }
 
-    /// Every counter, and what helps to choose one.
-    pub fn all(&mut self, processes: &[u32]) -> Everything {
+    /// Every counter of [`COUNTERS_BY_PREFERENCE`]; `None` where this machine has none.
+    pub fn all(&mut self, processes: &[u32]) -> Vec<Option<u64>> {
         self.look_around(processes);
         let io = task_io(processes);
         self.datagrams.count();
-        Everything {
-            counts: (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.own(place, io.as_ref())).collect(),
-            calls: io.map(|io| io.calls),
-            octets: self.datagrams.octets(),
-        }
+        (0..COUNTERS_BY_PREFERENCE.len()).map(|place| self.own(place, io.as_ref())).collect()
     }
 
     /// Looks for new rings and sockets, which takes longer than a reading.
@@ -207,7 +180,7 @@ impl WorkReader {
         if source.as_deref().is_none_or(Source::is_datagrams) {
             self.datagrams.wake();
         }
-        self.woke = source.and_then(of_machine);
+        self.woke = source.and_then(|source| of_machine(source));
     }
 
     /// They do not count for this command any more.
@@ -226,7 +199,7 @@ impl WorkReader {
         self.sockets.out_of_reach()
     }
 
-    fn count_awake(&self, source: &mut Source) -> Option<u64> {
+    fn count_awake(&self, source: &Source) -> Option<u64> {
         let since = match self.woke {
             Some(woke) => of_machine(source)?.saturating_sub(woke),
             None => 0,
@@ -245,7 +218,7 @@ impl WorkReader {
                 self.own(*place, io.as_ref()),
                 COUNTERS_BY_PREFERENCE.get(*place).is_some_and(|row| work_counter::is_of_system_calls(row.name)),
             ),
-            Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
+            Source::Kernel(_) => (self.count_awake(source), false),
         };
         CommandReading {
             // After the count, because a ring may have to be waited for.
@@ -339,14 +312,10 @@ pub(super) fn counted(from: CommandReading, to: CommandReading) -> Option<u64> {
 }
 
 /// The value of a counter of the machine.
-fn of_machine(source: &mut Source) -> Option<u64> {
+fn of_machine(source: &Source) -> Option<u64> {
     match source {
         Source::Own(_) => None,
         Source::Kernel(counter) => counter.read().ok().map(|done| done.ios),
-        Source::Probe(probe) => {
-            let value = (*probe.read()?.values.first()?)?;
-            (value >= 0.0).then_some(value as u64)
-        }
     }
 }
 

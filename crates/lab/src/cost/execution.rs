@@ -1,7 +1,7 @@
 //! One execution of a command: starts it, watches it to its end, parses its output.
 
 use super::output_parser::{CLOCK_SLACK, Prepared, ProgramReport, prepared};
-use super::running::{Lives, Running};
+use super::running::Running;
 use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -30,8 +30,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: &'a [u32],
     /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
-    /// Whether the groups of its jobs get costs of their own.
-    pub(crate) tells_groups: bool,
     /// Saves its windows while it runs.
     pub(crate) windows: Option<GrowingWindows>,
 }
@@ -65,16 +63,15 @@ pub(crate) fn execute(
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
     (running.cpus, running.processes) = (surroundings.cpus, Some(surroundings.processes));
-    (running.lives, running.windows) = (output.forks_jobs().map(Lives::of), surroundings.windows.take());
+    running.windows = surroundings.windows.take();
     let dirty_before = dirty();
     let mut stretch = watch(surroundings.meters, &mut running);
     let dirtied = dirty_before.zip(dirty()).map(|(before, after)| after.since(before));
     running.note_servers(&mut stretch.snapshots);
-    let lives = running.lives();
     let ended = running.end()?;
     let owners = Owners { command: running.process, ..Owners::default() };
     let tasks = surroundings.meters.scan_tasks().since(&before, &owners);
-    let mut report = output.report(&lives).unwrap_or_else(|why| {
+    let mut report = output.report().unwrap_or_else(|why| {
         let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         ProgramReport::default()
@@ -97,12 +94,7 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, warning);
         None
     });
-    if !surroundings.tells_groups {
-        report.groups.clear();
-    }
-    let groups = std::mem::take(&mut report.groups);
-    let all_counted = groups.len() > 1 && groups.iter().all(|group| !group.uncounted);
-    if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program && !all_counted) {
+    if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program) {
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, why.clone()));
     }
     let execution = Execution {
@@ -114,7 +106,6 @@ pub(crate) fn execute(
         jobs_ended_nanos: None,
         page_cache: None,
         dirtied,
-        groups,
     };
     Ok(Executed { execution, failure, elsewhere: running.elsewhere })
 }
@@ -186,9 +177,6 @@ fn io_interval(
     stretch: &Stretch,
     unix_less_monotonic: u64,
 ) -> std::result::Result<Option<IoInterval>, Warning> {
-    if report.io_interval.is_some() {
-        return Ok(report.io_interval);
-    }
     if let Some(why) = &report.unclear {
         let message = format!("{why}: when {program} did I/O is unknown, so all of its time counts");
         return Err(Warning::new(Code::Unknown, message));

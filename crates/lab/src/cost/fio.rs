@@ -1,14 +1,11 @@
 //! fio: reports its I/O in JSON with the right flag.
 
-mod groups;
-
 use super::output_parser::{ProgramReport, impossible};
-use super::running::Life;
 use crate::error::{Error, Result};
-use model::record::{Direction, IoInterval, JobRecord, Latency};
+use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The command with the option that makes fio print JSON.
 pub(super) fn prepare(command: &[String]) -> Result<Vec<String>> {
@@ -37,7 +34,7 @@ fn is_in_the_way(argument: &str) -> bool {
 
 /// fio prints its JSON first or last, and errors before it; the object starts on its own line. With status output at
 /// intervals, the last object covers the whole run.
-pub(super) fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
+pub(super) fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     // Braces within the object are indented. fio's progress lines end with a carriage return.
     let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
     let is_first =
@@ -64,22 +61,13 @@ pub(super) fn parse(text: &str, lives: &[Life]) -> std::result::Result<ProgramRe
         // fio's times have a resolution of a millisecond, and it prints within a few of the end.
         report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
-    report.groups = groups::groups(&value, jobs, lives);
-    let sequential = group_millis.len() > 1 && report.groups.len() != 1;
-    report.unclear = groups::unclear(&value, jobs, sequential).map(str::to_owned);
-    report.uncounted = groups::uncounted(&value, jobs, sequential).map(str::to_owned);
+    let sequential = group_millis.len() > 1;
+    report.unclear = unclear(&value, jobs, sequential).map(str::to_owned);
+    report.uncounted = uncounted(&value, jobs, sequential).map(str::to_owned);
     if report.uncounted.is_some() {
         // A cost per counted I/O would be too high, because the I/O of the ramps is paid for but not counted.
         report.io_unix_nanos = None;
     }
-    // The lives of its processes also tell when it did I/O where its run times do not.
-    report.io_interval = match report.groups.as_slice() {
-        [only] if group_millis.len() > 1 || report.unclear.is_some() => Some(only.io_interval),
-        [first, .., last] => {
-            Some(IoInterval { begin_nanos: first.io_interval.begin_nanos, end_nanos: last.io_interval.end_nanos })
-        }
-        _ => None,
-    };
     Ok(report)
 }
 
@@ -93,7 +81,7 @@ const MIXED: &str = "mixed";
 /// written before.
 fn wall_millis(report: &Value, job: &Value) -> u64 {
     let of_direction = |name| job.get(name).map_or(0, |part| unsigned(part, "runtime"));
-    let millis = match groups::reads_only_back(report, job) {
+    let millis = match reads_only_back(report, job) {
         true => of_direction("read").saturating_add(of_direction("write")).max(of_direction(MIXED)),
         false => DIRECTIONS.into_iter().map(of_direction).max().unwrap_or(0),
     };
@@ -171,6 +159,59 @@ fn most_in_flight(job: &Value, wall: Nanos) -> Option<f64> {
     Some(2.0 * f64::from(deepest) * members.ceil().max(1.0))
 }
 
+/// What a job has for an option, by itself or from `[global]`.
+fn value(report: &Value, job: &Value, name: &str) -> Option<String> {
+    let given = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
+    given(job.get("job options")).or_else(|| given(report.get("global options")))
+}
+
+/// Whether a job reads back what it wrote.
+fn reads_back(report: &Value, job: &Value) -> bool {
+    value(report, job, "verify").is_some_and(|how| how != "none" && how != "0")
+        && value(report, job, "do_verify").as_deref() != Some("0")
+}
+
+/// Whether all reads of a job read back what it wrote, after it has written.
+fn reads_only_back(report: &Value, job: &Value) -> bool {
+    let way = value(report, job, "rw").or_else(|| value(report, job, "readwrite")).unwrap_or_default();
+    reads_back(report, job) && way.contains("write") && !way.contains("readwrite")
+}
+
+/// The values of an option in these jobs; `None` among them if a job does not have it. An option that is 0 is not given.
+fn values(report: &Value, jobs: &[Value], name: &str) -> BTreeSet<Option<String>> {
+    jobs.iter().map(|job| value(report, job, name).filter(|value| value != "0")).collect()
+}
+
+/// Whether the jobs wait for different times before they start. Each copy draws its own from a range.
+fn delays_differ(report: &Value, jobs: &[Value]) -> bool {
+    let delays = values(report, jobs, "startdelay");
+    delays.len() > 1 || delays.iter().flatten().any(|delay| delay.contains('-'))
+}
+
+/// Why fio's run times do not tell when these jobs did I/O, if an option makes it so. `sequential` jobs include groups that ran one
+/// after the other.
+fn unclear(report: &Value, jobs: &[Value], sequential: bool) -> Option<&'static str> {
+    let given = |name: &str| values(report, jobs, name).iter().any(Option::is_some);
+    if given("startdelay") && (sequential || delays_differ(report, jobs)) {
+        Some("fio's run times leave out its startdelay")
+    } else if jobs.iter().any(|job| reads_back(report, job)) {
+        Some("fio's run times of writing and of reading it back (verify) follow each other")
+    } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
+        Some("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
+    } else {
+        None
+    }
+}
+
+/// Why fio's counts leave out I/O of these jobs, if an option makes it so.
+fn uncounted(report: &Value, jobs: &[Value], sequential: bool) -> Option<&'static str> {
+    let ramps = values(report, jobs, "ramp_time");
+    (ramps.iter().any(Option::is_some) && (sequential || ramps.len() > 1)).then_some(
+        "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
+         per I/O; fio's own counts of the jobs are right",
+    )
+}
+
 fn unsigned(value: &Value, key: &str) -> u64 {
     value.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
@@ -191,15 +232,15 @@ mod tests {
              \"read\": {\"total_ios\": 7, \"io_bytes\": 28672, \"clat_ns\": {\"mean\": 5.5, \"max\": 9,\
              \"percentile\": {\"50.000000\": 5}}}},\
             {\"jobname\": \"b\", \"groupid\": 1, \"job_runtime\": 2000}]}\nRun status\n";
-        let report = parse(text, &[]).unwrap();
+        let report = parse(text).unwrap();
         assert_eq!(report.io_unix_nanos, Some((2_000_000_000, 5_000_000_000)));
         assert_eq!(report.text, "fio: a note\n\nRun status\n");
         let job = &report.jobs[0];
         assert_eq!((job.read.ios, job.read.bytes, job.engine.as_str()), (7, Bytes(28_672), "fio psync"));
         assert_eq!(job.thread_nanos, Some(Nanos::from_millis(500)));
-        assert!(parse("no json", &[]).is_err());
-        assert!(parse("{\n \"jobs\": 5}", &[]).is_err());
-        assert!(parse("{\n broken", &[]).is_err());
+        assert!(parse("no json").is_err());
+        assert!(parse("{\n \"jobs\": 5}").is_err());
+        assert!(parse("{\n broken").is_err());
     }
 
     #[test]
@@ -210,7 +251,7 @@ mod tests {
             };
             let jobs = jobs.iter().map(job).collect::<Vec<_>>().join(",");
             let text = format!("{{\n \"timestamp_ms\": 9000, \"global options\": {{{global}}}, \"jobs\": [{jobs}]}}\n");
-            let report = parse(&text, &[]).unwrap();
+            let report = parse(&text).unwrap();
             report.unclear.or(report.uncounted).unwrap_or_default()
         };
         let (delay, ramp) = ("\"startdelay\": \"1\"", "\"ramp_time\": \"1\"");
@@ -237,11 +278,24 @@ mod tests {
     }
 
     #[test]
+    fn a_ramp_is_uncounted_beside_a_delay_too() {
+        let job = |group: u64, options| serde_json::json!({"groupid": group, "job options": options});
+        let report = serde_json::json!({});
+        let jobs = [
+            job(0, serde_json::json!({"startdelay": "1"})),
+            job(1, serde_json::json!({"ramp_time": "3"})),
+            job(1, serde_json::json!({"verify": "md5", "do_verify": "0"})),
+        ];
+        assert!(uncounted(&report, &jobs, true).is_some() && unclear(&report, &jobs, true).is_some());
+        assert!(uncounted(&report, &jobs[..1], true).is_none() && unclear(&report, &jobs[1..], true).is_none());
+    }
+
+    #[test]
     fn members_of_a_reported_group_run_at_the_same_time() {
         let text = "{\n \"timestamp_ms\": 9000, \"jobs\": [{\"jobname\": \"a\", \"groupid\": 0,\
              \"job_runtime\": 8000, \"usr_cpu\": 10.0, \"sys_cpu\": 40.0,\
              \"read\": {\"total_ios\": 7, \"runtime\": 2000}, \"write\": {\"runtime\": 1990}}]}\n";
-        let report = parse(text, &[]).unwrap();
+        let report = parse(text).unwrap();
         assert_eq!(report.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
         assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2000));
         assert_eq!(report.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
@@ -253,7 +307,7 @@ mod tests {
             "{{\n \"jobs\": [{{\"job_runtime\": 2004, \"iodepth_level\": {{\"1\": 0.1, \"4\": 99.9, \"8\": 0.0, \">=64\": 0.0}},\
              \"read\": {{\"total_ios\": 2505, \"runtime\": 2004, {latencies}}}}}]}}\n"
         );
-        let mut report = parse(&text, &[]).unwrap();
+        let mut report = parse(&text).unwrap();
         (report.jobs.remove(0).read.latency, report.notes)
     }
 
@@ -297,7 +351,7 @@ mod tests {
             let text = format!(
                 "{{\n \"jobs\": [{{\"job options\": {{{options}}}, \"read\": {{\"runtime\": 79}}, \"write\": {{\"runtime\": 71}}}}]}}\n"
             );
-            parse(&text, &[]).unwrap().jobs[0].wall_nanos
+            parse(&text).unwrap().jobs[0].wall_nanos
         };
         assert_eq!(wall("\"rw\": \"write\", \"verify\": \"crc32c\""), Nanos::from_millis(150));
         assert_eq!(wall("\"rw\": \"randrw\", \"verify\": \"crc32c\""), Nanos::from_millis(79));
@@ -308,7 +362,7 @@ mod tests {
     fn the_last_report_counts() {
         let report =
             |ios| format!("{{\n  \"jobs\" : [\n    {{\n \"read\": {{\n\"total_ios\": {ios}\n}}\n    }}\n  ]\n}}\n");
-        let report = parse(&format!("{}{}done\n", report(1), report(5)), &[]).unwrap();
+        let report = parse(&format!("{}{}done\n", report(1), report(5))).unwrap();
         assert_eq!((report.jobs.len(), report.jobs[0].read.ios), (1, 5));
     }
 

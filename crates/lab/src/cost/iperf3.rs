@@ -7,9 +7,9 @@ use super::output_parser::ProgramReport;
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency, Lost};
 use model::unit::{Bytes, Nanos};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value, json};
-use std::fmt;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// The command with the option that makes iperf3 print JSON.
 pub(super) fn prepare(command: &[String]) -> Result<Vec<String>> {
@@ -92,6 +92,11 @@ fn flags(arguments: &[String]) -> Vec<(Flag, &str)> {
 /// A server prints a text for each of its clients.
 pub(super) fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let tests = texts(text)?;
+    if serde_json::Deserializer::from_str(text).into_iter::<EndsOnce>().any(|test| test.is_err()) {
+        return Err(
+            "it tells both directions of --bidir by one name; use iperf3 3.11 or later, or count with --ios".to_owned()
+        );
+    }
     let mut report = ProgramReport::default();
     for (group, test) in tests.iter().enumerate() {
         let error = test.get("error").and_then(Value::as_str);
@@ -109,6 +114,23 @@ pub(super) fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
         }
     }
     Ok(report)
+}
+
+/// A test whose sums come once each: versions 3.7 to 3.10 give those of both directions of `--bidir` one name.
+#[derive(Deserialize)]
+struct EndsOnce {
+    #[serde(rename = "end")]
+    _end: Option<SumsOnce>,
+}
+
+#[derive(Deserialize)]
+struct SumsOnce {
+    #[serde(rename = "sum")]
+    _both: Option<IgnoredAny>,
+    #[serde(rename = "sum_sent")]
+    _sent: Option<IgnoredAny>,
+    #[serde(rename = "sum_received")]
+    _received: Option<IgnoredAny>,
 }
 
 /// What its JSON says of the traffic of one test.
@@ -133,9 +155,6 @@ struct Sum {
 impl Traffic {
     fn of(test: &Value) -> std::result::Result<Self, String> {
         let end = test.get("end").ok_or("its JSON has no end")?;
-        // Of a test that its peer left there are only the intervals.
-        let so_far = of_intervals(test);
-        let end = if end.as_object().is_some_and(Map::is_empty) { &so_far } else { end };
         let start = test.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
         let number = |name: &str| start.get(name).and_then(Value::as_u64);
         let protocol = start.get("protocol").and_then(Value::as_str).unwrap_or("TCP").to_owned();
@@ -193,21 +212,6 @@ impl Traffic {
     }
 }
 
-/// The sums over all intervals of a test, as its end has them.
-fn of_intervals(test: &Value) -> Value {
-    let intervals = || test.get("intervals").and_then(Value::as_array).into_iter().flatten();
-    let all = |name: &str| {
-        let sums = || intervals().filter_map(|interval| interval.get(name));
-        let total = |key: &str| sums().filter_map(|sum| whole(sum, key)).reduce(u64::saturating_add);
-        json!({
-            "bytes": total("bytes"), "packets": total("packets"), "lost_packets": total("lost_packets"),
-            "seconds": sums().map(seconds).sum::<f64>()
-        })
-    };
-    let second = format!("sum{SECOND}");
-    json!({"sum": all("sum"), &second: all(&second)})
-}
-
 /// The sums of one direction: this side's own, and that of both sides.
 struct Sums<'a> {
     own: Option<&'a Value>,
@@ -252,7 +256,7 @@ fn seconds(sum: &Value) -> f64 {
     sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-/// What later versions append to the names of the sums of the second direction.
+/// What is appended to the names of the sums of the second direction of `--bidir`.
 const SECOND: &str = "_bidir_reverse";
 
 /// The texts that it printed one after the other.
@@ -260,73 +264,10 @@ const SECOND: &str = "_bidir_reverse";
 /// # Errors
 /// When there is none, or one is broken.
 fn texts(text: &str) -> std::result::Result<Vec<Value>, String> {
-    let texts = serde_json::Deserializer::from_str(text).into_iter::<Whole>();
-    let texts: Vec<Value> = texts
-        .map(|text| text.map(|Whole(value)| value))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|error| format!("its JSON is broken: {error}"))?;
+    let texts = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let texts: Vec<Value> =
+        texts.collect::<std::result::Result<_, _>>().map_err(|error| format!("its JSON is broken: {error}"))?;
     if texts.is_empty() { Err("its JSON is empty".to_owned()) } else { Ok(texts) }
-}
-
-/// A value that keeps both members of the same name: with `--bidir`, versions 3.7 to 3.10 give the sums of both directions one name, and
-/// a map would keep the last. Here the second one gets the name that later versions give it.
-struct Whole(Value);
-
-impl<'de> Deserialize<'de> for Whole {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(Members).map(Self)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> std::result::Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> std::result::Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> std::result::Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> std::result::Result<Value, A::Error> {
-        let mut found = Vec::new();
-        while let Some(Whole(value)) = values.next_element()? {
-            found.push(value);
-        }
-        Ok(Value::Array(found))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Value, A::Error> {
-        let mut found = Map::new();
-        while let Some((name, Whole(value))) = members.next_entry::<String, Whole>()? {
-            let name = if found.contains_key(&name) { name + SECOND } else { name };
-            found.insert(name, value);
-        }
-        Ok(Value::Object(found))
-    }
 }
 
 #[cfg(test)]

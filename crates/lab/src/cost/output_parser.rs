@@ -1,11 +1,10 @@
 //! Programs that report their I/O in their output: one row of the table each. A new one is a file and a row here.
 
-use super::running::Life;
 use super::{CommandPlan, Count, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
 use crate::starters::{LookedThrough, look_through};
-use model::record::{IoInterval, JobGroup, JobRecord, Latency};
+use model::record::{JobRecord, Latency};
 use model::unit::Nanos;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -21,10 +20,6 @@ pub(crate) struct ProgramReport {
     pub jobs: Vec<JobRecord>,
     /// When it did I/O, in Unix time, if the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,
-    /// When it did I/O on our clock, if that is known better.
-    pub io_interval: Option<IoInterval>,
-    /// Jobs that ran one group after the other.
-    pub groups: Vec<JobGroup>,
     /// Why the time of its I/O is unknown although the program reports its duration.
     pub unclear: Option<String>,
     /// Why its counts leave out work that the machine paid for.
@@ -59,20 +54,17 @@ struct Row {
     counted_by: &'static str,
     /// The command with the options that make the program print its report.
     prepare: fn(&[String]) -> Result<Vec<String>>,
-    /// The report, by what the program printed and the lives of its tasks if they were watched.
-    parse: fn(&str, &[Life]) -> std::result::Result<ProgramReport, String>,
-    /// Its jobs are its child processes or threads, whose lives tell when each job ran.
-    forks_jobs: bool,
+    /// The report, by what the program printed.
+    parse: fn(&str) -> std::result::Result<ProgramReport, String>,
 }
 
 static PROGRAMS: [Row; 2] = [
-    Row { program: "fio", counted_by: "fio's JSON", prepare: fio::prepare, parse: fio::parse, forks_jobs: true },
+    Row { program: "fio", counted_by: "fio's JSON", prepare: fio::prepare, parse: fio::parse },
     Row {
         program: "iperf3",
         counted_by: "iperf3's JSON: I/Os are blocks (TCP) or packets (UDP)",
         prepare: iperf3::prepare,
-        parse: |text, _| iperf3::parse(text),
-        forks_jobs: false,
+        parse: iperf3::parse,
     },
 ];
 
@@ -84,7 +76,7 @@ fn row(program: Option<&String>) -> Option<&'static Row> {
 
 /// The row of the program that a command starts.
 fn row_of(command: &[String]) -> Option<&'static Row> {
-    let LookedThrough { words, before, .. } = look_through(command);
+    let LookedThrough { words, before } = look_through(command);
     row(words.get(before))
 }
 
@@ -96,7 +88,7 @@ pub fn reports(command: &[String]) -> bool {
 /// The words before the program whose output is parsed, and the words from there on. A command without such a program is left as
 /// it is.
 fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
-    let LookedThrough { mut words, before, .. } = look_through(command);
+    let LookedThrough { mut words, before } = look_through(command);
     if row(words.get(before)).is_none() {
         return (Vec::new(), command.to_vec());
     }
@@ -134,20 +126,15 @@ pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
 pub(crate) struct Output(Option<(&'static Row, File)>);
 
 impl Output {
-    /// The name of a program whose jobs are its child processes or threads: their lives tell when each job ran.
-    pub(crate) fn forks_jobs(&self) -> Option<&'static str> {
-        self.0.as_ref().filter(|(row, _)| row.forks_jobs).map(|(row, _)| row.program)
-    }
-
-    /// The report, once the program has ended, by its output and the lives of its tasks if they were watched.
-    pub(crate) fn report(&mut self, lives: &[Life]) -> std::result::Result<ProgramReport, String> {
+    /// The report, once the program has ended.
+    pub(crate) fn report(&mut self) -> std::result::Result<ProgramReport, String> {
         let Some((row, file)) = &mut self.0 else { return Ok(ProgramReport::default()) };
         let mut bytes = Vec::new();
         // Both descriptors share one file offset, so rewind first.
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
         read.map_err(|error| error.to_string())?;
         // It may contain file names, which need not be UTF-8.
-        (row.parse)(&String::from_utf8_lossy(&bytes), lives)
+        (row.parse)(&String::from_utf8_lossy(&bytes))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Permissions of this user, and what killed iotoll processes left behind.
 
-use super::{Found, MachineView, good, note, poor, unknown};
-use model::doctor::State;
+use super::{Found, MachineView, good, note, poor};
 use std::io::ErrorKind;
 
 /// Tested by setting up a ring; the sysctl only explains a refusal.
@@ -23,25 +22,6 @@ pub(super) fn io_uring(view: &MachineView) -> Found {
     poor(format!("refused: {error}"), mend)
 }
 
-/// Need of a queue of 256 buffers of 64 KiB and of the samplers, with a reserve.
-const LOCKED_BYTES: u64 = 32 << 20;
-
-/// RLIMIT_MEMLOCK, which does not apply to root.
-pub(super) fn locked_memory(view: &MachineView) -> Found {
-    let limits = view.root.text("proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
-    let soft = line.and_then(|line| line.split_whitespace().next());
-    let Some(soft) = soft else {
-        return unknown("/proc/self/limits has no such line", "mount /proc");
-    };
-    match soft.parse::<u64>() {
-        Err(_) => good(soft),
-        Ok(bytes) if bytes >= LOCKED_BYTES => good(format!("{} KiB", bytes >> 10)),
-        Ok(bytes) if view.host.root => good(format!("{} KiB, which does not apply to root", bytes >> 10)),
-        Ok(bytes) => note(format!("{} KiB", bytes >> 10), "run ulimit -l unlimited as root before iotoll"),
-    }
-}
-
 /// kernel.perf_event_paranoid: events of whole CPUs need root, CAP_PERFMON, or a value of at most 0.
 pub(super) fn perf_events(view: &MachineView) -> Found {
     match (view.root.number("proc/sys/kernel/perf_event_paranoid"), view.host.root) {
@@ -54,15 +34,6 @@ pub(super) fn perf_events(view: &MachineView) -> Found {
             format!("refused for whole CPUs (perf_event_paranoid {paranoid})"),
             "sysctl kernel.perf_event_paranoid=0",
         ),
-    }
-}
-
-/// kernel.kptr_restrict: 0 shows addresses to all users that may have them, 1 to root, 2 to nobody.
-pub(super) fn kernel_symbols(view: &MachineView) -> Found {
-    match (view.root.number("proc/sys/kernel/kptr_restrict"), view.host.root) {
-        (None, _) => (State::Unknown, "the kernel does not report it".to_owned(), None),
-        (Some(0 | 1), true) | (Some(0), false) => good("visible"),
-        (Some(restrict), _) => note(format!("hidden (kptr_restrict {restrict})"), "sysctl kernel.kptr_restrict=0"),
     }
 }
 

@@ -53,37 +53,6 @@ pub(super) fn turbo(view: &MachineView) -> Found {
     }
 }
 
-/// The frequency is constant if its bounds are equal, or with the performance governor and without turbo.
-pub(super) fn constant_frequency(view: &MachineView) -> Found {
-    let directory = format!("{CPU}/cpufreq");
-    let bounds: BTreeSet<(i64, i64)> = view
-        .root
-        .numbered(&directory, "policy")
-        .iter()
-        .filter_map(|policy| {
-            let bound = |file: &str| view.root.number(&format!("{directory}/{policy}/{file}"));
-            Some((bound("scaling_min_freq")?, bound("scaling_max_freq")?))
-        })
-        .collect();
-    let (Some(lowest), Some(highest)) = (bounds.iter().map(|it| it.0).min(), bounds.iter().map(|it| it.1).max()) else {
-        return view.unseen(
-            "keep the cores' frequency constant (governor performance, turbo off)",
-            "set a constant frequency in the firmware",
-        );
-    };
-    let range = format!("{:.2} to {:.2} GHz", lowest as f64 / 1e6, highest as f64 / 1e6);
-    let pressed = governors(view.root).iter().all(|governor| governor == "performance");
-    if lowest == highest {
-        good(format!("constant at {:.2} GHz", highest as f64 / 1e6))
-    } else if pressed && matches!(turbo_switch(view), Some((false, _))) {
-        good(format!("{range}, kept at the top by the performance governor without turbo"))
-    } else {
-        // Without turbo the nominal frequency is the highest that every core can keep.
-        let nominal = view.root.number(&format!("{directory}/policy0/base_frequency")).unwrap_or(highest);
-        poor(format!("varies: {range}"), format!("cpupower frequency-set -d {nominal}kHz -u {nominal}kHz"))
-    }
-}
-
 /// A state with at least this latency in microseconds counts as deeper than C1. C1 and its like have 1 or 2 µs in the
 /// kernel's tables (drivers/idle/intel_idle.c; ACPI C1 1 µs, Arm WFI 1 µs), C1E 4 to 10 µs.
 const DEEP_MICROS: i64 = 3;

@@ -3,8 +3,6 @@
 use super::{Found, MachineView, Place, good, note, poor, unknown};
 use crate::control_groups;
 use crate::group_limits;
-use crate::host::CPU;
-use crate::sysroot::listed;
 use model::doctor::State;
 use model::group_limit::{GroupLimit, Resource};
 use model::reading::Reading;
@@ -70,45 +68,4 @@ pub(super) fn control_groups(view: &MachineView) -> Found {
     };
     let found: Vec<String> = limits.iter().map(GroupLimit::words).collect();
     (state, found.join("; "), Some("raise them, or run outside the cgroup".to_owned()))
-}
-
-/// With more than one memory node, placement matters.
-pub(super) fn numa(view: &MachineView) -> Found {
-    match view.root.numbered("sys/devices/system/node", "node").len() {
-        0 if view.place() == Place::Hidden => view.unseen("", ""),
-        0 => good("one node (the kernel has no NUMA)"),
-        1 => good("one node"),
-        nodes => {
-            note(format!("{nodes} nodes"), "keep the workload on one: numactl --cpunodebind=0 --membind=0 iotoll …")
-        }
-    }
-}
-
-/// isolcpus and nohz_full.
-pub(super) fn isolation(view: &MachineView) -> Found {
-    if !view.root.has(CPU) {
-        return view.unseen("", "");
-    }
-    // An empty list is a blank line, or `(null)` for nohz_full.
-    let list = |file: &str| {
-        let text = view.root.text(&format!("{CPU}/{file}"))?;
-        listed(&text).is_some_and(|count| count > 0).then_some(text)
-    };
-    let parts = [("isolated", list("isolated")), ("without tick (nohz_full)", list("nohz_full"))];
-    let found: Vec<_> = parts.iter().filter_map(|(name, cpus)| Some(format!("{name}: {}", cpus.as_ref()?))).collect();
-    if found.is_empty() {
-        return good("none: the scheduler uses every CPU");
-    }
-    note(found.join("; "), "pin the jobs to their CPUs (cpus_allowed=)")
-}
-
-/// The daemon that rebalances interrupts, by its name.
-pub(super) fn irqbalance(view: &MachineView) -> Found {
-    let processes = view.root.names("proc");
-    let mut processes = processes.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    if processes.any(|process| view.root.text(&format!("proc/{process}/comm")).as_deref() == Some("irqbalance")) {
-        note("runs", "systemctl stop irqbalance, while measuring")
-    } else {
-        good("does not run")
-    }
 }

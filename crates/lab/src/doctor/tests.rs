@@ -67,24 +67,14 @@ fn metal_with_factory_settings_gets_a_fix_for_each_problem() {
     let cpu = "/sys/devices/system/cpu";
     assert_mend(&diagnosis, Topic::Governor, State::Poor, "cpupower frequency-set -g performance");
     assert_mend(&diagnosis, Topic::Turbo, State::Poor, &format!("echo 1 > {cpu}/intel_pstate/no_turbo"));
-    assert_mend(
-        &diagnosis,
-        Topic::ConstantFrequency,
-        State::Poor,
-        "cpupower frequency-set -d 3100000kHz -u 3100000kHz",
-    );
     assert_mend(&diagnosis, Topic::IdleStates, State::Poor, "cpupower idle-set -D 3");
     assert_mend(&diagnosis, Topic::Hyperthreads, State::Poor, &format!("echo off > {cpu}/smt/control"));
     assert_mend(&diagnosis, Topic::PciePower, State::Poor, "echo performance > /sys/module/pcie_aspm");
     assert_mend(&diagnosis, Topic::KernelDebugging, State::Poor, "boot a kernel built without them");
     assert_mend(&diagnosis, Topic::PerfEvents, State::Poor, "sysctl kernel.perf_event_paranoid=0");
     assert_mend(&diagnosis, Topic::IoUring, State::Poor, "sysctl kernel.io_uring_disabled=0");
-    assert_mend(&diagnosis, Topic::Numa, State::Note, "numactl");
-    assert_mend(&diagnosis, Topic::Irqbalance, State::Note, "systemctl stop irqbalance");
-    assert_mend(&diagnosis, Topic::KernelSymbols, State::Note, "kptr_restrict=0");
     assert_eq!(check(&diagnosis, Topic::IdleStates).found, "intel_idle: deep states enabled: C6 (170 µs)");
     assert_eq!(check(&diagnosis, Topic::KernelDebugging).found, "CONFIG_DEBUG_VM");
-    assert_eq!(check(&diagnosis, Topic::Isolation).found, "isolated: 2-3");
     assert_eq!(states(&diagnosis, State::Unknown), []);
     assert!(diagnosis.summary.contains("meter"), "{}", diagnosis.summary);
 }
@@ -101,7 +91,7 @@ fn metal_set_up_for_measuring_needs_no_fix() {
 #[test]
 fn only_the_host_can_fix_what_a_guest_cannot_see() {
     let diagnosis = diagnosed(&guest());
-    for topic in [Topic::Governor, Topic::Turbo, Topic::ConstantFrequency] {
+    for topic in [Topic::Governor, Topic::Turbo] {
         assert_mend(&diagnosis, topic, State::Unknown, "only the host can");
     }
     assert_mend(&diagnosis, Topic::Hyperthreads, State::Note, "only the host can");
@@ -113,7 +103,7 @@ fn only_the_host_can_fix_what_a_guest_cannot_see() {
 #[test]
 fn a_container_without_sysfs_is_told_to_mount_it() {
     let diagnosis = diagnosed(&container());
-    for topic in [Topic::Governor, Topic::IdleStates, Topic::Hyperthreads, Topic::Clocksource, Topic::Isolation] {
+    for topic in [Topic::Governor, Topic::IdleStates, Topic::Hyperthreads, Topic::Clocksource] {
         assert_mend(&diagnosis, topic, State::Unknown, "/sys");
     }
     assert_eq!(check(&diagnosis, Topic::ReferenceClock).state, State::Good);

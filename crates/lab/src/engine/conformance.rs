@@ -3,10 +3,9 @@
 use super::files_in_loop::opens_in_loop;
 use super::tally::LiveCounters;
 use super::worker::{Control, Worker};
-use super::{Setup, TABLE, open, prepare};
+use super::{OpenEngine, Setup, TABLE, open, prepare};
 use crate::worker_pool::build_worker;
 use crate::workload::JobCopy;
-use crate::workload::request_source::RequestSource;
 use crate::workload::target::Created;
 use model::plan::{
     Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify, VerifyMethod,
@@ -76,16 +75,20 @@ fn echo(directory: &Path) -> Peer {
     peer
 }
 
-fn run(plan: &JobPlan) -> crate::Result<Worker> {
+/// A worker and its engine, at this clock, with their files, which stay.
+fn opened(plan: &JobPlan, clock: Hertz) -> crate::Result<(Worker, OpenEngine, Arc<LiveCounters>)> {
     let created = Created::default();
     let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
     created.keep();
-    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-    let clock = Hertz(1e9);
-    let source = RequestSource::new(plan, &spans, 0).unwrap();
     let live = Arc::new(LiveCounters::default());
-    let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
-    open(&Setup { plan, targets: &targets, copy: 0, clock })?(&mut worker)?;
+    let copy = JobCopy { plan, number: 0, targets, replay: None };
+    let worker = build_worker(&copy, live.clone(), Arc::new(Control::default()), clock)?;
+    Ok((worker, open(&Setup { plan, targets: &copy.targets, copy: 0, clock })?, live))
+}
+
+fn run(plan: &JobPlan) -> crate::Result<Worker> {
+    let (mut worker, mut engine, live) = opened(plan, Hertz(1e9))?;
+    engine(&mut worker)?;
     let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
     assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
     Ok(worker)
@@ -196,13 +199,9 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
         }
         let plan = job(engine, directory, Access::Read);
         run(&plan).unwrap();
+        let (mut worker, mut engine, _) = opened(&plan, Hertz(1e9)).unwrap();
         let path = directory.join(format!("{}.0.0", plan.name));
-        let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS, beyond: 0 }];
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
-        let targets = [crate::workload::target::Target { path, span: spans[0], to_be_made: false }];
-        let source = RequestSource::new(&plan, &spans, 0).unwrap();
-        let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-        let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
         let error = engine(&mut worker).unwrap_err().to_string();
         assert!(error.contains("the file ends before") && error.contains(&plan.name), "{error}");
         assert_eq!(error.lines().count(), 1);
@@ -233,12 +232,7 @@ fn every_engine_reads_back_what_it_wrote() {
         let verify = Verify { method: Some(VerifyMethod::Crc32c), ..Verify::default() };
         let through = |access| {
             let plan = JobPlan { verify: verify.clone(), ..job(engine, directory, access) };
-            let created = Created::default();
-            let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
-            created.keep();
-            let copy = JobCopy { plan: &plan, number: 0, targets: targets.clone(), replay: None };
-            let mut worker = build_worker(&copy, Arc::default(), Arc::default(), Hertz(1e9)).unwrap();
-            let mut engine = open(&Setup { plan: &plan, targets: &targets, copy: 0, clock: Hertz(1e9) }).unwrap();
+            let (mut worker, mut engine, _) = opened(&plan, Hertz(1e9)).unwrap();
             engine(&mut worker).map(|()| worker.verified())
         };
         assert_eq!(through(Access::Write).unwrap(), None, "{engine:?}");
@@ -265,17 +259,12 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         plan.duration.ramp = model::unit::Nanos::from_millis(50);
         plan.duration.runtime = model::unit::Nanos::from_millis(50);
         plan.files.invalidate = Some(false);
-        let created = Created::default();
-        let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
-        let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-        let live = Arc::new(LiveCounters::default());
-        let source = RequestSource::new(&plan, &spans, 0).unwrap();
         // The real tick rate, so that times in the plan are real times.
         let begin = sys::clock::Instant::now();
         std::thread::sleep(std::time::Duration::from_millis(10));
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
-        let mut worker = Worker::new(&plan, source, live.clone(), Arc::default(), clock);
-        open(&Setup { plan: &plan, targets: &targets, copy: 0, clock }).unwrap()(&mut worker).unwrap();
+        let (mut worker, mut open, live) = opened(&plan, clock).unwrap();
+        open(&mut worker).unwrap();
         let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
@@ -299,7 +288,8 @@ fn every_engine_opens_files_in_the_loop() {
         plan.sync.on_close = true;
         plan.files.making.on_open = true;
         plan.duration.loops = 2;
-        let worker = run_in_loop(&plan).unwrap();
+        assert!(opens_in_loop(&plan));
+        let worker = run(&plan).unwrap();
         assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 2 * BLOCKS, "{engine:?}");
         assert_eq!(worker.tally.syncs, 2 * 16, "{engine:?}: each file when it is closed");
         for number in 0..16 {
@@ -308,18 +298,4 @@ fn every_engine_opens_files_in_the_loop() {
             assert!(bytes.chunks(BLOCK as usize).all(|block| block.iter().any(|byte| *byte != 0)), "{engine:?}");
         }
     });
-}
-
-/// Runs a job that opens its files in its loop, and keeps them.
-fn run_in_loop(plan: &JobPlan) -> crate::error::Result<Worker> {
-    let created = Created::default();
-    let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
-    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
-    let source = RequestSource::new(plan, &spans, 0).unwrap();
-    let mut worker = Worker::new(plan, source, Arc::default(), Arc::default(), Hertz(1e9));
-    assert!(opens_in_loop(plan));
-    worker.open_in_loop(plan, &targets);
-    open(&Setup { plan, targets: &targets, copy: 0, clock: Hertz(1e9) })?(&mut worker)?;
-    created.keep();
-    Ok(worker)
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::pinned;
-use crate::probe::{MOST_THREADS, ProbeSet, WorkerTask, threads_of};
+use crate::probe::{ProbeSet, WorkerTask};
 use crate::proc_files::{children_of, numbered, pid, tasks_of};
 use model::plan::Access;
 use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
@@ -54,12 +54,7 @@ impl Foreign {
         if process == std::process::id() {
             return Err(Error::Refused(format!("--pid {process}: is this iotoll itself")));
         }
-        let threads = match threads_of(process).len() {
-            0 | 1 => String::new(),
-            threads if threads > MOST_THREADS => format!(", its {threads} threads together, {MOST_THREADS} also alone"),
-            threads => format!(", its {threads} threads together"),
-        };
-        let words = format!("process {process} ({}){threads}", name.trim());
+        let words = format!("process {process} ({})", name.trim());
         Ok(Self { words, process, ends: pidfd(process).map_err(|_| gone())?, children: None, started: None })
     }
 
@@ -258,24 +253,10 @@ fn of_task(folder: &str, access: Access) -> Probe {
         meaning: String::new(),
         unit: "bytes".to_owned(),
         kind: Kind::Counter,
-        scope: Scope::Thread,
+        scope: Scope::Worker,
     };
     let place = Place::File { path: descriptor.name.clone(), field: Field::Rows(rows) };
     Probe { descriptor, place, factor: 1.0 }
-}
-
-/// A counter for each thread of a process that has several. It counts a thread's own calls only, so no child.
-pub(super) fn of_threads(process: u32, access: Access) -> Vec<Probe> {
-    let probe = |thread: u32| {
-        let folder = format!("/proc/{process}/task/{thread}");
-        let name = fs::read_to_string(format!("{folder}/comm")).ok()?;
-        let mut probe = of_task(&folder, access);
-        probe.descriptor.name = format!("thread.{thread}");
-        probe.descriptor.meaning = format!("thread {thread} ({})", name.trim());
-        Some(probe)
-    };
-    let threads = threads_of(process);
-    if threads.len() < 2 { Vec::new() } else { threads.into_iter().take(MOST_THREADS).filter_map(probe).collect() }
 }
 
 /// The amount of a process by its system calls in these directions, and the finder of its children.
@@ -323,31 +304,6 @@ mod tests {
         // Other tests run in this process.
         assert!(after - before >= 100_000, "{before} {after}");
         assert!(both.amount.as_mut()().unwrap() >= before_both + 100_000);
-    }
-
-    #[test]
-    fn each_thread_of_a_process_has_its_own_bytes() {
-        let ((orders, ordered), (did, done)) = (channel::<()>(), channel());
-        let writer = std::thread::spawn(move || {
-            did.send(sys::schedule::thread_id()).unwrap();
-            ordered.recv().unwrap();
-            tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
-            did.send(0).unwrap();
-            let _ = ordered.recv();
-        });
-        let name = format!("thread.{}", done.recv().unwrap());
-        // Threads of other tests end meanwhile.
-        let mut probes = of_threads(std::process::id(), Access::Write);
-        probes.retain(|probe| probe.descriptor.name == name);
-        let mut set = ProbeSet::open(&probes).unwrap();
-        let mut read = || set.read().unwrap().values[0];
-        let before = read().unwrap();
-        orders.send(()).unwrap();
-        done.recv().unwrap();
-        assert_eq!(read().unwrap() - before, 100_000.0);
-        drop(orders);
-        writer.join().unwrap();
-        assert_eq!(read(), None, "it has ended");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::progress::Observer;
 use crate::worker_pool::{Joined, WorkerPool};
 use crate::workload::JobCopy;
 use crate::workload::target::Created;
-use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
-use model::probe::{Descriptor, Kind, Probe};
+use model::plan::{Access, EngineKind, JobPlan, Medium, Phase, Plan, Size, options};
+use model::probe::{Kind, Probe};
 use model::unit::{Bytes, Hertz, Nanos};
 use model::warning::Warning;
 use std::fs;
@@ -24,7 +24,7 @@ const STEP: u64 = 1000;
 
 /// The subject of a recording.
 pub(super) trait Subject {
-    /// In words: "4 KiB sequential writes to /data/f, psync".
+    /// In words: "ioengine=psync rw=write bs=4k filename=/data/f".
     fn words(&self) -> &str;
     /// Its task, for probes of the worker.
     fn task(&self) -> WorkerTask;
@@ -73,8 +73,6 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
         return Err(Error::Refused(format!("--count {name}: is a gauge; name a counter, which only grows")));
     }
     let mut probes = ProbeSet::open_beside(std::slice::from_ref(probe), Some(task))?;
-    let shortfall = probes.descriptors().first().and_then(Descriptor::shortfall);
-    let shortfall = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
     let unit = if descriptor.unit.is_empty() { "counts" } else { &descriptor.unit };
     Ok(Counted {
         amount: Box::new(move || {
@@ -82,7 +80,7 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
             probes.read_into(&mut value);
             value[0].map(|value| value as u64)
         }),
-        by: format!("{} (probe {}){shortfall}", descriptor.meaning, descriptor.name),
+        by: format!("{} (probe {})", descriptor.meaning, descriptor.name),
         unit: unit.to_owned(),
     })
 }
@@ -213,54 +211,9 @@ fn several(what: &str) -> Error {
     Error::Refused(format!("a recording has one worker, but this job has several {what}; give it one"))
 }
 
-/// "4 KiB sequential writes to /data/f, psync".
+/// What it does and where, in fio's words, without how long: the recording ends it.
 fn in_words(job: &JobPlan) -> String {
-    let block = job.largest_block().0;
-    let size = match block {
-        block if block >= 1 << 20 && block.is_multiple_of(1 << 20) => format!("{} MiB", block >> 20),
-        block if block >= 1 << 10 && block.is_multiple_of(1 << 10) => format!("{} KiB", block >> 10),
-        block => format!("{block} B"),
-    };
-    let order = match job.order {
-        Order::Sequential => "sequential",
-        Order::Random => "random",
-    };
-    let what = match job.access {
-        Access::Read => "reads",
-        Access::Write => "writes",
-        Access::Trim => "trims",
-        Access::ReadWrite => "reads and writes",
-        Access::TrimWrite => "trims and writes",
-    };
-    let of = if job.access == Access::Read { "of" } else { "to" };
-    let place = match job.engine.medium() {
-        Medium::Files => match job.target.files.as_slice() {
-            [] if job.file_count() > 1 => format!(" {of} {} files of job '{}'", job.file_count(), job.name),
-            [] => format!(" {of} a file of job '{}'", job.name),
-            [file] => format!(" {of} {file}"),
-            files => format!(" {of} {} files", files.len()),
-        },
-        Medium::Remote => job.path.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
-        Medium::Nothing => String::new(),
-    };
-    let direct = if job.direct { ", direct" } else { "" };
-    let depth = if job.depth.in_flight > 1 { format!(", depth {}", job.depth.in_flight) } else { String::new() };
-    format!("{size} {order} {what}{place}, {}{direct}{depth}", job.engine.name())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_in_words() {
-        let mut job = JobPlan { access: Access::Write, ..JobPlan::default() };
-        job.target.files = vec!["/data/f".to_owned()];
-        assert_eq!(in_words(&job), "4 KiB sequential writes to /data/f, psync");
-        job.direct = true;
-        (job.access, job.order, job.engine) = (Access::Read, Order::Random, EngineKind::IoUring);
-        job.block_sizes.read = Bytes(2 << 20);
-        job.depth.in_flight = 8;
-        assert_eq!(in_words(&job), "2 MiB random reads of /data/f, io_uring, direct, depth 8");
-    }
+    let endless = JobPlan { duration: model::plan::Duration::default(), ..job.clone() };
+    let words = options::shown(&endless, &["ioengine", "rw", "bs"]).into_iter();
+    words.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! The first process of a guest: sets up a stack, waits to be saved, and measures what the host assigns; or starts a shell.
+//! The first process of a guest: sets up a stack, waits to be saved, and measures what the host assigns.
 //!
 //! The kernel starts this program as /init. It never returns: the guest ends with it.
 
@@ -8,15 +8,12 @@ mod setup;
 
 use super::counts::{self, MAPPINGS};
 use super::protocol::{
-    ALL_SYMBOLS, ASSIGNMENT, Assignment, Done, MODULE_LIST, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply,
-    SHELL_PARAMETER, STACK_PARAMETER,
+    ALL_SYMBOLS, ASSIGNMENT, Assignment, Done, MODULE_LIST, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply, STACK_PARAMETER,
 };
-use super::stack::{self, Stack};
+use super::stack;
 use crate::error::{Error, Result};
-use setup::{SEARCH_PATH, Setup};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::process::{Command, Stdio};
+use setup::Setup;
+use std::fs;
 use std::time::Duration;
 use sys::guest::Ports;
 
@@ -51,15 +48,8 @@ fn work() -> Result<()> {
     let stack = stack::named(parameter(STACK_PARAMETER))?;
     let perturbation = setup::perturb(parameter(REPLICATE_PARAMETER).parse().unwrap_or(0));
     setup::load_modules()?;
-    let setup = Setup { environment: stack.environment, options: "" };
-    stack.boot.iter().flat_map(|group| group.iter()).try_for_each(|step| setup.perform(*step))?;
-    let size = parameter(SHELL_PARAMETER);
-    if !size.is_empty() {
-        stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
-        send(&ports()?, &Reply::Ready);
-        setup::tell_the_user();
-        return shell(stack, size);
-    }
+    let setup = Setup { environment: &stack.environment, options: "" };
+    stack.boot().try_for_each(|step| setup.perform(step))?;
     std::thread::sleep(SETTLE);
     let text = paused()?;
     let (wanted, text) = text.split_last().unwrap_or((&0, &[]));
@@ -67,7 +57,7 @@ fn work() -> Result<()> {
         .map_err(|error| Error::Refused(format!("the host's assignment cannot be read: {error}")))?;
     assignment.sysctls.iter().try_for_each(|(name, value)| setup::set_sysctl(name, value))?;
     let setup = Setup { options: assignment.mount_options.as_deref().unwrap_or_default(), ..setup };
-    stack.attach.iter().try_for_each(|step| setup.perform(*step))?;
+    stack.attach().try_for_each(|step| setup.perform(step))?;
     let done = measure::measure(stack, &assignment)?;
     let symbols = match *wanted {
         ALL_SYMBOLS => symbols(|_| true)?,
@@ -110,39 +100,6 @@ fn symbols(wanted: fn(&str) -> bool) -> Result<String> {
 
 fn send(ports: &Ports, reply: &Reply) {
     let mut line = serde_json::to_vec(reply).unwrap_or_default();
-    let _ = line.write_all(b"\n");
+    line.push(b'\n');
     ports.write(&line);
-}
-
-const CONSOLE: &str = "/dev/ttyS0";
-const BUSYBOX: &str = "/usr/bin/busybox";
-
-/// Runs a shell on the guest's console to its end. `size` is `ROWSxCOLUMNS`.
-fn shell(stack: &Stack, size: &str) -> Result<()> {
-    let failed = |error| Error::instrument("the shell", error);
-    let console = || OpenOptions::new().read(true).write(true).open(CONSOLE).map_err(failed);
-    let applet = |words: &[&str]| {
-        let mut command = Command::new(BUSYBOX);
-        command.args(words).env("PATH", SEARCH_PATH).env("HOME", "/root").env("TERM", "linux").current_dir("/");
-        command
-    };
-    // A serial line does not know the size of the terminal.
-    let (rows, columns) = size.split_once('x').unwrap_or(("24", "80"));
-    let _ = applet(&["stty", "rows", rows, "cols", columns]).stdin(console()?).status();
-    // Names that programs of the stack have stay theirs: it complains about them.
-    let _ = applet(&["--install", "-s", "/usr/bin"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let _ = std::os::unix::fs::symlink("/init", "/usr/bin/iotoll");
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let greeting = format!(
-        "{} on {}: the I/O goes to {}. `exit` or Ctrl-D ends the guest, Ctrl-A X kills it.\r\n",
-        stack.name,
-        release.trim(),
-        stack.target.path()
-    );
-    console()?.write_all(greeting.as_bytes()).map_err(failed)?;
-    // A session of its own with the console as its terminal, for Ctrl-C and job control.
-    let mut shell = applet(&["setsid", "-c", BUSYBOX, "sh"]);
-    shell.env("PS1", format!("{}:\\w# ", stack.name));
-    shell.stdin(console()?).stdout(console()?).stderr(console()?).status().map_err(failed)?;
-    Ok(())
 }

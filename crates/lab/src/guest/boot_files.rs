@@ -1,7 +1,7 @@
 //! What a guest boots from, in the cache: the kernel, the first file system with this program, the stack's modules and
 //! programs; and the name of the guest that is saved after its boot.
 
-use super::cache::{self, Cache, InUse, Note, Part};
+use super::cache::{self, Cache, InUse, Part};
 use super::cpio::{Content, Initramfs};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};
@@ -31,51 +31,55 @@ pub(super) struct Image {
     _in_use: Arc<InUse>,
     /// Hash of all that determines it.
     hash: String,
-    release: String,
     stack: &'static Stack,
 }
 
-/// Makes the image of a stack with more programs, unless the cache has it.
+/// Makes the image of a stack, unless the cache has it.
 pub(super) fn make(
     kernel: &Kernel,
     stack: &'static Stack,
     emulator: &str,
-    more: &[Program],
     cache: &Cache,
     observe: &mut dyn FnMut(String),
 ) -> Result<Image> {
-    let programs: Vec<Program> = stack.programs.iter().chain(stack.opened).chain(more).copied().collect();
-    let placed = programs::gather(&programs, stack.library_packages, cache, observe)?;
+    let programs: Vec<Program> = stack.programs().collect();
+    let placed = programs::gather(&programs, &stack.library_packages, cache, observe)?;
     let hash = tool::hash(recipe(kernel, stack, emulator, &placed)?.as_bytes());
     let (initramfs, in_use) = kept_initramfs(cache, hash.get(..16).unwrap_or(&hash), |path| {
         observe(format!("making the guest of {} with {}", stack.name, kernel.release));
         let bytes = compose(kernel, stack, &placed)?.bytes()?;
         fs::write(path, &bytes).map_err(|error| Error::file(path, "writing the guest's first file system", error))?;
-        let hash = Some(tool::hash(&bytes));
-        Ok(Note { kernel: kernel.release.clone(), stack: stack.name.to_owned(), hash, ..Note::default() })
+        Ok(tool::hash(&bytes))
     })?;
     cache::touch(&initramfs);
     let _in_use = Arc::new(in_use);
-    Ok(Image { kernel: kernel.image.clone(), initramfs, _in_use, hash, release: kernel.release.clone(), stack })
+    Ok(Image { kernel: kernel.image.clone(), initramfs, _in_use, hash, stack })
 }
 
-/// The first file system of this name, which `write` writes and describes unless the cache has it undamaged. It stays in the cache
+/// The first file system of this name, which `write` writes unless the cache has it undamaged, and tells its hash. It stays in the cache
 /// while it is in use.
-fn kept_initramfs(cache: &Cache, stem: &str, mut write: impl FnMut(&Path) -> Result<Note>) -> Result<(PathBuf, InUse)> {
+fn kept_initramfs(
+    cache: &Cache,
+    stem: &str,
+    mut write: impl FnMut(&Path) -> Result<String>,
+) -> Result<(PathBuf, InUse)> {
     let name = format!("{stem}.cpio");
     let path = cache.entry(Part::GUESTS, &name);
     // Another process that makes room in the cache may remove a file that was just made, before this one holds it.
     for _ in 0..3 {
-        let undamaged = |_: &InUse| Note::read(cache, stem).is_some_and(|note| note.describes(&path));
+        let undamaged = |_: &InUse| {
+            let hash = fs::read_to_string(cache.entry(Part::GUESTS, &format!("{stem}.hash")));
+            hash.is_ok_and(|hash| fs::read(&path).is_ok_and(|bytes| tool::hash(&bytes) == hash))
+        };
         if let Some(in_use) = InUse::hold(&path).filter(undamaged) {
             return Ok((path, in_use));
         }
-        let mut note = Note::default();
+        let mut hash = String::new();
         cache.replace(Part::GUESTS, &name, |path| {
-            note = write(path)?;
+            hash = write(path)?;
             Ok(())
         })?;
-        note.write(cache, stem)?;
+        cache.write(Part::GUESTS, &format!("{stem}.hash"), hash.as_bytes())?;
     }
     Err(Error::Failed(format!(
         "{}: another process removes it from the cache of guests each time it is made; raise --cache-limit",
@@ -119,7 +123,7 @@ fn compose(kernel: &Kernel, stack: &Stack, placed: &Placed) -> Result<Initramfs>
     let mut list = String::new();
     let names: Vec<&str> = stack.modules().map(|(name, _)| name).collect();
     let mut found = Vec::new();
-    for name in stack.optional_modules {
+    for name in &stack.optional_modules {
         found.extend(modules::closure(kernel, &[name]).unwrap_or_default());
     }
     found.extend(modules::closure(kernel, &names)?);
@@ -190,12 +194,6 @@ impl Guest {
             "{kernel_parameters} {} {STACK_PARAMETER}={name} {REPLICATE_PARAMETER}={:03}",
             self.parameters, self.replicate
         )
-    }
-
-    /// What it is when it is saved.
-    pub(super) fn note(&self) -> Note {
-        let saved = Some((self.replicate + 1, self.parameters.clone()));
-        Note { kernel: self.image.release.clone(), stack: self.image.stack.name.to_owned(), saved, hash: None }
     }
 
     /// Its name in the cache: what it is made of, its parameters, its replicate.

@@ -1,12 +1,10 @@
-//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent. Of guests, a note beside
-//! each file says what it is, and the least recently used ones are removed when all are too large.
+//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent. The least recently used
+//! guests are removed when all are too large.
 
-use super::kernel;
-use super::tool::{self, Care};
+use super::tool::Care;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
 use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -115,6 +113,13 @@ impl Cache {
         }
     }
 
+    /// An entry with these contents.
+    pub(super) fn write(&self, part: Part, name: &str, contents: &[u8]) -> Result<PathBuf> {
+        self.replace(part, name, |path| {
+            fs::write(path, contents).map_err(|error| Error::file(path, "writing it into the cache of guests", error))
+        })
+    }
+
     /// Names of the complete entries of a kind, sorted; without those that begin with a dot.
     pub fn names(&self, part: Part) -> Vec<String> {
         let mut names = names(&self.part(part));
@@ -151,13 +156,7 @@ impl Cache {
                 continue;
             };
             let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let note = || Note::read(self, stem);
-            let kept = found.entry(stem.to_owned()).or_insert_with(|| Kept {
-                note: note(),
-                bytes: 0,
-                used,
-                stem: stem.to_owned(),
-            });
+            let kept = found.entry(stem.to_owned()).or_insert_with(|| Kept { bytes: 0, used, stem: stem.to_owned() });
             kept.bytes += metadata.len();
             kept.used = kept.used.max(used);
         }
@@ -179,35 +178,13 @@ impl Cache {
         bytes
     }
 
-    /// Whether there is a newer kernel of the same Debian series than this entry.
-    pub fn is_superseded(&self, kernel: &str) -> bool {
-        kernel::is_superseded(kernel, &self.names(Part::KERNELS))
-    }
-
-    /// Removes the unpacked kernels that a newer one of the same Debian series replaces, and their guests. Returns the bytes that they took.
-    pub fn remove_superseded(&self) -> u64 {
-        let mut bytes = 0;
-        for (name, size) in self.list(Part::KERNELS) {
-            let gone = || fs::remove_dir_all(self.entry(Part::KERNELS, &name)).is_ok();
-            bytes += if self.is_superseded(&name) && gone() { size } else { 0 };
-        }
-        for kept in self.guests() {
-            let old = kept.note.as_ref().is_some_and(|note| self.is_superseded(&note.kernel));
-            bytes += if old && self.remove(&kept) { kept.bytes } else { 0 };
-        }
-        bytes
-    }
-
     /// Removes the files of a guest, unless a process uses them. Returns whether it did.
     fn remove(&self, kept: &Kept) -> bool {
-        let file = |ending: &str| self.entry(Part::GUESTS, &format!("{}.{ending}", kept.stem));
-        if InUse::any(&file("cpio")) {
+        let begin = format!("{}.", kept.stem);
+        if InUse::any(&self.entry(Part::GUESTS, &format!("{begin}cpio"))) {
             return false;
         }
-        // The note last: it tells what the others are.
-        for ending in ["state", "symbols", "cpio", "json"] {
-            let _ = fs::remove_file(file(ending));
-        }
+        self.remove_earlier(Part::GUESTS, &begin, "");
         true
     }
 
@@ -276,51 +253,15 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What a file of the cache is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Note {
-    /// The kernel's release.
-    pub kernel: String,
-    /// The stack's name.
-    pub stack: String,
-    /// What is to be restored: the number of the replicate, from 1, and the user's kernel parameters. `None` for the first
-    /// file system that guests boot from.
-    pub saved: Option<(u32, String)>,
-    /// Hash of the first file system, to find it damaged.
-    pub hash: Option<String>,
-}
-
 /// A guest in the cache, or a file that guests boot from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// What it is, if that is known.
-    pub note: Option<Note>,
     /// Size of its files.
     pub bytes: u64,
     /// When it was used last.
     pub used: SystemTime,
     /// Names of its files without their endings.
     stem: String,
-}
-
-impl Note {
-    /// The note beside the files of this name.
-    pub(super) fn read(cache: &Cache, stem: &str) -> Option<Self> {
-        serde_json::from_slice(&fs::read(cache.entry(Part::GUESTS, &format!("{stem}.json"))).ok()?).ok()
-    }
-
-    pub(super) fn write(&self, cache: &Cache, stem: &str) -> Result<()> {
-        let text = serde_json::to_vec(self).unwrap_or_default();
-        cache.replace(Part::GUESTS, &format!("{stem}.json"), |path| {
-            fs::write(path, text).map_err(|error| Error::file(path, "writing the note about a guest", error))
-        })?;
-        Ok(())
-    }
-
-    /// Whether this is the first file system that is noted.
-    pub(super) fn describes(&self, path: &Path) -> bool {
-        fs::read(path).is_ok_and(|bytes| self.hash == Some(tool::hash(&bytes)))
-    }
 }
 
 /// A file of the cache that this process uses: no iotoll removes it to make room while this exists.
@@ -455,20 +396,5 @@ mod tests {
         assert_eq!(cache.trim(0, &BTreeSet::new()), 0);
         assert!(!file.exists());
         assert!(InUse::hold(&file).is_none());
-    }
-
-    #[test]
-    fn a_note_finds_a_damaged_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
-        let file = cache.entry(Part::GUESTS, "a.cpio");
-        fs::write(&file, "whole").unwrap();
-        let note = Note { hash: Some(tool::hash(b"whole")), ..Note::default() };
-        note.write(&cache, "a").unwrap();
-        let note = Note::read(&cache, "a").unwrap();
-        assert!(note.describes(&file));
-        fs::write(&file, "").unwrap();
-        assert!(!note.describes(&file));
-        assert!(!note.describes(folder.path()));
     }
 }

@@ -48,8 +48,6 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
                 ..FunctionCount::default()
             });
             function.count += number;
-            function.string += string;
-            function.locked += locked;
             function.entries += if place.begin == Some(address) && string == 0 { number } else { 0 };
         }
     }
@@ -202,9 +200,9 @@ mod tests {
         let count = read(text.as_bytes(), &symbols).unwrap();
         assert_eq!((count.total, count.programs, count.string, count.locked), (30, 5, 4, 11));
         let by_name = |name: &str| count.functions.iter().find(|function| function.name == name).unwrap();
-        assert_eq!((by_name("alpha").count, by_name("alpha").string, by_name("alpha").entries), (13, 3, 3));
+        assert_eq!((by_name("alpha").count, by_name("alpha").entries), (13, 3));
         let beta = by_name("beta");
-        assert_eq!((beta.count, beta.locked, beta.module.as_deref()), (12, 11, Some("brd")));
+        assert_eq!((beta.count, beta.module.as_deref()), (12, Some("brd")));
         assert_eq!(beta.entries, 0, "its first instruction repeats itself");
         assert_eq!(by_name(PROGRAMS).count, 5);
         assert_eq!(count.functions.iter().map(|function| function.count).sum::<u64>(), count.total);

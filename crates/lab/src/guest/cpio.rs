@@ -14,13 +14,8 @@ const CHARACTER_DEVICE: u32 = 0o020_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
-/// The bits of the type.
-const TYPE: u32 = 0o170_000;
 /// Links of a merged `/usr`: whichever path a loader looks at, there is one place.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
-/// Symlinks followed in one path before the rest is taken literally, as the kernel's limit (path_resolution(7)).
-const MOST_LINKS: usize = 40;
-
 /// What a file contains, or where a symlink leads.
 #[derive(Clone, Debug)]
 pub enum Content {
@@ -55,13 +50,10 @@ impl Default for Initramfs {
 impl Initramfs {
     /// Adds a directory, unless there is something at its path.
     pub fn directory(&mut self, path: &str) {
-        let path = self.place(path);
-        if !path.is_empty() {
-            self.entries.entry(path).or_insert((DIRECTORY | 0o755, (0, 0), Content::Bytes(Vec::new())));
-        }
+        self.entries.entry(place(path)).or_insert((DIRECTORY | 0o755, (0, 0), Content::Bytes(Vec::new())));
     }
 
-    /// Adds a symlink. What is added below its path later goes to its target.
+    /// Adds a symlink.
     pub fn symlink(&mut self, path: &str, target: &str) {
         self.add(path, (SYMLINK | 0o777, (0, 0), Content::Bytes(target.as_bytes().to_vec())));
     }
@@ -77,44 +69,9 @@ impl Initramfs {
     }
 
     fn add(&mut self, path: &str, entry: Entry) {
-        let path = self.place(path);
-        if let Some((parent, _)) = path.rsplit_once('/') {
-            self.directory(parent);
-        }
-        if !path.is_empty() {
-            self.entries.insert(path, entry);
-        }
-    }
-
-    /// Where an entry for `path` goes: the path without leading slash, its parents' symlinks followed. The parents are
-    /// added where they are missing.
-    fn place(&mut self, path: &str) -> String {
-        let mut rest = parts(path);
-        let mut place: Vec<String> = Vec::new();
-        let mut followed = 0;
-        while let Some(part) = rest.pop() {
-            if part == ".." {
-                place.pop();
-                continue;
-            }
-            place.push(part);
-            let here = place.join("/");
-            if rest.is_empty() {
-                return here;
-            }
-            match self.entries.get(&here) {
-                Some((mode, _, Content::Bytes(target))) if mode & TYPE == SYMLINK && followed < MOST_LINKS => {
-                    followed += 1;
-                    let target = String::from_utf8_lossy(target);
-                    let above = if target.starts_with('/') { 0 } else { place.len() - 1 };
-                    place.truncate(above);
-                    rest.extend(parts(&target));
-                }
-                Some(_) => {}
-                None => self.directory(&here),
-            }
-        }
-        place.join("/")
+        let path = place(path);
+        path.match_indices('/').for_each(|(end, _)| self.directory(path.get(..end).unwrap_or_default()));
+        self.entries.insert(path, entry);
     }
 
     /// The archive.
@@ -142,15 +99,23 @@ impl Initramfs {
     }
 }
 
-/// The named parts of a path, the last first.
-fn parts(path: &str) -> Vec<String> {
-    path.rsplit('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+/// Where an entry for `path` goes: the path without leading slash, below `/usr` where its first folder is a link to there.
+fn place(path: &str) -> String {
+    let mut place: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." => _ = place.pop(),
+            part => place.push(part),
+        }
+    }
+    let is_merged = place.len() > 1 && place.first().is_some_and(|first| MERGED.contains(first));
+    format!("{}{}", if is_merged { "usr/" } else { "" }, place.join("/"))
 }
 
 /// Appends an entry.
 fn append(archive: &mut Vec<u8>, header: (u32, u32, (u32, u32)), path: &str, size: u32, content: &[u8]) {
     let (number, mode, (major, minor)) = header;
-    let links = if mode & TYPE == DIRECTORY { 2 } else { 1 };
+    let links = if mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
     let name_bytes = path.len() + 1;
     // Magic, inode, mode, user, group, links, time, size, device of the file, device it is, name, checksum.
     let _ = write!(archive, "070701{number:08x}{mode:08x}{0:08x}{0:08x}{links:08x}{0:08x}{size:08x}{0:08x}{0:08x}", 0);

@@ -258,44 +258,30 @@ fn sources(targets: &[String], suite: &str, keys: bool) -> String {
 
 /// Compares two versions as dpkg does (deb-version(7)), without epochs: parts that are not digits, and numbers, in turn.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
-    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
-    while !left.is_empty() || !right.is_empty() {
-        loop {
-            let (weight, other) = (weight(left), weight(right));
-            if weight != other {
-                return weight.cmp(&other);
-            }
-            if weight == 0 {
-                break;
-            }
-            (left, right) = (left.get(1..).unwrap_or_default(), right.get(1..).unwrap_or_default());
-        }
-        let (number, other) = (digits(&mut left), digits(&mut right));
-        let ordering = number.len().cmp(&other.len()).then_with(|| number.cmp(other));
-        if ordering.is_ne() {
-            return ordering;
-        }
-    }
-    Ordering::Equal
+    parts(left).cmp(&parts(right))
 }
 
-/// Order of the first character among those that are not digits: a tilde, the end or a digit, letters, all others.
-fn weight(text: &[u8]) -> i32 {
-    match text.first() {
-        None | Some(b'0'..=b'9') => 0,
-        Some(b'~') => -1,
-        Some(letter) if letter.is_ascii_alphabetic() => i32::from(*letter),
-        Some(other) => i32::from(*other) + 256,
+/// The parts of a version, each without digits and the number behind it; behind them an empty one, which a tilde precedes.
+fn parts(mut version: &str) -> Vec<(Vec<i32>, u64)> {
+    let mut parts = Vec::new();
+    loop {
+        let (word, rest) = version.split_at(version.find(|c: char| c.is_ascii_digit()).unwrap_or(version.len()));
+        let (number, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+        parts.push((word.bytes().map(weight).chain([0]).collect(), number.parse().unwrap_or(0)));
+        if version.is_empty() {
+            return parts;
+        }
+        version = rest;
     }
 }
 
-/// The digits at the beginning, without leading zeros; `text` continues after them.
-fn digits<'a>(text: &mut &'a [u8]) -> &'a [u8] {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    let (number, rest) = text.split_at(end);
-    *text = rest;
-    let begin = number.iter().position(|digit| *digit != b'0').unwrap_or(number.len());
-    number.split_at(begin).1
+/// Order among those that are not digits: a tilde, the end, letters, all others.
+fn weight(letter: u8) -> i32 {
+    match letter {
+        b'~' => -1,
+        letter if letter.is_ascii_alphabetic() => i32::from(letter),
+        other => i32::from(other) + 256,
+    }
 }
 
 #[cfg(test)]

@@ -102,9 +102,7 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
         let folder = offer.unpacked(cache, Part::KERNELS, observe)?;
         cache.remove_earlier(Part::KERNELS, &answers, "");
         if let Some(answer) = answer {
-            cache.make(Part::KERNELS, &answer, |path| {
-                fs::write(path, offer.stem()).map_err(|error| Error::file(path, "noting the newest kernel", error))
-            })?;
+            cache.write(Part::KERNELS, &answer, offer.stem().as_bytes())?;
         }
         return Ok(folder);
     }
@@ -138,25 +136,6 @@ fn named(package: &str) -> Option<&str> {
     package.strip_prefix(PACKAGE)?.split('_').next()
 }
 
-/// Whether these folders of the cache have a newer kernel of the same Debian series (6.1, 6.12) than the one in a folder of it, or than the
-/// kernel of a release.
-pub(super) fn is_superseded(kernel: &str, folders: &[String]) -> bool {
-    let Some(series) = series(named(kernel).unwrap_or(kernel)) else { return false };
-    newest(folders, &series).is_some_and(|newest| match named(kernel) {
-        Some(_) => newest != kernel,
-        // A kernel of the user's own is of no Debian series.
-        None => stock_version(kernel, &series).is_some() && named(&newest) != Some(kernel),
-    })
-}
-
-/// The first two numbers of a version: `6.1` of `6.1.0-56-amd64`.
-fn series(version: &str) -> Option<String> {
-    let mut parts = version.split('.');
-    let (first, second) = (parts.next()?, parts.next()?);
-    let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    (number(first) && number(second)).then(|| format!("{first}.{second}"))
-}
-
 /// The version in the rest of the package name of a stock kernel, such as `6.1.0-56-amd64`, if it is one of `asked`.
 /// Kernels for clouds or real time, unsigned ones, debug symbols, and packages that only name another one are not.
 fn stock_version<'a>(rest: &'a str, asked: &str) -> Option<&'a str> {
@@ -185,19 +164,7 @@ fn built(folder: &Path) -> Result<Found> {
     if !image.exists() {
         return Err(Error::Refused(format!("{shown}: a kernel build without {BUILT_IMAGE}; run `make` there")));
     }
-    let release = release(&image)?;
-    match configured(folder).filter(|configured| *configured != release) {
-        Some(configured) => Err(Error::Refused(format!(
-            "{shown}: {BUILT_IMAGE} is of release {release}, and the modules are of {configured}; run `make` there"
-        ))),
-        None => Ok((image, release, Some(folder.to_owned()))),
-    }
-}
-
-/// The release that a build says its modules are of.
-fn configured(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join(BUILT_RELEASE)).ok()?;
-    Some(text.trim().to_owned()).filter(|release| !release.is_empty())
+    Ok((image.clone(), release(&image)?, Some(folder.to_owned())))
 }
 
 /// The modules of a release that are installed below one of these folders.
@@ -272,15 +239,7 @@ fn with_modules(image: PathBuf, folder: &Path) -> Result<Found> {
     if let Some(modules) = own.or_else(|| modules_of(&release, [folder])) {
         return Ok((image, release, Some(modules)));
     }
-    let named = || folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let of = configured(folder).or_else(named).filter(|of| of.starts_with(|c: char| c.is_ascii_digit()));
-    match of {
-        Some(other) if other != release => Err(Error::Refused(format!(
-            "{shown}: modules of release {other}, but kernel {} is of release {release}; give the folder of its own modules",
-            image.display()
-        ))),
-        _ => Ok((image, release, Some(folder.to_owned()))),
-    }
+    Ok((image, release, Some(folder.to_owned())))
 }
 
 /// The release of an image for x86, from its header (Documentation/arch/x86/boot.rst).

@@ -30,18 +30,13 @@ const KERNEL_PARAMETERS: &str = "console=ttyS0 quiet mitigations=off tsc=reliabl
 /// Time between two checks of a state.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a guest is started for.
+/// What a guest that is to be restored measures with.
 #[derive(Clone, Copy)]
-pub(super) enum Purpose<'a> {
-    Save,
-    /// To be restored and to measure: the plugin's library, and an assignment.
-    Measure {
-        plugin: &'a Path,
-        assignment: &'a [u8],
-        chains: bool,
-    },
-    /// To look around in it: its console is this program's terminal, its clock the host's.
-    Look,
+pub(super) struct Measuring<'a> {
+    /// The plugin's library.
+    pub plugin: &'a Path,
+    pub assignment: &'a [u8],
+    pub chains: bool,
 }
 
 /// A running guest. It ends when dropped.
@@ -61,23 +56,18 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn start(guest: &Guest, settings: &Settings, purpose: Purpose) -> Result<Self> {
+    /// Starts a guest: to be saved, or to be restored and to measure.
+    pub(super) fn start(guest: &Guest, settings: &Settings, measuring: Option<Measuring>) -> Result<Self> {
         let guardian = &settings.care.guardian;
         let folder = OwnFolder::make(guardian, &std::env::temp_dir(), "iotoll-guest-")?;
         let at = |name: &str| folder.path().join(name);
         let assigned = at("assignment");
         // Of the same size also where nothing is assigned yet: a device of the same guest.
-        let text = match purpose {
-            Purpose::Measure { assignment, .. } => assignment.to_vec(),
-            Purpose::Save | Purpose::Look => vec![b' '; ASSIGNMENT_BYTES],
-        };
+        let text = measuring.map_or_else(|| vec![b' '; ASSIGNMENT_BYTES], |measuring| measuring.assignment.to_vec());
         fs::write(&assigned, text).map_err(|error| Error::file(&assigned, "writing", error))?;
-        let is_looked_at = matches!(purpose, Purpose::Look);
         let mut command = Command::new(QEMU);
         command.args(["-M", "q35", "-accel", "tcg", "-cpu", CPU, "-m", &MEMORY_MIB.to_string(), "-smp", "1"]);
-        if !is_looked_at {
-            command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2020-01-01T00:00:00,clock=vm"]);
-        }
+        command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2020-01-01T00:00:00,clock=vm"]);
         // Of QEMU's random numbers: the kernel's layout, its hash keys.
         let seed = guest.replicate + 1;
         command.args(["-seed", &seed.to_string(), "-display", "none"]);
@@ -87,10 +77,9 @@ impl Machine {
         command.args(["-append", &format!("{KERNEL_PARAMETERS} {}", guest.all_parameters())]);
         // Its own files are named from its folder: some of these options end a path at a comma, others do not.
         command.current_dir(folder.path());
-        command.args(["-serial", if is_looked_at { "mon:stdio" } else { "file:console" }]);
-        command.args(["-debugcon", "file:replies", "-qmp", "unix:qmp,server=on,wait=off"]);
+        command.args(["-serial", "file:console", "-debugcon", "file:replies", "-qmp", "unix:qmp,server=on,wait=off"]);
         command.args(["-fw_cfg", &format!("name={ASSIGNMENT},file=assignment")]);
-        if let Purpose::Measure { plugin, chains, .. } = purpose {
+        if let Some(Measuring { plugin, chains, .. }) = measuring {
             // A comma ends a path inside an option unless it is doubled.
             let plugin = plugin.display().to_string().replace(',', ",,");
             let chains = if chains { "on" } else { "off" };
@@ -98,10 +87,7 @@ impl Machine {
         }
         let failed = |error| Error::instrument("the guest's error file", error);
         command.stderr(File::create(at("errors")).map_err(failed)?);
-        // At a terminal it stays in the group that may read from it.
-        if !is_looked_at {
-            command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let processes = guardian.passing_processes()?;
         processes.mark(&mut command);
         let child = command.spawn().map_err(|error| {
@@ -122,19 +108,13 @@ impl Machine {
     }
 
     /// Restores a guest from the file that it was saved to. It is paused then, and gets its assignment when it goes on.
-    pub(super) fn restore(guest: &Guest, settings: &Settings, purpose: Purpose, saved: &Path) -> Result<Self> {
-        let mut machine = Self::start(guest, settings, purpose)?;
+    pub(super) fn restore(guest: &Guest, settings: &Settings, measuring: Measuring, saved: &Path) -> Result<Self> {
+        let mut machine = Self::start(guest, settings, Some(measuring))?;
         let socket = machine.path("incoming");
         let stream = machine.appearing(|| UnixStream::connect(&socket).ok())?;
         snapshot::feed(saved, stream, &mut || machine.check_patience())?;
         machine.wait_for_pause()?;
         Ok(machine)
-    }
-
-    /// Waits until the user ends the guest.
-    pub(super) fn wait_for_user(mut self) -> Result<()> {
-        self.wait_for_end()?;
-        if matches!(self.reply()?, Some(Reply::Ready)) { Ok(()) } else { Err(self.without_result()) }
     }
 
     /// Waits until the guest pauses itself, ready for an assignment, saves it to a file, and ends it.
@@ -323,8 +303,6 @@ impl Machine {
         let telling = console.lines().find(|line| line.contains("Kernel panic") || line.contains("BUG:"));
         match telling.or_else(|| console.lines().rfind(|line| !line.trim().is_empty())) {
             Some(line) => format!("its kernel says: {}", line.trim()),
-            // The console is the terminal.
-            None if !self.path("console").exists() => "its console is shown above".to_owned(),
             None => "its kernel printed nothing".to_owned(),
         }
     }

@@ -260,10 +260,11 @@ fn read_one(word: &str, kernel: &Kernel) -> Result<Replaced> {
         };
         return Err(refused(format!("in kernel '{label}' ({release}) the module '{name}' {why}")));
     };
-    let magic = |information: &[(String, String)]| value(information, "vermagic").unwrap_or_default().to_owned();
-    if let Some(difference) = difference(&magic(&information), &magic(&described(&stock, &read(&stock)?)?)) {
+    let magic = |information: &[(String, String)]| value(information, "vermagic").unwrap_or_default().trim().to_owned();
+    let (own, theirs) = (magic(&information), magic(&described(&stock, &read(&stock)?)?));
+    if own != theirs {
         return Err(refused(format!(
-            "its vermagic differs from that of kernel '{label}': {difference}; build it with the headers of {release}"
+            "its vermagic is '{own}', and that of kernel '{label}' is '{theirs}'; build it with the headers of {release}"
         )));
     }
     Ok(Replaced { name, file })
@@ -271,31 +272,6 @@ fn read_one(word: &str, kernel: &Kernel) -> Result<Replaced> {
 
 fn value<'a>(information: &'a [(String, String)], key: &str) -> Option<&'a str> {
     information.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
-}
-
-/// What differs between the vermagic of a module and the kernel's: a release, and words such as `SMP` and `modversions`.
-fn difference(own: &str, stock: &str) -> Option<String> {
-    let (own, stock): (Vec<&str>, Vec<&str>) = (own.split_whitespace().collect(), stock.split_whitespace().collect());
-    let mut parts = Vec::new();
-    match (own.first(), stock.first()) {
-        (Some(release), Some(wanted)) if release != wanted => {
-            parts.push(format!("it is of release {release} instead of {wanted}"));
-        }
-        (None, Some(_)) => parts.push("it has none".to_owned()),
-        _ => {}
-    }
-    let without = |some: &[&str], others: &[&str]| -> Vec<String> {
-        let lacked = some.iter().skip(1).filter(|word| !others.contains(word));
-        lacked.map(|word| format!("'{word}'")).collect()
-    };
-    let (lacks, more) = (without(&stock, &own), without(&own, &stock));
-    if !own.is_empty() && !lacks.is_empty() {
-        parts.push(format!("it lacks {}", lacks.join(", ")));
-    }
-    if !more.is_empty() {
-        parts.push(format!("it has {}", more.join(", ")));
-    }
-    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(test)]

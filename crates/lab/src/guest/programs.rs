@@ -41,7 +41,7 @@ pub(super) type Placed = BTreeMap<String, PathBuf>;
 /// When the host has neither a program nor its package, or a library of it is found nowhere.
 pub(super) fn gather(
     programs: &[Program],
-    library_packages: &[&str],
+    library_packages: &[String],
     cache: &Cache,
     observe: &mut dyn FnMut(String),
 ) -> Result<Placed> {

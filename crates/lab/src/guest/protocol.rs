@@ -24,9 +24,6 @@ pub const STACK_PARAMETER: &str = "iotoll.stack";
 /// Which number of the perturbation.
 pub const REPLICATE_PARAMETER: &str = "iotoll.replicate";
 
-/// Its value is `ROWSxCOLUMNS` of the user's terminal: a shell is started.
-pub const SHELL_PARAMETER: &str = "iotoll.shell";
-
 /// A measurement for a guest that waits for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {

@@ -4,7 +4,7 @@ use super::boot_files::{self, Guest, Image};
 use super::cache::{self, Cache, Part};
 use super::counts::{self, Symbols};
 use super::kernel::{self, Kernel};
-use super::machine::{CPU, MEMORY_MIB, Machine, Purpose};
+use super::machine::{CPU, MEMORY_MIB, Machine, Measuring};
 use super::modules;
 use super::programs::own_program;
 use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS, NO_SYMBOLS};
@@ -168,7 +168,7 @@ impl<'a> Prepared<'a> {
                         modules.insert(module.to_string(), tool::hash(&tool::read(&module.file)?));
                     }
                     let kernel = &Kernel { replaced, ..kernel.clone() };
-                    place.insert(boot_files::make(kernel, stack, &emulator.name, &[], &cache, &mut observe)?)
+                    place.insert(boot_files::make(kernel, stack, &emulator.name, &cache, &mut observe)?)
                 }
             };
             let with = if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) };
@@ -262,12 +262,8 @@ impl<'a> Prepared<'a> {
 
     /// The saved guest, booted if the cache does not have it, or `again`.
     fn booted(&self, guest: &Guest, again: bool) -> Result<PathBuf> {
-        let stem = guest.name();
-        let name = format!("{stem}.state");
-        let boot = |path: &Path| {
-            Machine::start(guest, self.settings, Purpose::Save)?.save(path)?;
-            guest.note().write(&self.cache, &stem)
-        };
+        let name = format!("{}.state", guest.name());
+        let boot = |path: &Path| Machine::start(guest, self.settings, None)?.save(path);
         match again {
             true => self.cache.replace(Part::GUESTS, &name, boot),
             false => self.cache.make(Part::GUESTS, &name, boot),
@@ -278,8 +274,8 @@ impl<'a> Prepared<'a> {
     fn restored(&self, guest: &Guest, assignment: &[u8]) -> Result<Machine> {
         let restore = |saved: PathBuf| {
             cache::touch(&saved);
-            let purpose = Purpose::Measure { plugin: &self.plugin, assignment, chains: self.plan.chains };
-            Machine::restore(guest, self.settings, purpose, &saved)
+            let measuring = Measuring { plugin: &self.plugin, assignment, chains: self.plan.chains };
+            Machine::restore(guest, self.settings, measuring, &saved)
         };
         match restore(self.booted(guest, false)?) {
             Err(Error::Failed(_) | Error::File { .. } | Error::Instrument { .. }) => restore(self.booted(guest, true)?),
@@ -305,10 +301,8 @@ impl<'a> Prepared<'a> {
 
     /// Puts symbols into the cache. Without them there, the next guest sends them again.
     fn keep_symbols(&self, name: &str, text: String) -> String {
-        let _ = self.cache.replace(Part::GUESTS, &format!("{name}.symbols"), |path| {
-            let kept = format!("{} bytes\n{text}", text.len());
-            fs::write(path, kept).map_err(|error| Error::file(path, "saving the kernel's symbols", error))
-        });
+        let kept = format!("{} bytes\n{text}", text.len());
+        let _ = self.cache.write(Part::GUESTS, &format!("{name}.symbols"), kept.as_bytes());
         text
     }
 
@@ -361,7 +355,7 @@ impl<'a> Prepared<'a> {
 
 /// Refuses a measurement whose I/O did not take the path that the stack says. Returns a caveat if the guest's page cache served most of it,
 /// which then is not the stack's cost.
-fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<Option<Warning>> {
+fn proven(stack: &'static Stack, point: &Point, done: &Done, what: &str) -> Result<Option<Warning>> {
     let jobs = &point.phase.jobs;
     // Engines that only compute take no path.
     if jobs.iter().all(|job| job.engine.medium() != Medium::Files) {
@@ -370,7 +364,7 @@ fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<Optio
     let direct = jobs.iter().all(|job| job.direct);
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     for counter in stack.counters() {
-        let value = done.counters.get(counter.name).copied();
+        let value = done.counters.get(&counter.name).copied();
         let (least, most) = match counter.expected {
             Expected::EachDirectIo if direct => (whole(done.ios), i64::MAX),
             Expected::EachDirectByte if direct => (whole(done.bytes), i64::MAX),
@@ -393,7 +387,7 @@ fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<Optio
         )));
     }
     let counter = stack.counters().find(|counter| counter.expected == Expected::EachDirectIo);
-    let counted = counter.and_then(|counter| Some((counter.name, *done.counters.get(counter.name)?)));
+    let counted = counter.and_then(|counter| Some((counter.name.as_str(), *done.counters.get(&counter.name)?)));
     let is_buffered = jobs.iter().all(|job| !job.direct && job.engine.medium() == Medium::Files);
     Ok(counted.filter(|(_, value)| is_buffered && *value < whole(done.ios / 2)).map(|(name, value)| {
         let message = format!(

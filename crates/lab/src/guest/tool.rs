@@ -156,9 +156,7 @@ impl Emulator {
         if fs::read(&path).is_ok_and(|found| found == self.library) {
             return Ok(path);
         }
-        cache.replace(Part::GUESTS, &name, |path| {
-            fs::write(path, self.library).map_err(|error| Error::file(path, "writing the plugin", error))
-        })
+        cache.write(Part::GUESTS, &name, self.library)
     }
 }
 /// How many guests may run at once.

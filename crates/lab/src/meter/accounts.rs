@@ -8,17 +8,17 @@
 //! A reading ends the accounts of each CPU on that CPU, at one instant, and later time goes to a second bank; so the sum
 //! of all accounts is exactly the time that passed. The programs cost nothing unless they are attached.
 
-mod calibration;
 mod instructions;
 mod layout;
+mod numbers;
 mod origins;
 
 use super::Online;
-use calibration::{Calibration, split};
 use instructions::{Instructions, Interrupt, Maps, TASK_WORDS};
 use layout::{Account, Layout, Table, header_word};
 use model::account::AccountKind;
 use model::unit::Nanos;
+use numbers::split;
 use origins::Origins;
 use std::collections::{BTreeMap, HashMap as StdHashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,8 @@ fn from<const N: usize>(first: Account, names: [&'static str; N]) -> impl Iterat
 #[derive(Debug)]
 pub struct Accounts {
     layout: Layout,
-    calibration: Calibration,
+    /// The number of this process in the initial namespace of processes.
+    process: u32,
     programs: Programs,
     origins: Origins,
     maps: Maps,
@@ -165,7 +166,7 @@ impl Accounts {
     fn open_with(tasks: u32) -> Result<Self, Error> {
         let possible = sys::schedule::possible_cpus().map_err(listing)?;
         let cpus = possible.iter().max().map_or(1, |highest| highest + 1);
-        let calibration = Calibration::now()?;
+        let process = numbers::own_process()?;
         let online = Online::open().map_err(listing)?;
         let layout = Layout::for_interrupts(origins::highest_interrupt());
         let maps = Maps {
@@ -174,14 +175,14 @@ impl Accounts {
             parents: HashMap::create("iotoll_parents", FORKS)?,
             wakes: HashMap::create("iotoll_wakes", WAKERS)?,
         };
-        let programs = Programs::load(&Instructions { maps: &maps, layout }, calibration.offset)?;
-        let origins = Origins::new(calibration.process == std::process::id());
-        Ok(Self { layout, calibration, programs, origins, maps, attached: None, online })
+        let programs = Programs::load(&Instructions { maps: &maps, layout }, numbers::place_in_task())?;
+        let origins = Origins::new(process == std::process::id());
+        Ok(Self { layout, process, programs, origins, maps, attached: None, online })
     }
 
     /// The number of this process in the accounts: another one than its own in a container.
     pub fn own_process(&self) -> u32 {
-        self.calibration.process
+        self.process
     }
 
     /// Whether the parents of forked processes are known.
@@ -448,7 +449,7 @@ impl Programs {
     }
 
     fn left_out(&self) -> Result<u64, Error> {
-        self.all().map(|program| Ok(program.statistics()?.left_out)).sum()
+        self.all().map(Program::left_out).sum()
     }
 }
 

@@ -8,7 +8,6 @@
 //! which takes 22 µs a CPU to read, and says only of a CPU whose tick is stopped that it sleeps.
 
 mod kernel_memory;
-mod kernel_types;
 
 use super::Online;
 use super::{Cpus, Opened};

@@ -8,7 +8,6 @@ mod kernel_code;
 mod listings;
 #[cfg(fuzzing)]
 pub mod listings;
-mod made_code;
 #[cfg(not(fuzzing))]
 mod processes;
 #[cfg(fuzzing)]
@@ -289,9 +288,6 @@ impl Collected {
                     Some(registers) => self.processes.unwind(sample.process, registers, sample.stack),
                     None => (Vec::new(), true),
                 };
-                if program.iter().any(|place| place.file.is_none()) {
-                    self.processes.runs_made_code(sample.process);
-                }
                 if sample.process != 0 {
                     self.busy += 1;
                     // Now, because the thread may have ended when the window has.
@@ -350,11 +346,8 @@ impl Naming<'_> {
                 begin_at_softirq(&mut kernel);
             }
             // Whom a softirq interrupts did not call it.
-            let program = sampled
-                .program
-                .iter()
-                .filter(|_| !interrupted)
-                .map(|place| collected.processes.function(sampled.process, *place));
+            let program =
+                sampled.program.iter().filter(|_| !interrupted).map(|place| collected.processes.function(*place));
             let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
                 let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
                 let place = *places.entry(function.clone()).or_insert(next);

@@ -1,13 +1,14 @@
 //! Where probes are read: a file that several may share, a counter of the worker, or a tracepoint.
 
-use super::tracepoint::Passes;
 use super::worker::{Reader, WorkerTask};
 use crate::error::{Error, Result};
+use crate::event_counters::Counters;
 use model::probe::{Place, Probe};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use sys::perf::available_tracepoints;
 
 /// Most characters of a file quoted in an error.
 const QUOTED: usize = 40;
@@ -26,7 +27,7 @@ enum Opened {
         reach: Option<usize>,
     },
     Worker(Reader),
-    Tracepoint(Passes),
+    Tracepoint(Counters),
 }
 
 impl Source {
@@ -44,8 +45,8 @@ impl Source {
                 return Err(Error::Refused(format!("probe '{name}': {why}")));
             }
             (Place::Tracepoint { group, name: event }, _) => {
-                let passes = Passes::open(group, event);
-                Opened::Tracepoint(passes.map_err(|why| Error::Refused(format!("probe '{name}': {why}")))?)
+                let counters = passes(group, event);
+                Opened::Tracepoint(counters.map_err(|why| Error::Refused(format!("probe '{name}': {why}")))?)
             }
         };
         Ok(Self { opened, probes: Vec::new() })
@@ -56,14 +57,6 @@ impl Source {
         match (&self.opened, &probe.place) {
             (Opened::File { path: open, .. }, Place::File { path, .. }) => open == path,
             _ => false,
-        }
-    }
-
-    /// The probes here that may miss what the idle tasks do.
-    pub fn may_miss(&self) -> &[usize] {
-        match &self.opened {
-            Opened::Tracepoint(passes) if passes.may_miss() => &self.probes,
-            Opened::Tracepoint(_) | Opened::File { .. } | Opened::Worker(_) => &[],
         }
     }
 
@@ -106,11 +99,27 @@ impl Source {
                 let number = reader.read();
                 self.probes.iter().for_each(|index| set(probes, values, *index, number));
             }
-            Opened::Tracepoint(passes) => {
-                let number = passes.read().map(|events| events as f64);
+            Opened::Tracepoint(counters) => {
+                let number = counters.passes(0).ok().map(|events| events as f64);
                 self.probes.iter().for_each(|index| set(probes, values, *index, number));
             }
         }
+    }
+}
+
+/// Starts to count the passes of a tracepoint.
+///
+/// # Errors
+/// When there is no such tracepoint, or counting is not allowed.
+fn passes(group: &str, name: &str) -> std::result::Result<Counters, String> {
+    // Programs know no groups. Where names may not be listed, only attaching shows whether there is such a tracepoint.
+    if available_tracepoints().is_ok_and(|names| !names.contains(&format!("{group}:{name}"))) {
+        return Err(format!("there is no tracepoint {group}:{name}"));
+    }
+    let mut counters = Counters::load(&[name], false).map_err(|error| error.to_string())?;
+    match counters.attach().map_err(|error| error.to_string())?.pop() {
+        Some((_, why)) => Err(why),
+        None => Ok(counters),
     }
 }
 
@@ -237,6 +246,20 @@ impl TextFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passes_are_counted_or_the_error_says_why() {
+        match passes("sched", "sched_switch") {
+            Ok(counters) => {
+                let before = counters.passes(0).unwrap();
+                (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(100)));
+                assert!(counters.passes(0).unwrap() >= before + 20);
+            }
+            Err(why) => assert!(why.contains("root"), "{why}"),
+        }
+        let why = passes("no", "sched_switch").map(drop).unwrap_err();
+        assert!(why.contains("no:sched_switch") || why.contains("root"), "{why}");
+    }
 
     #[test]
     fn enough_is_in_whole_lines() {

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use sys::clock::{ThreadClock, monotonic_nanos, process_nanos};
 
 /// Most threads of a process that are read one by one: each takes 2 µs of a quantum.
-pub(crate) const MOST_THREADS: usize = 64;
+const MOST_THREADS: usize = 64;
 
 /// The task that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Clocks {
 }
 
 /// The threads of a process, the first one first.
-pub(crate) fn threads_of(process: u32) -> Vec<u32> {
+fn threads_of(process: u32) -> Vec<u32> {
     let mut threads = numbered(&tasks_of(process));
     threads.sort_unstable();
     threads

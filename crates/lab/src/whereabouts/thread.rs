@@ -1,4 +1,4 @@
-//! One thread: its files in /proc stay open, so that a reading takes two or three reads and no path lookup.
+//! One thread: its files in /proc stay open, so that a reading takes two reads and no path lookup.
 
 use crate::proc_files::tasks_of;
 use model::placement::{RanOn, Side};
@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 
 /// Fields of /proc/PID/stat after the name and before `processor`, the 39th (proc_pid_stat(5)).
 const BEFORE_PROCESSOR: usize = 36;
-/// Size of the buffer for these files: `sched` is the longest.
-const ROOM: usize = 4096;
+/// Size of the buffer for these files.
+const ROOM: usize = 1024;
 
 /// A watched thread.
 pub(super) struct Thread {
@@ -20,11 +20,8 @@ pub(super) struct Thread {
     process: Option<u32>,
     stat: File,
     schedstat: File,
-    sched: Option<File>,
     /// CPU time at the last reading.
     nanos: u64,
-    /// Migrations at the first reading and at the last.
-    moves: Option<(u64, u64)>,
     /// Its CPU at the last reading.
     cpu: Option<u32>,
 }
@@ -32,26 +29,21 @@ pub(super) struct Thread {
 impl Thread {
     /// Opens a live thread. `new` means that it has just started, so all its work belongs to this phase. `named`
     /// replaces its own name.
-    pub fn open(side: Side, process: u32, id: u32, named: Option<String>, moves: bool, new: bool) -> Option<Self> {
+    pub fn open(side: Side, process: u32, id: u32, named: Option<String>, new: bool) -> Option<Self> {
         let directory = tasks_of(process).join(id.to_string());
         let open = |file: &str| File::open(directory.join(file));
-        let sched = if side == Side::Workload && moves { open("sched").ok() } else { None };
         let mut thread = Self {
             side,
             name: named.unwrap_or_else(|| name(process, id)),
             process: (side == Side::Peer).then_some(process),
             stat: open("stat").ok()?,
             schedstat: open("schedstat").ok()?,
-            sched,
             nanos: 0,
-            moves: None,
             cpu: None,
         };
-        let (nanos, moves) = (thread.cpu_nanos().ok()?, thread.read_moves());
-        if new {
-            thread.moves = moves.map(|moves| (0, moves));
-        } else {
-            (thread.nanos, thread.moves) = (nanos, moves.map(|moves| (moves, moves)));
+        let nanos = thread.cpu_nanos().ok()?;
+        if !new {
+            thread.nanos = nanos;
         }
         Some(thread)
     }
@@ -62,11 +54,6 @@ impl Thread {
     /// When it has ended.
     pub fn read(&mut self) -> io::Result<Option<RanOn>> {
         let nanos = self.cpu_nanos()?;
-        let mut moved = false;
-        if let (Some(moves), Some((_, last))) = (self.read_moves(), &mut self.moves) {
-            moved = moves > *last;
-            *last = moves;
-        }
         let used = nanos.saturating_sub(self.nanos);
         self.nanos = nanos;
         if used == 0 {
@@ -76,9 +63,7 @@ impl Thread {
         let mut room = [0; ROOM];
         let stat = text(&self.stat, &mut room)?;
         let cpu = processor(&stat).ok_or(io::ErrorKind::InvalidData)?;
-        // Without the kernel's count, a different CPU still shows that it was moved.
-        moved |= self.cpu.is_some_and(|before| before != cpu);
-        self.cpu = Some(cpu);
+        let moved = self.cpu.replace(cpu).is_some_and(|before| before != cpu);
         Ok(Some(RanOn {
             side: self.side,
             name: self.name.clone(),
@@ -90,24 +75,9 @@ impl Thread {
         }))
     }
 
-    /// Whether the kernel counts its migrations.
-    pub fn tells_moves(&self) -> bool {
-        self.moves.is_some()
-    }
-
-    /// Its migrations since the first reading.
-    pub fn moves(&self) -> u64 {
-        self.moves.map_or(0, |(first, last)| last.saturating_sub(first))
-    }
-
     fn cpu_nanos(&self) -> io::Result<u64> {
         let mut room = [0; ROOM];
         run_time(&text(&self.schedstat, &mut room)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
-    }
-
-    fn read_moves(&self) -> Option<u64> {
-        let mut room = [0; ROOM];
-        migrations(&text(self.sched.as_ref()?, &mut room).ok()?)
     }
 }
 
@@ -138,12 +108,6 @@ fn processor(stat: &str) -> Option<u32> {
     fields.split_whitespace().nth(BEFORE_PROCESSOR)?.parse().ok()
 }
 
-/// `se.nr_migrations` of /proc/PID/sched, which exists on kernels with CONFIG_SCHED_DEBUG.
-fn migrations(sched: &str) -> Option<u64> {
-    let line = sched.lines().find(|line| line.trim_start().starts_with("se.nr_migrations"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,13 +118,5 @@ mod tests {
         let stat = format!("77 (a) b (c) {}", fields.join(" "));
         assert_eq!(processor(&stat), Some(3900));
         assert_eq!(processor("77 (a) S 1 2"), None);
-    }
-
-    #[test]
-    fn migrations_are_read_if_present() {
-        let sched =
-            "fio (77, #threads: 1)\n----\nse.exec_start   :   1.5\nse.nr_migrations        :                   42\n";
-        assert_eq!(migrations(sched), Some(42));
-        assert_eq!(migrations("se.exec_start : 1.5"), None);
     }
 }

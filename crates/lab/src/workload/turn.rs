@@ -88,10 +88,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::request_source::RequestSource;
-    use crate::workload::target::Span;
     use model::plan::FilePlan;
-    use model::unit::Bytes;
 
     fn turn(service: FileService, files: usize) -> Option<Turn> {
         let plan = JobPlan { files: FilePlan { service, ..FilePlan::default() }, ..JobPlan::default() };
@@ -125,58 +122,5 @@ mod tests {
     fn a_random_order_serves_each_block_once() {
         let order = order(FileService::Random { ios: 3 }, 10, 4);
         assert!((0..10).all(|file| order.iter().filter(|served| **served == file).count() == 4), "{order:?}");
-    }
-
-    /// All requests of a job of sequential writes: file, offset in blocks of 4 KiB.
-    fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
-        let mut source = RequestSource::new(plan, spans, 0).unwrap();
-        let mut requests = Vec::new();
-        loop {
-            let sure = source.following().min(1000);
-            if sure == 0 {
-                return requests;
-            }
-            requests.extend((0..sure).map(|_| source.draw()).map(|request| (request.file, request.offset / 4096)));
-        }
-    }
-
-    fn span(kib: u64) -> Span {
-        Span { begin: 0, length: kib << 10, beyond: 0 }
-    }
-
-    #[test]
-    fn files_follow_the_order_of_the_job() {
-        let mut job = JobPlan::default();
-        job.files.service = FileService::RoundRobin { ios: 2 };
-        assert_eq!(all(&job, &[span(8), span(16)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
-        job.files.service = FileService::Sequential;
-        job.duration.loops = 2;
-        let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
-        assert_eq!(all(&job, &[span(8), span(8)]), [pass, pass].concat());
-    }
-
-    #[test]
-    fn the_size_limits_a_pass_over_files_of_their_own_size() {
-        let mut job = JobPlan::default();
-        job.files.each = Some(model::plan::SizeRange { least: Bytes(8192), most: Bytes(8192) });
-        job.target.size = Some(model::plan::Size::Bytes(Bytes(12_288)));
-        job.duration.loops = 2;
-        let files = [span(8), span(8)];
-        assert_eq!(all(&job, &files), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (1, 0)]);
-        job.target.size = Some(model::plan::Size::Bytes(Bytes(1 << 20)));
-        assert_eq!(all(&job, &files).len(), 8);
-    }
-
-    #[test]
-    fn time_repeats_what_a_pass_does() {
-        let mut job = JobPlan::default();
-        job.duration.time_based = true;
-        let mut source = RequestSource::new(&job, &[span(8), span(16)], 0).unwrap();
-        let mut files = Vec::new();
-        while files.len() < 12 {
-            assert!(source.following() > 0);
-            files.push(source.draw().file);
-        }
-        assert_eq!(files, [0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1]);
     }
 }

@@ -7,7 +7,7 @@ use crate::experiment::Metric;
 use crate::explained::{self, Divided, DividedCost, ExplainingRounds};
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::measured::Rounds;
-use crate::probe::{self, Kind};
+use crate::probe::Kind;
 use crate::record::{Host, Outcome};
 use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
@@ -270,7 +270,6 @@ fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding:
             add(Code::WorkUnknown, format!("{name}: no packet was delivered, so no cost per packet exists"));
         }
     }
-    probe::shortfalls(&record.header.probes).for_each(|warning| add(warning.code, warning.message));
     if !record.header.receiver.same_machine {
         let message =
             "the receiver runs on another machine: cycles and switches are those of the sending machine alone";

@@ -16,8 +16,6 @@ pub enum Topic {
     Governor,
     /// Turbo frequencies.
     Turbo,
-    /// Whether the reference clock and the core clock are constant.
-    ConstantFrequency,
     /// Sleep states of idle CPUs.
     IdleStates,
     /// Threads that share a core.
@@ -34,21 +32,11 @@ pub enum Topic {
     Background,
     /// Limits of the control groups that iotoll runs in.
     ControlGroups,
-    /// NUMA nodes.
-    Numa,
-    /// Isolated CPUs.
-    Isolation,
-    /// The daemon that balances interrupts.
-    Irqbalance,
     /// Settings and processes left behind by killed iotoll processes.
     LeftBehind,
     IoUring,
-    /// The limit on locked memory.
-    LockedMemory,
     /// Permission to use perf events.
     PerfEvents,
-    /// Permission to read kernel symbols.
-    KernelSymbols,
     /// User privileges.
     Privilege,
 }
@@ -62,7 +50,6 @@ impl Topic {
             Self::Clocksource => "kernel clock",
             Self::Governor => "governor",
             Self::Turbo => "turbo",
-            Self::ConstantFrequency => "constant clock",
             Self::IdleStates => "C-states",
             Self::Hyperthreads => "hyperthreads",
             Self::PciePower => "PCIe power",
@@ -71,14 +58,9 @@ impl Topic {
             Self::Steal => "steal",
             Self::Background => "background",
             Self::ControlGroups => "cgroup limits",
-            Self::Numa => "NUMA",
-            Self::Isolation => "isolated CPUs",
-            Self::Irqbalance => "irqbalance",
             Self::LeftBehind => "left behind",
             Self::IoUring => "io_uring",
-            Self::LockedMemory => "locked memory",
             Self::PerfEvents => "perf events",
-            Self::KernelSymbols => "kernel symbols",
             Self::Privilege => "privilege",
         }
     }
@@ -104,9 +86,6 @@ impl Topic {
                 "the core's frequency then depends on temperature and on the load of other cores, so \
                  the same work takes different times"
             }
-            Self::ConstantFrequency => {
-                "cycles per I/O is CPU time × reference clock: these are true cycles only if the ratio of both clocks is constant"
-            }
             Self::IdleStates => {
                 "leaving a deep state takes up to hundreds of microseconds and loses cache contents; the cost is charged \
                  to whatever wakes up"
@@ -128,19 +107,11 @@ impl Topic {
             Self::ControlGroups => {
                 "a load that reaches a limit on CPU time, memory or I/O has the rates and latencies of the limit, not of the machine"
             }
-            Self::Numa => {
-                "the same work costs more when its memory, device or peer is on another node; if this is left \
-                 to chance, arms may differ for this reason"
-            }
-            Self::Isolation => "unpinned work never runs on these CPUs, but they count as capacity",
-            Self::Irqbalance => "it moves interrupts to other CPUs during a measurement",
             Self::LeftBehind => {
                 "settings that were not restored and processes that still run affect every later measurement"
             }
             Self::IoUring => "the io_uring engine cannot run without it",
-            Self::LockedMemory => "registered buffers of io_uring and sample buffers of perf count towards this limit",
             Self::PerfEvents => "the hardware counter and the sampler need permission to measure whole CPUs",
-            Self::KernelSymbols => "without them, cycles in the kernel cannot be charged to functions",
             Self::Privilege => "some meters and the CPU time of other users' tasks are only available to root",
         }
     }

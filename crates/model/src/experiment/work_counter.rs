@@ -30,16 +30,16 @@ pub struct Row {
 /// The counters of a command's own processes, in the order in which the rehearsal prefers them.
 pub const COUNTERS_BY_PREFERENCE: [Row; 8] = [
     row("io_uring", Counted::Ios, "completions in the rings of io_uring"),
-    row("task:both", Counted::Bytes, "bytes that its processes read and wrote by system calls"),
-    row("task:read", Counted::Bytes, "bytes that its processes read by system calls"),
-    row("task:write", Counted::Bytes, "bytes that its processes wrote by system calls"),
-    row("task:storage", Counted::Bytes, "bytes that its processes caused storage to read and write"),
-    row("tcp", Counted::Bytes, "bytes that its TCP sockets received and had acknowledged"),
     row(
         "udp",
         Counted::Ios,
         "datagrams that its network namespace sent and received while it ran, of all processes there",
     ),
+    row("task:both", Counted::Bytes, "bytes that its processes read and wrote by system calls"),
+    row("task:read", Counted::Bytes, "bytes that its processes read by system calls"),
+    row("task:write", Counted::Bytes, "bytes that its processes wrote by system calls"),
+    row("task:storage", Counted::Bytes, "bytes that its processes caused storage to read and write"),
+    row("tcp", Counted::Bytes, "bytes that its TCP sockets received and had acknowledged"),
     row(SYSTEM_CALLS, Counted::Ios, "system calls of its processes"),
 ];
 

@@ -7,6 +7,7 @@ use crate::limit::LimitFinding;
 use crate::origin::Origin;
 use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
+use crate::stored::StoredFinding;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub struct FtqFinding {
     pub levels: Vec<Level>,
     /// What the recorder itself cost.
     pub recorder: RecorderCost,
-    /// The table that users of osnoise know.
+    /// What the worker lost against its own typical quantum.
     pub noise: Noise,
     /// Periods of stalls, strongest first: the longest stall.
     pub periodic: Vec<Periodic>,
@@ -62,10 +63,6 @@ pub struct FtqFinding {
     pub stalls: Vec<Stall>,
     /// Stalls in all.
     pub stall_count: u64,
-    /// What each thread of a process did that had several when the recording began, the longest standstill first, without those that did
-    /// nothing; empty for other workers. All other figures are of the sum.
-    #[serde(default)]
-    pub threads: Vec<ThreadFinding>,
     /// The probes.
     pub probes: Vec<ProbeFinding>,
     /// Servers that iotoll started for it.
@@ -111,19 +108,6 @@ pub struct Noise {
     pub lost_seconds: Option<f64>,
     /// Longest stall.
     pub longest_stall_seconds: Option<f64>,
-    /// Increase of each counter that interrupts a worker, by cause, in the whole recording.
-    pub by_cause: Vec<Cause>,
-}
-
-/// A counter of interruptions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cause {
-    /// The probe.
-    pub probe: String,
-    /// Its increase.
-    pub count: f64,
-    /// Its unit.
-    pub unit: String,
 }
 
 /// Stalls that repeat.
@@ -156,12 +140,6 @@ pub struct Periodic {
 pub struct Label {
     /// The probe.
     pub probe: String,
-    /// Its unit.
-    pub unit: String,
-    /// Its mean increase (counter) or level (gauge) during stalls.
-    pub during: f64,
-    /// The same for as long a time elsewhere.
-    pub elsewhere: f64,
     /// What it changes by in a stall, on average: the increase of a counter; of a gauge the change of its level from
     /// begin to end, or in the stall against before and after, whichever shows the stalls better.
     pub change: f64,
@@ -188,23 +166,6 @@ pub struct Stall {
     pub sentence: String,
 }
 
-/// One thread of a process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ThreadFinding {
-    /// Its number and name: "thread 4711 (io-7)".
-    pub name: String,
-    /// Bytes that it did.
-    pub bytes: f64,
-    /// Length of its part of the recording: until it ended.
-    pub seconds: f64,
-    /// When its longest standstill began, since the recording began.
-    pub at_seconds: f64,
-    /// The longest time in which it did nothing.
-    pub standstill_seconds: f64,
-    /// Periods of its stalls, longest stall first; searched in the 4 threads with the longest standstills.
-    pub periodic: Vec<Periodic>,
-}
-
 /// A probe over the whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeFinding {
@@ -228,14 +189,10 @@ pub struct ProbeFinding {
 }
 
 /// Periods against those of an earlier recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodChanges {
-    /// The earlier recording: its title.
-    pub stored: String,
-    /// When it was recorded, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// Known differences from then to now, in words: "kernel 6.9.1 → 6.18.44". Empty if none are known.
-    pub differs: Vec<String>,
+    /// The earlier recording.
+    pub stored: StoredFinding,
     /// Periods that only this recording has.
     pub appeared: Vec<f64>,
     /// Periods that only the earlier one has.
@@ -268,27 +225,4 @@ pub struct Pictures {
     pub amount_per_quantum: Vec<f64>,
     /// By probe, in the order of the finding: counters per quantum, gauges as they are.
     pub probes: Vec<Vec<Option<f64>>>,
-    /// Spectrum of the amount: frequencies in hertz.
-    pub frequencies: Vec<f64>,
-    /// Power relative to the local background at each frequency.
-    pub power: Vec<f64>,
-    /// Power that a series without a period exceeds anywhere with the probability of a false alarm.
-    pub alarm_power: f64,
-    /// Histogram of the amount per quantum: lower bound of each bin, then the upper bound of the last.
-    pub histogram_bounds: Vec<f64>,
-    /// Quanta in each bin.
-    pub histogram: Vec<u64>,
-    /// Heat map of the strongest period, if there is one.
-    pub heat_map: Option<HeatMap>,
-}
-
-/// Quanta by their amount and by their phase in a period.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeatMap {
-    /// The period.
-    pub period_seconds: f64,
-    /// Number of columns: phases from 0 to 1.
-    pub columns: usize,
-    /// Counts, row by row from low to high; a row is a bin of the histogram.
-    pub counts: Vec<u64>,
 }

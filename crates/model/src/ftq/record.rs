@@ -4,7 +4,7 @@ use crate::envelope::Envelope;
 use crate::group_limit::GroupLimit;
 use crate::plan::Plan;
 use crate::plan::service::Service;
-use crate::probe::{Descriptor, Scope};
+use crate::probe::Descriptor;
 use crate::record::{Host, Outcome};
 use crate::unit::Nanos;
 use crate::warning::Warning;
@@ -70,13 +70,13 @@ pub struct Header {
     pub plan: FtqPlan,
     /// The machine.
     pub host: Host,
-    /// The worker in words: "4 KiB sequential writes to /data/f, psync".
+    /// The worker in words: "ioengine=psync rw=write bs=4k filename=/data/f".
     pub worker: String,
     /// Where the worker's amount was read, in words: "bytes that its system calls wrote (/proc/PID/io, wchar)".
     pub counted_by: String,
     /// What is counted: `bytes`, or `steps` of computing.
     pub unit: String,
-    /// The probes, in the order of [`Chunk::probes`]; behind them what each thread of a process did.
+    /// The probes, in the order of [`Chunk::probes`].
     pub probes: Vec<Descriptor>,
     /// Servers that it started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -111,20 +111,6 @@ pub struct End {
     /// The limits of its control groups before the first reading and after the last; empty if they have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group_limits: Vec<Vec<GroupLimit>>,
-}
-
-impl FtqRecord {
-    /// The probes, which stand before the threads.
-    pub(super) fn probes(&self) -> &[Descriptor] {
-        let all = self.header.probes.as_slice();
-        let threads = all.iter().position(|probe| probe.scope == Scope::Thread);
-        all.get(..threads.unwrap_or(all.len())).unwrap_or_default()
-    }
-
-    /// The threads that were read beside the worker's amount, with their numbers among the probes.
-    pub(super) fn threads(&self) -> impl Iterator<Item = (usize, &Descriptor)> {
-        self.header.probes.iter().enumerate().skip(self.probes().len())
-    }
 }
 
 /// What the recorder itself cost.

@@ -78,16 +78,6 @@ impl<'a> Series<'a> {
         series
     }
 
-    /// The series of a counter among the probes, until it could no longer be read.
-    pub(super) fn of_probe(&self, number: usize) -> Self {
-        let mut done = self.line(number, Kind::Counter);
-        done.truncate(done.iter().position(|done| !done.is_finite()).unwrap_or(done.len()));
-        let (mut seconds, mut spans) = (self.seconds.clone(), self.spans.clone());
-        seconds.truncate(done.len());
-        spans.truncate(done.len());
-        Self { dropped: self.dropped.clone(), seconds, done, spans, ..*self }
-    }
-
     pub fn readings(&self) -> usize {
         self.seconds.len()
     }

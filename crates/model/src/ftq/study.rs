@@ -7,7 +7,7 @@ mod caveats;
 mod labels;
 mod noise;
 mod periods;
-mod pictures;
+mod probes;
 mod stalls;
 mod words;
 
@@ -39,7 +39,7 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     finding.levels = noise::levels(&grid, &levels, series.quantum);
     let grain = Grain::of(record, &series);
     let unknown;
-    (finding.noise, unknown) = noise::noise(record, (&series, &grid), (&stalls, &levels), grain);
+    (finding.noise, unknown) = noise::noise(&grid, (&stalls, &levels), grain);
     let mut single = longest_first(&stalls);
     finding.stall_count = single.len() as u64;
     single.truncate(MOST_STALLS);
@@ -49,10 +49,9 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     finding.periodic = of_periods.map(|(period, labels)| told(period, labels, &grid, subject)).collect();
     finding.stalls =
         single.iter().zip(labels).map(|(stall, labels)| told_once(stall, labels, &grid, subject)).collect();
-    let probes = record.probes().iter().enumerate();
-    finding.probes = probes.map(|(number, probe)| pictures::summary(&series, number, probe)).collect();
-    finding.threads = stalls::threads(record, &series);
-    finding.pictures = pictures::pictures(record, &series, &grid, &periods);
+    let probes = record.header.probes.iter().enumerate();
+    finding.probes = probes.map(|(number, probe)| probes::summary(&series, number, probe)).collect();
+    finding.pictures = probes::pictures(record, &series);
     caveats::add(record, (&series, &grid), &periods, unknown.zip(grain), &mut finding);
     if let Some(stored) = stored {
         caveats::stand_beside(&mut finding, record, stored);
@@ -60,11 +59,6 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     }
     finding.limits = judge(record, &finding, stored);
     finding
-}
-
-/// The periods of a series, without their labels.
-fn periodic(grid: &Grid, subject: &str) -> Vec<Periodic> {
-    periods::periods(grid).iter().map(|period| told(period, Vec::new(), grid, subject)).collect()
 }
 
 /// What needs no analysis.
@@ -113,7 +107,7 @@ fn labelled(
     periods: &[Period],
     stalls: &[&Stalled],
 ) -> Vec<Vec<Label>> {
-    let probes = record.probes();
+    let probes = record.header.probes.as_slice();
     let (tests, seed) = (labels::tests(probes), record.header.plan.seed);
     let mut found: Vec<Vec<Found>> = vec![Vec::new(); periods.len() + stalls.len()];
     for probe in probes.iter().enumerate() {

@@ -4,6 +4,7 @@ use super::plan::{
     GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Point, Published, REPLICATES, SIZE,
 };
 use crate::elided_list::elided_list;
+use crate::experiment::Rules;
 use crate::experiment_kind::ExperimentKind;
 use crate::plan::{DeviceWrites, JobPlan, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
 use crate::toml_file;
@@ -88,11 +89,7 @@ pub struct Sweep {
 /// A fraction from a percentage: "1%", "0.5 %".
 fn margin<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = String::deserialize(from)?;
-    let percent = || text.trim().strip_suffix('%')?.trim().parse::<f64>().ok();
-    match percent().filter(|percent| (0.0..=100.0).contains(percent)) {
-        Some(percent) => Ok(Some(percent / 100.0)),
-        None => Err(D::Error::custom(format!("margin = \"{text}\": write a percentage such as \"1%\""))),
-    }
+    Rules::parse_percent(&text).map(Some).map_err(|wrong| D::Error::custom(format!("margin = \"{text}\": {wrong}")))
 }
 
 fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

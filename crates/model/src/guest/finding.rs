@@ -101,10 +101,6 @@ pub struct PointFinding {
     pub replicates: usize,
     /// Instructions of the whole guest for one I/O: mean and 95 % interval over the replicates. `null` if none was measured.
     pub instructions_per_io: Option<Estimate>,
-    /// Lowest replicate.
-    pub lowest: Option<InstructionsPerIo>,
-    /// Highest replicate.
-    pub highest: Option<InstructionsPerIo>,
     /// Instructions of the kernel.
     pub kernel_instructions_per_io: Option<InstructionsPerIo>,
     /// Instructions of programs: the load generator, and servers outside the kernel.
@@ -155,8 +151,6 @@ pub struct FunctionFinding {
     pub subsystem: Option<String>,
     /// Instructions per I/O.
     pub instructions_per_io: f64,
-    /// Of them instructions that lock memory.
-    pub locked_per_io: f64,
     /// Calls per I/O, jumps from other functions included. Calls that the compiler inlined are none. 0 too for a function whose first
     /// instruction repeats itself, and in records of versions that did not count calls.
     #[serde(default)]
@@ -169,10 +163,6 @@ pub struct FunctionFinding {
     /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_from: Vec<String>,
-    /// The name of the baseline's function that this one is taken for, because only the baseline has that one and only this arm has
-    /// this one, with the same callers or as many instructions; then the change is from that one. `null` for all others.
-    #[serde(default)]
-    pub was: Option<String>,
 }
 
 /// Instructions at the end of one chain of calls.

@@ -112,12 +112,6 @@ pub struct FunctionCount {
     pub program: Option<String>,
     /// Instructions.
     pub count: u64,
-    /// Of them repetitions of string instructions.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub string: u64,
-    /// Of them instructions that lock memory.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub locked: u64,
     /// How often it was entered: executions of its first instruction, also by a jump. 0 if that repeats itself, because its repetitions count
     /// as executions.
     #[serde(default, skip_serializing_if = "is_zero")]

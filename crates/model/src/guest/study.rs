@@ -36,8 +36,6 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
             bytes: first.map_or(0, |measured| measured.bytes),
             replicates: per_io.len(),
             instructions_per_io: estimate(&per_io),
-            lowest: extremes(&per_io).map(|(low, _)| InstructionsPerIo(low)),
-            highest: extremes(&per_io).map(|(_, high)| InstructionsPerIo(high)),
             kernel_instructions_per_io: mean_of(|measured| measured.instructions.kernel()),
             program_instructions_per_io: mean_of(|measured| measured.instructions.programs),
             string_repetitions_per_io: mean_of(|measured| measured.instructions.string),

@@ -23,8 +23,6 @@ pub struct PlacementFinding {
     pub cpus: BTreeMap<u32, f64>,
     /// Other processes that were busy at the same time: servers first, then the busiest.
     pub peers: Vec<PeerPlacement>,
-    /// Migrations of the workload's threads to another CPU per second; `null` if the kernel does not report them.
-    pub migrations_per_second: Option<f64>,
     /// Whether the two busiest threads of workload and peers shared a CPU; `null` if fewer than two were busy.
     pub mode: Option<Mode>,
     /// Rates and costs in each mode.

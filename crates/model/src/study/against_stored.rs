@@ -1,6 +1,5 @@
 //! A run or a command next to an earlier one: the earlier cost of each phase, and the change since then.
 
-use super::job_groups::apart;
 use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
 use crate::record::{PhaseRecord, Record, Source};
@@ -27,7 +26,7 @@ pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
 
 /// Adds the earlier figures and the known differences.
 pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
-    let then = &*apart(&stored.record);
+    let then = &stored.record;
     let earlier = study(then);
     for (phase, place) in finding.phases.iter_mut().zip(pairs(then, record)) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));

@@ -7,10 +7,10 @@ use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
 use crate::elided_list::elided_list;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
+use crate::group_limit;
 use crate::placement::Place;
 use crate::record::{Canaries, Execution, Holder, Host, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
-use crate::{group_limit, probe};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
 pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
@@ -50,7 +50,6 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }
     found.extend(placement::elsewhere_in(record));
-    found.extend(probe::shortfalls(&record.probes));
     let reasons = || finding.phases.iter().filter_map(|phase| phase.events_reason.as_ref());
     found.extend(record.events.iter().flat_map(|events| events.shortfalls(reasons())));
     agreement(finding, &mut found);

@@ -6,7 +6,6 @@
 
 use super::against_stored::pairs;
 use super::caveats::below_own_threads;
-use super::job_groups::apart;
 use super::per_work::total;
 use super::study;
 use super::windows::io_seconds;
@@ -27,7 +26,7 @@ pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Store
     if limits.is_empty() {
         return Vec::new();
     }
-    let earlier = stored.map(|stored| (apart(&stored.record), study(&stored.record)));
+    let earlier = stored.map(|stored| (&stored.record, study(&stored.record)));
     let earlier = earlier.as_ref().map(|(record, finding)| (&**record, finding));
     limit::judge(limits, |name| match Metric::parse(name) {
         Some(metric) if is_latency(metric) => {

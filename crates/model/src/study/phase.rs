@@ -294,9 +294,6 @@ fn absence(meter: Meter) -> &'static str {
 /// Number of groups of jobs of which it is not known that they ran at the same time.
 fn groups(executions: &[Execution]) -> u32 {
     let of = |execution: &Execution| {
-        if execution.groups.len() == 1 {
-            return 1;
-        }
         // Records of earlier versions have the number of a group of fio as that of a copy.
         let number =
             |job: &JobRecord| if job.engine.starts_with("fio") { (job.group, job.copy) } else { (job.group, 0) };

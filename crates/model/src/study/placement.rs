@@ -5,7 +5,7 @@
 //! do.
 
 use super::background::BackgroundRates;
-use super::windows::{done_between, growth, io_seconds, windows};
+use super::windows::{done_between, windows};
 use super::with_jobs;
 use crate::finding::PhaseFinding;
 use crate::placement::{
@@ -94,13 +94,6 @@ pub(super) fn study(
         is_server(*other).cmp(&is_server(*one)).then(used(b).total_cmp(&used(a)))
     });
     let modes = modes(&all, headline, rates);
-    let migrations: Option<f64> = executions
-        .iter()
-        .map(|execution| {
-            growth(execution, |snapshot| Some((snapshot.at_nanos, snapshot.whereabouts.as_ref()?.migrations?)))
-        })
-        .sum();
-    let seconds: f64 = executions.iter().map(io_seconds).sum();
     Some(PlacementFinding {
         cpus: shares(cpus),
         peers: peers
@@ -112,7 +105,6 @@ pub(super) fn study(
                 cpus: shares(cpus),
             })
             .collect(),
-        migrations_per_second: migrations.filter(|_| seconds > 0.0).map(|migrations| migrations / seconds),
         mode: mode_of(&modes),
         modes,
     })

@@ -62,8 +62,6 @@ pub mod reply {
     pub const ERR_TLS_REQD: u32 = ERROR | 5;
     /// No such export.
     pub const ERR_UNKNOWN: u32 = ERROR | 6;
-    /// The option data are too long.
-    pub const ERR_TOO_BIG: u32 = ERROR | 9;
 }
 
 /// Type of the information in a [`reply::INFO`].

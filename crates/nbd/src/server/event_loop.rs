@@ -234,14 +234,9 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    fn admit(&mut self, socket: Socket, peer: Peer) -> std::result::Result<(), String> {
-        let too_many = self.server.clients.load(Ordering::Relaxed) > self.server.options.connections;
-        if too_many && !self.end_slowest_handshake() {
-            return Err("too many clients".to_owned());
-        }
+    fn admit(&mut self, socket: Socket, peer: Peer) -> io::Result<()> {
         let place = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
-        let added = epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN);
-        added.map_err(|error| io::Error::from(error).to_string())?;
+        epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
         if place >= self.slots.len() {
             self.slots.resize_with(place + 1, || None);
         }
@@ -321,29 +316,19 @@ impl<'a> EventLoop<'a> {
         Some(connection)
     }
 
-    /// The connections in the handshake: since when, and their places.
-    fn in_handshake(&self) -> impl Iterator<Item = (Instant, usize)> {
-        let places = self.slots.iter().enumerate();
-        let known = places.filter_map(|(place, slot)| Some((place, slot.as_ref()?)));
-        known.filter_map(|(place, known)| known.requests.is_none().then_some((known.since, place)))
-    }
-
     /// Closes connections whose handshake exceeds the time limit. Returns whether any handshake is in progress.
     fn end_slow_handshakes(&mut self) -> bool {
         let timeout = self.server.options.handshake_timeout;
-        let slow: Vec<_> = self.in_handshake().filter(|(since, _)| since.elapsed() >= timeout).collect();
-        slow.into_iter().for_each(|(_, place)| self.end(place, Some("handshake timed out")));
-        self.in_handshake().next().is_some()
-    }
-
-    /// Closes the connection that has been in the handshake longest, to make room for a client that may have requests.
-    /// Returns whether there was one.
-    fn end_slowest_handshake(&mut self) -> bool {
-        let slowest = self.in_handshake().min();
-        if let Some((_, place)) = slowest {
-            self.end(place, Some("still in the handshake when another client needed its place"));
+        let mut in_progress = false;
+        for place in 0..self.slots.len() {
+            let shaking = |known: &&Connection| known.requests.is_none();
+            match self.slots.get(place).and_then(Option::as_ref).filter(shaking) {
+                Some(slow) if slow.since.elapsed() >= timeout => self.end(place, Some("handshake timed out")),
+                Some(_) => in_progress = true,
+                None => {}
+            }
         }
-        slowest.is_some()
+        in_progress
     }
 
     fn shut_down(&mut self, ready: &mut Vec<Ready>) {

@@ -55,7 +55,7 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     notes
 }
 
-/// Which jobs share the cost. Groups of a foreign program's jobs have a cost each if it is known when each ran.
+/// Which jobs share the cost.
 fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
     let (jobs, groups) = (phase.jobs.len(), phase.groups);
     Some(match (jobs, groups) {
@@ -67,8 +67,7 @@ fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
             format!("The cost is shared by {jobs} jobs of one phase; it is not divided among them.")
         }
         _ => format!(
-            "The cost is a mean over {groups} groups of jobs: there are no windows of each alone. Let each run for a second or more, or measure one by \
-             fio's --section."
+            "The cost is a mean over {groups} groups of jobs; to measure each alone: fio's --section, or iotoll run."
         ),
     })
 }

@@ -54,8 +54,6 @@ pub struct Mark {
     pub across: Option<(f64, f64)>,
     /// What it covers of the vertical axis; all of it if `None`.
     pub upright: Option<(f64, f64)>,
-    /// How dark it is, from 0 to 1, if it is a part of the data: a bar, a cell of a heat map.
-    pub shade: Option<f64>,
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::examples::written;
 use model::ftq::FtqFinding;
-use model::ftq::finding::{HeatMap, Pictures};
+use model::ftq::finding::Pictures;
 
 const QUANTUM: f64 = 440e-6;
 const PERIOD: f64 = 5.0;
@@ -13,8 +13,7 @@ const SEED: usize = 61_363;
 /// Readings of the other ones.
 const FEW: usize = 6000;
 
-const NAMES: [&str; 9] =
-    ["dirty_limit", "quiet", "compared", "interrupted", "stepped", "cpu", "many_periods", "one_thread", "empty"];
+const NAMES: [&str; 8] = ["dirty_limit", "quiet", "compared", "interrupted", "stepped", "cpu", "many_periods", "empty"];
 
 /// All findings with their names.
 pub fn all() -> Vec<(&'static str, FtqFinding)> {
@@ -34,7 +33,7 @@ pub fn named(name: &str) -> FtqFinding {
     let pictures = match name {
         "empty" => Pictures::default(),
         "dirty_limit" | "compared" | "many_periods" => {
-            let drawn = pictures(&series(SEED));
+            let drawn = series(SEED);
             Pictures { probes: probe_columns(&drawn.seconds), ..drawn }
         }
         "cpu" => Pictures { amount_per_quantum: amounts(3, |part| 41_000.0 - 300.0 * part), ..quiet() },
@@ -57,12 +56,6 @@ fn wild_pictures() -> FtqFinding {
         spans: vec![u32::MAX; 3],
         amount_per_quantum: picture(123),
         probes: vec![picture(700).into_iter().map(Some).collect(), Vec::new(), vec![None; 500]],
-        frequencies: picture(90),
-        power: picture(40),
-        alarm_power: f64::NAN,
-        histogram_bounds: picture(30),
-        histogram: vec![u64::MAX; 20],
-        heat_map: Some(HeatMap { period_seconds: 3.0, columns: 7, counts: vec![u64::MAX; 40] }),
     };
     finding
 }
@@ -82,36 +75,6 @@ fn series(readings: usize) -> Pictures {
         amount_per_quantum.push(if in_stall(at, STALL) { 0.0 } else { (262_144.0 * full / 4096.0).round() * 4096.0 });
     }
     Pictures { seconds, spans, amount_per_quantum, ..Pictures::default() }
-}
-
-/// The pictures with a spectrum, a histogram and a heat map of their amounts.
-fn pictures(drawn: &Pictures) -> Pictures {
-    const BINS: usize = 60;
-    const COLUMNS: usize = 100;
-    let bound = |bin: usize| 266_240.0 / BINS as f64 * bin as f64;
-    let bin = |amount: f64| ((amount / bound(1)) as usize).min(BINS - 1);
-    let (mut histogram, mut counts) = (vec![0; BINS], vec![0; BINS * COLUMNS]);
-    for (at, amount) in drawn.seconds.iter().zip(&drawn.amount_per_quantum) {
-        let column = ((at / PERIOD).fract() * COLUMNS as f64) as usize;
-        histogram[bin(*amount)] += 1;
-        counts[bin(*amount) * COLUMNS + column] += 1;
-    }
-    let frequencies: Vec<f64> = (1..30_000).map(|step| f64::from(step) * 0.04).collect();
-    let power = frequencies.iter().zip(noise(11)).map(|(hertz, part)| {
-        let (harmonic, order) = ((hertz * PERIOD).round(), hertz * PERIOD);
-        let near = (-((order - harmonic) / 0.08).powi(2)).exp();
-        let peak = if harmonic > 0.0 { 300.0 / harmonic.powf(1.4) * near } else { 0.0 };
-        -(1.0 - part).ln() + peak
-    });
-    Pictures {
-        power: power.collect(),
-        frequencies,
-        alarm_power: 14.9,
-        histogram_bounds: (0..=BINS).map(bound).collect(),
-        histogram,
-        heat_map: Some(HeatMap { period_seconds: PERIOD, columns: COLUMNS, counts }),
-        ..drawn.clone()
-    }
 }
 
 /// Dirty pages that rise until the stall, writeback after it, sleeps in it, bytes on the wire while it is written back.

@@ -1,18 +1,19 @@
-//! The tables of guests: the points, and all numbers.
+//! The tables of guests: the points, functions and what moved, and which path the I/O took.
 
 use super::words;
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Scale, Span, Table, Tone};
+use crate::change::Change;
+use crate::document::{Block, Body, Cell, Column, Draw, Fact, Note, Raw, Scale, Span, Table, Tone};
 use crate::number::MISSING;
-use crate::text::page::width;
 use crate::words as compare;
+use model::elided_list::distinct;
 use model::guest::GuestFinding;
-use model::guest::finding::{ChangeFinding, PointFinding};
-use model::stats::Estimate;
+use model::guest::finding::{ChangeFinding, FunctionFinding, PointFinding};
 
-/// Columns of the narrowest page on which a matrix is shown: a mail.
-const NARROW: usize = 72;
-/// Most arms of a matrix on a page for browsers.
-const WIDE: usize = 12;
+/// Smaller moves are in the rest.
+pub(super) const LEAST_MOVE: f64 = 0.5;
+
+/// Most arms of a matrix.
+const MOST_ARMS: usize = 8;
 
 /// What was measured with several arms and is otherwise the same.
 #[derive(Debug)]
@@ -49,50 +50,36 @@ pub(super) fn changes(finding: &GuestFinding) -> Vec<(&PointFinding, &ChangeFind
     finding.points.iter().filter_map(|point| Some((point, point.change.as_ref()?))).collect()
 }
 
-/// The points: a row for each, or for each pair; matrices if there are more arms.
+/// The points: a row for each pair of two arms, matrices of several, otherwise a row for each point.
 pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
     const TITLE: &str = "Instructions per I/O";
-    let rows = rows(finding);
     let notes: Vec<Note> = legend(finding).map(|text| Note::new(Tone::Faint, text)).into_iter().collect();
-    let list = |table| Block::new(TITLE, Body::Table(table)).with(notes.clone());
-    if finding.compared.is_none() {
-        return vec![list(each(finding))];
+    let list = |table| vec![Block::new(TITLE, Body::Table(table)).with(notes.clone())];
+    match (&finding.compared, finding.arms.len()) {
+        (Some(_), 2) => list(pairs(finding)),
+        (Some(by), 3..=MOST_ARMS) => {
+            let title = format!("{TITLE} by {}", words::axis(by));
+            let values = Block::new(title, Body::Table(matrix(finding, &value_cell))).with(notes);
+            let first = finding.arms.first().map_or_else(String::new, |arm| words::arm_head(finding, arm));
+            let changed = |point: Option<&PointFinding>| match point.and_then(|point| point.change.as_ref()) {
+                Some(change) => Cell::new(compare::tone(change.verdict), Change::from(change.change).percent()),
+                None => Cell::new(Tone::Faint, "·"),
+            };
+            vec![values, Block::new(format!("Change against {first}"), Body::Table(matrix(finding, &changed)))]
+        }
+        _ => list(each(finding)),
     }
-    if finding.arms.len() == 2 {
-        return vec![list(pairs(finding, &rows))];
-    }
-    let by = finding.compared.as_deref().map_or("", words::axis);
-    let first = finding.arms.first().map_or_else(String::new, |arm| words::arm_head(finding, arm));
-    let values = (format!("{TITLE} by {by}"), matrix(finding, &rows, &value_cell));
-    let changes = (format!("Change against {first}"), matrix(finding, &rows, &change_cell));
-    let per_kib = differ_in_size(finding)
-        .then(|| (format!("Instructions per KiB by {by}"), matrix(finding, &rows, &per_kib_cell)));
-    let all = [values, changes].into_iter().chain(per_kib).collect();
-    let mut blocks = matrices(finding, all, || list(each(finding)));
-    if let Some(first) = blocks.first_mut().filter(|block| block.notes.is_empty()) {
-        first.notes = notes.clone();
-    }
-    blocks
 }
 
-/// Matrices for the readers who have room for them, and `list` for the others.
-pub(super) fn matrices(
-    finding: &GuestFinding,
-    matrices: Vec<(String, Table)>,
-    list: impl FnOnce() -> Block,
-) -> Vec<Block> {
-    let narrow = matrices.iter().all(|(_, table)| width_of(table) <= NARROW);
-    let audience = match finding.arms.len() <= WIDE {
-        true if narrow => Audience::ALL,
-        true => Audience::PAGE,
-        false => return vec![list()],
-    };
-    let block = |(title, table)| Block::new(title, Body::Table(table)).of(audience);
-    let mut blocks: Vec<Block> = matrices.into_iter().map(block).collect();
-    if !narrow {
-        blocks.push(list().of(Audience::GLANCE.or(Audience::SCREEN).or(Audience::POST)));
+/// A row for each job and cell, a column for each arm.
+fn matrix(finding: &GuestFinding, cell: &dyn Fn(Option<&PointFinding>) -> Cell) -> Table {
+    let heads = finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm)));
+    let mut table = Table::new(std::iter::once(Column::rows("job")).chain(heads).collect());
+    for row in rows(finding) {
+        let name = std::iter::once(Cell::from(row.name));
+        table.row(name.chain(row.points.iter().map(|point| cell(*point))).collect());
     }
-    blocks
+    table
 }
 
 /// What the intervals are, and how wide at most, because a table may have no room for them.
@@ -103,11 +90,11 @@ fn legend(finding: &GuestFinding) -> Option<String> {
         let value = point.instructions_per_io?;
         Some(value.half_width()? / value.value)
     };
-    let parts = finding.points.iter().filter_map(part).filter(|part| part.is_finite());
+    let parts = finding.points.iter().filter_map(part).filter(|part| (0.0..1e6).contains(part));
     Some(match parts.reduce(f64::max) {
         Some(widest) => format!(
-            "95 % intervals: at most {} of a count, over {replicates} replicates that differ in memory layout and timing. {EXACT}",
-            words::at_most(widest)
+            "95 % intervals: at most ±{:.2} % of a count, over {replicates} replicates that differ in memory layout and timing. {EXACT}",
+            (widest * 1e4).ceil() / 1e2
         ),
         None => format!("One replicate gives no interval; use --replicates 5. {EXACT}"),
     })
@@ -127,15 +114,15 @@ fn each(finding: &GuestFinding) -> Table {
         let parts = [("kernel", 3), ("programs", 2), ("string reps", 1), ("locked", 1)];
         columns.extend(parts.map(|(head, spare)| Column::number(head).spare(spare)));
     }
-    let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), words::instructions);
+    let known = |value: Option<f64>| Cell::from(value.map_or_else(|| MISSING.to_owned(), words::instructions));
     let mut table = Table { keys: 1 + usize::from(compared), ..Table::new(columns) };
     for point in &finding.points {
-        let value = point.instructions_per_io;
         let mut cells = vec![Cell::from(words::row(finding, point))];
         cells.extend(compared.then(|| Cell::from(words::arm(finding, &point.arm))));
-        cells.push(Cell::new(Tone::Strong, known(value.map(|value| value.value))));
-        cells.push(Cell::from(known(value.and_then(|value| value.half_width()))));
-        cells.extend(by_size.then(|| per_kib_cell(Some(point))));
+        cells.push(value_cell(Some(point)));
+        cells.push(known(point.instructions_per_io.and_then(|value| value.half_width())));
+        // Instructions per I/O do not compare where I/Os have several sizes.
+        cells.extend(by_size.then(|| known(point.instructions_per_byte.map(|value| value * 1024.0))));
         if compared {
             cells.extend(change_cells(finding, Some(point)));
         } else {
@@ -145,7 +132,7 @@ fn each(finding: &GuestFinding) -> Table {
                 point.string_repetitions_per_io,
                 point.locked_instructions_per_io,
             ];
-            cells.extend(parts.map(|part| Cell::from(known(part.map(|part| part.0)))));
+            cells.extend(parts.map(|part| known(part.map(|part| part.0))));
         }
         table.row(cells);
     }
@@ -153,14 +140,14 @@ fn each(finding: &GuestFinding) -> Table {
 }
 
 /// A row for each pair of baseline and candidate.
-fn pairs(finding: &GuestFinding, rows: &[Row]) -> Table {
+fn pairs(finding: &GuestFinding) -> Table {
     let mut columns = vec![Column::rows("job")];
     columns.extend(finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm))));
     columns.push(Column::number("difference").spare(2));
     columns.extend(change_columns(finding));
     let mut table = Table::new(columns);
-    for row in rows {
-        let mut cells = vec![Cell::from(row.name.clone())];
+    for row in rows(finding) {
+        let mut cells = vec![Cell::from(row.name)];
         cells.extend(row.points.iter().map(|point| value_cell(*point)));
         let candidate = row.points.get(1).copied().flatten();
         let change = candidate.and_then(|point| point.change.as_ref());
@@ -171,41 +158,15 @@ fn pairs(finding: &GuestFinding, rows: &[Row]) -> Table {
     table
 }
 
-/// A row for each job and cell, a column for each arm.
-pub(super) fn matrix(finding: &GuestFinding, rows: &[Row], cell: &dyn Fn(Option<&PointFinding>) -> Cell) -> Table {
-    let heads = finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm)));
-    let mut table = Table::new(std::iter::once(Column::text("")).chain(heads).collect());
-    for row in rows {
-        let name = std::iter::once(Cell::from(row.name.clone()));
-        table.row(name.chain(row.points.iter().map(|point| cell(*point))).collect());
-    }
-    table
-}
-
 /// "5,830", in full "5,830 ± 12".
 fn value_cell(point: Option<&PointFinding>) -> Cell {
     let Some(value) = point.and_then(|point| point.instructions_per_io) else { return Cell::new(Tone::Faint, MISSING) };
     Cell::new(Tone::Strong, words::instructions(value.value)).in_full(words::plus_minus(&value))
 }
 
-/// Instructions per KiB, which compare where I/Os have several sizes.
-fn per_kib_cell(point: Option<&PointFinding>) -> Cell {
-    let value = point.and_then(|point| point.instructions_per_byte);
-    value.map_or_else(|| Cell::new(Tone::Faint, MISSING), |value| Cell::from(words::instructions(value * 1024.0)))
-}
-
 /// Whether the points have I/Os of several sizes, so that instructions per I/O do not compare.
 fn differ_in_size(finding: &GuestFinding) -> bool {
-    let mut sizes = finding.points.iter().filter(|point| point.ios > 0).map(|point| point.bytes / point.ios);
-    let first = sizes.next();
-    sizes.any(|size| Some(size) != first)
-}
-
-/// "+9.21 %" in the colour of its verdict; nothing for the baseline.
-fn change_cell(point: Option<&PointFinding>) -> Cell {
-    let Some(change) = point.and_then(|point| point.change.as_ref()) else { return Cell::new(Tone::Faint, "·") };
-    Cell::new(compare::tone(change.verdict), words::change(&change.change))
-        .in_full(words::change_in_full(&change.change))
+    distinct(finding.points.iter().filter(|point| point.ios > 0).map(|point| point.bytes / point.ios)).len() > 1
 }
 
 fn change_columns(finding: &GuestFinding) -> [Column; 4] {
@@ -221,26 +182,13 @@ fn change_cells(finding: &GuestFinding, point: Option<&PointFinding>) -> [Cell; 
     let Some(change) = point.and_then(|point| point.change.as_ref()) else { return Default::default() };
     let tone = compare::tone(change.verdict);
     let in_full = compare::verdict_in_full(change.verdict, finding.margin);
-    let Estimate { value, low, high } = change.change;
+    let found = Change::from(change.change);
     [
-        Cell::new(tone, words::change(&change.change)),
-        Cell::from(words::interval(&change.change)),
+        Cell::new(tone, found.percent()),
+        Cell::from(found.interval()),
         Cell::new(tone, compare::verdict(change.verdict)).in_full(in_full),
-        Cell::drawn(tone, Raw::Interval(Interval { value, ends: low.zip(high) })),
+        Cell::drawn(tone, found.drawn()),
     ]
-}
-
-/// The width that a table needs in letters of one width.
-fn width_of(table: &Table) -> usize {
-    use crate::document::Row::{Cells, Note};
-    let of = |(place, column): (usize, &Column)| {
-        let cells = table.rows.iter().filter_map(|row| match row {
-            Cells(_, cells) => cells.get(place),
-            Note(..) => None,
-        });
-        cells.map(|cell| width(&cell.text)).fold(width(&column.head), usize::max) + 2
-    };
-    table.columns.iter().enumerate().map(of).sum()
 }
 
 /// All changes and the margin, and some room.
@@ -252,4 +200,145 @@ fn scale(finding: &GuestFinding) -> Scale {
         (low, high) = (low.min(end), high.max(end));
     }
     Scale { span: Span::new(low, high), margin: Some(finding.margin) }
+}
+
+/// The functions with most instructions; with a baseline those that changed most, whose rows sum to the difference.
+pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usize) -> Table {
+    let by_change = point.change.is_some();
+    let mut columns = vec![Column::text("function"), Column::text("of").spare(1)];
+    match by_change {
+        true => columns.extend(compared(finding, point)),
+        false => columns.push(Column::number("instr/IO")),
+    }
+    columns.push(Column::number("calls/IO").spare(2));
+    let mut table = Table::new(columns);
+    let mut functions: Vec<&FunctionFinding> = point.functions.iter().collect();
+    let mut most = most.min(functions.len());
+    if by_change {
+        functions.sort_by(|one, other| change(other).abs().total_cmp(&change(one).abs()));
+        most = most.min(functions.iter().take_while(|function| change(function).abs() >= LEAST_MOVE).count());
+    }
+    let (shown, rest) = functions.split_at(most);
+    let mut row = |name: Cell, home: &str, functions: &[&FunctionFinding], calls: String| {
+        let now: f64 = functions.iter().map(|function| function.instructions_per_io).sum();
+        let difference: f64 = functions.iter().map(|function| change(function)).sum();
+        let mut cells = vec![name, Cell::new(Tone::Faint, home)];
+        match by_change {
+            true => cells.extend(moved_cells(now - difference, now)),
+            false => cells.push(Cell::from(words::instructions(now))),
+        }
+        cells.push(Cell::from(calls));
+        table.row(cells);
+        for chain in functions.iter().take(1).flat_map(|function| &function.called_from) {
+            table.note(Cell::new(Tone::Faint, "  called from"), chain.replace(';', " → "));
+        }
+    };
+    for function in shown {
+        let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());
+        let home = home.map_or("", String::as_str);
+        row(Cell::from(function.name.clone()), home, &[function], calls(function));
+    }
+    if !shown.is_empty() && !rest.is_empty() {
+        let others = Cell::new(Tone::Faint, format!("{} more", rest.len()));
+        row(others, "", rest, String::new());
+    }
+    table
+}
+
+/// The columns of a baseline, a candidate and their difference.
+fn compared(finding: &GuestFinding, point: &PointFinding) -> [Column; 3] {
+    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| words::arm_head(finding, arm));
+    [baseline, words::arm_head(finding, &point.arm), "difference".to_owned()].map(Column::number)
+}
+
+/// Their cells. More instructions are worse.
+fn moved_cells(baseline: f64, candidate: f64) -> [Cell; 3] {
+    let difference = candidate - baseline;
+    let numbers = [baseline, candidate].map(words::instructions).map(Cell::from);
+    let [baseline, candidate] = numbers;
+    [baseline, candidate, Cell::new(tone(difference), words::signed(difference))]
+}
+
+fn tone(difference: f64) -> Tone {
+    if difference > 0.0 { Tone::Bad } else { Tone::Own }
+}
+
+fn change(function: &FunctionFinding) -> f64 {
+    function.change.unwrap_or(0.0)
+}
+
+/// Calls per I/O in the baseline and here: "256 → 33", or one number if they did not change.
+fn calls(function: &FunctionFinding) -> String {
+    let now = words::calls(function.calls_per_io);
+    let before = function.baseline_calls_per_io.map_or_else(|| now.clone(), words::calls);
+    match (before.as_str(), now.as_str()) {
+        ("0", "0") => String::new(),
+        _ if before == now => now,
+        _ => format!("{before} → {now}"),
+    }
+}
+
+/// What moved between two arms.
+pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding, most: usize) -> Table {
+    let mut columns = vec![Column::text("subsystem or function")];
+    columns.extend(compared(finding, point));
+    columns.push(Column::drawing(Draw::Diverging));
+    let mut table = Table::new(columns);
+    // The longest bar is the largest move.
+    let largest = change.moved.iter().map(|moved| moved.difference().abs()).filter(|size| size.is_finite());
+    let largest = largest.fold(LEAST_MOVE, f64::max);
+    let bar = |difference: f64| Cell::drawn(tone(difference), Raw::Number(difference / largest));
+    let shown = change.moved.iter().take(most).filter(|moved| moved.difference().abs() >= LEAST_MOVE);
+    let mut rest = change.difference;
+    for moved in shown {
+        rest -= moved.difference();
+        let mut cells = vec![Cell::from(moved.name.clone())];
+        cells.extend(moved_cells(moved.baseline, moved.candidate));
+        cells.push(bar(moved.difference()));
+        table.row(cells);
+    }
+    if !table.rows.is_empty() {
+        let blank = Cell::default;
+        let others = Cell::new(Tone::Faint, "all others");
+        table.row(vec![others, blank(), blank(), Cell::from(words::signed(rest)), bar(rest)]);
+        let all = point.instructions_per_io.map(|value| moved_cells(value.value - change.difference, value.value));
+        let mut cells = vec![Cell::new(Tone::Strong, "all")];
+        cells.extend(all.unwrap_or_default());
+        cells.push(blank());
+        table.row(cells);
+    }
+    table
+}
+
+/// Which path the I/O took, by kernel counters: a fact for each stack if all its points have the same, otherwise one for each point, or a
+/// matrix for each counter that differs between several arms.
+pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
+    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.path_proof.is_empty()).collect();
+    let value = |point: &PointFinding, name: &str| {
+        point.path_proof.get(name).map_or_else(|| MISSING.to_owned(), |value| words::whole(*value))
+    };
+    let is_matrix = (3..=MOST_ARMS).contains(&finding.arms.len());
+    let names = distinct(points.iter().flat_map(|point| point.path_proof.keys()));
+    let varies = |name: &&&String| distinct(points.iter().map(|point| value(point, name))).len() > 1;
+    let varying: Vec<&String> = names.iter().filter(|name| is_matrix && varies(name)).copied().collect();
+    let counters = |point: &PointFinding| {
+        let same = point.path_proof.keys().filter(|name| !varying.contains(name));
+        let counters: Vec<String> = same.map(|name| format!("{name} {}", value(point, name))).collect();
+        format!("{} I/Os: {}", words::whole(i64::try_from(point.ios).unwrap_or(i64::MAX)), counters.join(", "))
+    };
+    let mut facts = Vec::new();
+    for stack in distinct(points.iter().map(|point| point.stack.as_str())) {
+        let own: Vec<&PointFinding> = points.iter().copied().filter(|point| point.stack == stack).collect();
+        match distinct(own.iter().map(|point| counters(point))).as_slice() {
+            [text] => facts.push(Fact::new(stack, text)),
+            _ => facts.extend(own.iter().map(|point| Fact::new(words::point(finding, point), counters(point)))),
+        }
+    }
+    let matrix = |name: &&String| {
+        let cell =
+            |point: Option<&PointFinding>| Cell::from(point.map_or_else(String::new, |point| value(point, name)));
+        Block::new(format!("Path: {name}"), Body::Table(matrix(finding, &cell)))
+    };
+    let facts = Block::new("Path, by kernel counters", Body::Facts(facts));
+    varying.iter().map(matrix).chain([facts]).collect()
 }

@@ -35,17 +35,13 @@ fn guests_as_they_are_read() {
     insta::assert_snapshot!("two_kernels_as_a_mail", Format::Mail.render(&fixture::two_kernels(), Ink::Plain, 72));
 }
 
-/// Of the page only what the other formats do not have: the folds and the charts.
+/// Of the page only what the other formats do not have: the folds.
 #[test]
-fn a_page_has_a_fold_for_each_change_and_a_curve_for_each_arm() {
+fn a_page_has_a_fold_for_each_change() {
     let page = |finding: &GuestFinding| Format::Html.render(finding, Ink::Plain, 80);
     let jobs = page(&fixture::ten_jobs());
     assert_eq!(jobs.matches("<summary>tmpfs 4k read, debian:6.12</summary>").count(), 2, "moves and functions");
     assert!(jobs.contains("Largest changes") && jobs.contains("4,700 ± "), "{jobs}");
-    let curves = drawings::charts(&fixture::sweep());
-    assert_eq!(curves.iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [5]);
-    assert_eq!(drawings::charts(&fixture::sizes()).iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [1]);
-    assert!(drawings::charts(&fixture::ten_jobs()).is_empty());
 }
 
 #[test]
@@ -54,10 +50,10 @@ fn the_rows_of_what_moved_sum_to_the_difference() {
     let changes = tables::changes(&finding);
     let (point, change) = changes.first().expect("a change");
     for most in [0, 1, 3, 100] {
-        let table = functions::by_change(&finding, point, most);
+        let table = tables::functions(&finding, point, most);
         let sum: f64 = differences(&table).iter().sum();
         assert!(table.rows.is_empty() || (sum - change.difference).abs() < 3.0, "{most}: {sum}");
-        let table = functions::moved(&finding, point, change, most);
+        let table = tables::moved(&finding, point, change, most);
         let rows = differences(&table);
         let (all, parts) = rows.split_last().map_or((0.0, 0.0), |(all, parts)| (*all, parts.iter().sum()));
         assert!((all - parts).abs() < 3.0, "{most}: {all} {parts}");
@@ -76,26 +72,6 @@ fn differences(table: &Table) -> Vec<f64> {
         _ => None,
     };
     table.rows.iter().filter_map(of).collect()
-}
-
-#[test]
-fn a_renamed_function_is_one_row_with_both_names() {
-    let mut finding = fixture::two_kernels();
-    let rows = |finding: &GuestFinding| -> Vec<String> {
-        let text = terminal(finding, 80);
-        let told = ["nfs_direct", "copy_string", "  renamed from"];
-        text.lines().filter(|line| told.iter().any(|begin| line.starts_with(begin))).map(str::to_owned).collect()
-    };
-    let long = rows(&finding);
-    let [.., row, note] = long.as_slice() else { panic!("{long:?}") };
-    assert!(row.starts_with("nfs_direct_write_schedule ") && row.ends_with("+200  34.0 → 34.8"), "{long:?}");
-    assert!(note.contains("renamed from") && note.contains("nfs_direct_write_schedule_iovec"), "{long:?}");
-    for function in finding.points.iter_mut().flat_map(|point| &mut point.functions) {
-        if let Some(was) = &mut function.was {
-            (*was, function.name) = ("copy_string".to_owned(), "rep_movs".to_owned());
-        }
-    }
-    assert!(rows(&finding).iter().any(|row| row.starts_with("copy_string → rep_movs ")), "{:?}", rows(&finding));
 }
 
 #[test]

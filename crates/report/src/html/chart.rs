@@ -36,8 +36,7 @@ pub fn figure(chart: &Chart) -> String {
 fn draw(chart: &Chart) -> Option<String> {
     let points = || chart.series.iter().flat_map(|series| &series.points);
     let ends = |of: fn(&Mark) -> Option<(f64, f64)>| {
-        let covered = chart.marks.iter().filter_map(of).flat_map(<[f64; 2]>::from);
-        covered.filter(|end| end.is_finite()).collect::<Vec<f64>>()
+        chart.marks.iter().filter_map(of).flat_map(<[f64; 2]>::from).collect::<Vec<f64>>()
     };
     let across: Vec<f64> = points().map(|point| point.x).chain(ends(|mark| mark.across)).collect();
     let range = |point: &Point| [Some(point.y), point.ends.map(|ends| ends.0), point.ends.map(|ends| ends.1)];
@@ -59,21 +58,12 @@ fn draw(chart: &Chart) -> Option<String> {
         let (at, text, below) = (x(*value), escape(text), FOOT + 34.0);
         let _ = writeln!(svg, "<text x=\"{at}\" y=\"{below}\" text-anchor=\"middle\">{text}</text>");
     }
-    for Mark { across, upright, shade } in &chart.marks {
+    for Mark { across, upright } in &chart.marks {
         let (from, to) = across.map_or((left, RIGHT), |(from, to)| (x(from), x(to)));
         let (foot, top) = upright.map_or((FOOT, TOP), |(low, high)| (y(low), y(high)));
-        let _ = match shade {
-            None if from == to || foot == top => {
-                writeln!(svg, "<path class=\"s zero\" stroke-width=\"2\" d=\"M{from},{foot}L{to},{top}\"/>")
-            }
-            _ => {
-                let class = if shade.is_some() { "subject1" } else { "margin" };
-                let opacity = shade.map(|shade| format!(" opacity=\"{shade:.1}\"")).unwrap_or_default();
-                let (width, height) = ((to - from).abs(), (foot - top).abs());
-                let at =
-                    format!("x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"", from.min(to), top.min(foot));
-                writeln!(svg, "<rect class=\"f {class}\"{opacity} {at}/>")
-            }
+        let _ = match from == to || foot == top {
+            true => writeln!(svg, "<path class=\"s zero\" stroke-width=\"2\" d=\"M{from},{foot}L{to},{top}\"/>"),
+            false => writeln!(svg, "<path class=\"f margin\" d=\"M{from},{top}H{to}V{foot}H{from}z\"/>"),
         };
     }
     for series in &chart.series {
@@ -142,16 +132,12 @@ mod tests {
     #[test]
     fn a_chart_has_its_numbers_marks_and_points_in_place() {
         let point = Point { ends: Some((0.0, 2e6)), hint: "<8>".to_owned(), ..Point::new(1.0, 1e6) };
-        let mark = |across, upright, shade| Mark { across, upright, shade };
+        let mark = |upright| Mark { upright: Some(upright), ..Mark::default() };
         let chart = Chart {
             title: "rate".to_owned(),
             x: Axis::Named(vec![(0.0, "4k".to_owned()), (1.0, "8k".to_owned())]),
             y: Axis::Amount { units: COUNT, from_zero: true },
-            marks: vec![
-                mark(None, Some((1e6, 1e6)), None),
-                mark(None, Some((0.0, 1e6)), None),
-                mark(Some((0.0, 1.0)), Some((f64::NEG_INFINITY, 2e6)), Some(0.5)),
-            ],
+            marks: vec![mark((1e6, 1e6)), mark((0.0, 1e6))],
             series: vec![Series { subject: 7, joined: true, dot: 9, points: vec![Point::new(0.0, 2e6), point] }],
         };
         let drawn = figure(&chart);
@@ -164,8 +150,8 @@ mod tests {
             drawn.contains(&format!("zero\" stroke-width=\"2\" d=\"M{LEFT},{middle}L{RIGHT},{middle}\"")),
             "{drawn}"
         );
-        assert!(drawn.contains(&format!("margin\" x=\"{LEFT}\" y=\"{middle}\"")), "{drawn}");
-        assert!(drawn.contains("subject1\" opacity=\"0.5\"") && drawn.contains(&format!(",{foot}V{TOP}M")), "{drawn}");
+        assert!(drawn.contains(&format!("margin\" d=\"M{LEFT},{middle}H{RIGHT}V{foot}")), "{drawn}");
+        assert!(drawn.contains(&format!(",{foot}V{TOP}M")), "the interval: {drawn}");
         assert!(drawn.contains("dots subject1\" stroke-width=\"18\""), "a colour for every sixth: {drawn}");
         let wild = Point::new(0.0, f64::NAN);
         let series = vec![Series { subject: 0, joined: true, dot: 1, points: vec![wild] }];

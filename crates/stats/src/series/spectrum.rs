@@ -74,11 +74,6 @@ impl Spectrum {
         self.power.len().saturating_sub(1)
     }
 
-    /// Power that a series without a period exceeds in any bin with the probability of a false alarm.
-    pub fn alarm_power(&self) -> f64 {
-        (self.bins().max(1) as f64 / FALSE_ALARM).ln()
-    }
-
     /// For each number of harmonics the comb with the largest sum.
     pub fn combs(&self) -> Vec<Comb> {
         SUMS.iter().filter_map(|&harmonics| self.best_comb(&self.power, harmonics, ln_gamma_tail)).collect()

@@ -1,4 +1,4 @@
-//! Programs: loading, attaching to raw tracepoints, running once, statistics.
+//! Programs: loading, attaching to raw tracepoints, running once.
 
 use super::{Code, Command, Error, address, address_mut, call, object_name, open};
 use std::ffi::CString;
@@ -15,15 +15,6 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Link {
     _descriptor: OwnedFd,
-}
-
-/// What the kernel knows about a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Number of the program in the kernel.
-    pub id: u32,
-    /// How often the kernel left it out, because an interrupt came while it ran on the same CPU. Always counted.
-    pub left_out: u64,
 }
 
 #[repr(C)]
@@ -86,13 +77,6 @@ struct InfoOf {
     object: u32,
     size: u32,
     info: u64,
-}
-
-#[repr(C)]
-struct NextId {
-    after: u32,
-    next: u32,
-    flags: u32,
 }
 
 const RAW_TRACEPOINT: u32 = 17;
@@ -180,11 +164,11 @@ impl Program {
         }
     }
 
-    /// What the kernel knows about the program.
+    /// How often the kernel left it out, because an interrupt came while it ran on the same CPU. Always counted.
     ///
     /// # Errors
     /// As bpf(2).
-    pub fn statistics(&self) -> Result<Statistics, Error> {
+    pub fn left_out(&self) -> Result<u64, Error> {
         let mut info = Info::default();
         let size = u32::try_from(size_of::<Info>()).unwrap_or(u32::MAX);
         let mut attributes = InfoOf { object: self.raw(), size, info: address_mut(&mut info) };
@@ -192,7 +176,7 @@ impl Program {
         // information, which consists of numbers; the addresses in it are 0, so that nothing else is written.
         let read = unsafe { call(Command::ObjectInfo, &mut attributes, size_of::<InfoOf>()) };
         read.map_err(|error| Error::new("reading the statistics of a BPF program", error))?;
-        Ok(Statistics { id: info.id, left_out: info.left_out })
+        Ok(info.left_out)
     }
 
     fn raw(&self) -> u32 {
@@ -230,23 +214,5 @@ fn rejected(name: &str, code: &Code<'_>) -> Error {
     match error {
         Some(error) if last.is_empty() => Error::new("loading a BPF program", error),
         _ => Error::because(format!("the kernel's verifier rejects program {name}: {}", last.join("; "))),
-    }
-}
-
-/// The numbers of all programs in the kernel.
-///
-/// # Errors
-/// Without CAP_SYS_ADMIN.
-pub fn loaded_programs() -> Result<Vec<u32>, Error> {
-    let mut ids = Vec::new();
-    let mut attributes = NextId { after: 0, next: 0, flags: 0 };
-    loop {
-        // SAFETY: the structure has the attributes of this command, without addresses.
-        match unsafe { call(Command::ProgramNextId, &mut attributes, size_of::<NextId>()) } {
-            Ok(_) => ids.push(attributes.next),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(ids),
-            Err(error) => return Err(Error::new("listing BPF programs", error)),
-        }
-        attributes.after = attributes.next;
     }
 }

@@ -48,7 +48,7 @@ fn a_program_runs_on_a_cpu_and_writes_to_memory() {
 }
 
 #[test]
-fn a_link_ends_when_it_is_dropped_and_so_does_the_program() {
+fn a_link_ends_when_it_is_dropped() {
     let Some(map) = array("bpf: a link ends when it is dropped", 1, 1) else { return };
     let program = Program::load("adding", &adding(&map, 0)).unwrap();
     let count = || map.words().first().unwrap().load(Ordering::Relaxed);
@@ -59,14 +59,6 @@ fn a_link_ends_when_it_is_dropped_and_so_does_the_program() {
     std::thread::sleep(std::time::Duration::from_millis(5));
     // The first argument of sched_switch says whether it preempts, so the sum may be 0.
     assert_eq!(count(), counted);
-    let id = program.statistics().unwrap().id;
-    assert!(loaded_programs().unwrap().contains(&id));
-    drop(program);
-    let gone = |_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        !loaded_programs().unwrap().contains(&id)
-    };
-    assert!((0..200).any(gone));
 }
 
 #[test]

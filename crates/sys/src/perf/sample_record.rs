@@ -21,8 +21,6 @@ pub enum SampleEvent<'a> {
 /// What ran on a CPU at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// In user mode, including guests of this machine: to its host, a guest is a process.
-    pub user: bool,
     /// 0 for the idle task.
     pub process: u32,
     /// 0 for the idle task.
@@ -92,10 +90,6 @@ const RECORD_COMM: u32 = 3;
 const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
 const RECORD_MMAP2: u32 = 10;
-const MISC_CPUMODE_MASK: u16 = 7;
-const CPUMODE_USER: u16 = 2;
-const CPUMODE_GUEST_KERNEL: u16 = 4;
-const CPUMODE_GUEST_USER: u16 = 5;
 const MISC_COMM_EXEC: u16 = 1 << 13;
 const HEADER_SIZE: usize = 8;
 /// Call chains contain markers of contexts (`PERF_CONTEXT_*`): the addresses above this one.
@@ -107,7 +101,7 @@ const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
 pub(super) fn read<'a>(mut bytes: &'a [u8], mut each: impl FnMut(SampleEvent<'a>)) {
     while let Some((kind, misc, body, rest)) = split(bytes) {
         let event = match kind {
-            RECORD_SAMPLE => sample(misc, Words(body)).map(SampleEvent::Sample),
+            RECORD_SAMPLE => sample(Words(body)).map(SampleEvent::Sample),
             RECORD_LOST => Words(body).skipping(1).next().map(SampleEvent::Lost),
             RECORD_COMM => named(misc, Words(body)).map(SampleEvent::Named),
             RECORD_FORK => {
@@ -161,7 +155,7 @@ fn high(ids: u64) -> u32 {
 }
 
 /// The process and thread, the chain of calls, the registers and the stack, in the order of their bits in `sample_type`.
-fn sample(misc: u16, mut words: Words<'_>) -> Option<Sample<'_>> {
+fn sample(mut words: Words<'_>) -> Option<Sample<'_>> {
     let ids = words.next()?;
     let mut kernel = Vec::new();
     let mut in_kernel = false;
@@ -182,9 +176,7 @@ fn sample(misc: u16, mut words: Words<'_>) -> Option<Sample<'_>> {
     // Behind the room for the copy stands how much of it was filled.
     let filled = words.0.get(length..).and_then(|rest| Words(rest).next()).unwrap_or(0);
     let filled = usize::try_from(filled).unwrap_or(0);
-    let mode = misc & MISC_CPUMODE_MASK;
     Some(Sample {
-        user: matches!(mode, CPUMODE_USER | CPUMODE_GUEST_USER | CPUMODE_GUEST_KERNEL),
         process: low(ids),
         thread: high(ids),
         kernel,
@@ -249,7 +241,7 @@ mod tests {
         let words = [IDS, 5, CONTEXT_KERNEL, 100, 90, user_context, 40, 2, 1, 2, 3, 16, 11, 22, 8];
         let bytes = record(RECORD_SAMPLE, 1, &words, &[]);
         let [SampleEvent::Sample(sample)] = &events(&bytes)[..] else { panic!() };
-        assert_eq!((sample.user, sample.process, sample.thread), (false, 7, 8));
+        assert_eq!((sample.process, sample.thread), (7, 8));
         assert_eq!(sample.kernel, [100, 90]);
         assert_eq!(sample.registers, Some(registers([1, 2, 3])));
         assert_eq!(sample.stack, 11u64.to_ne_bytes());

@@ -25,16 +25,16 @@ use sys::guest::{mark_begin, mark_end};
 const CLOCK: Hertz = Hertz(1e9);
 
 /// Runs the jobs: first to warm up, then measured.
-pub(super) fn measure(stack: &Stack, assignment: &Assignment) -> Result<Done> {
+pub(super) fn measure(stack: &'static Stack, assignment: &Assignment) -> Result<Done> {
     let mut jobs: Vec<JobPlan> = assignment.phase.jobs.clone();
-    jobs.iter_mut().for_each(|job| place(job, stack.target));
+    jobs.iter_mut().for_each(|job| place(job, &stack.target));
     // Nothing is undone: the guest ends with this process.
     let created = Created::default();
     let mut copies = Vec::new();
     for job in &jobs {
         for number in 0..job.copies.max(1) {
             let targets = engine::prepare(job, number, &created, &mut |_, _, _| true)?;
-            match stack.target {
+            match &stack.target {
                 Place::Folder(_) => targets.iter().try_for_each(fill)?,
                 Place::Sparse(_) => targets.iter().try_for_each(|target| {
                     fill(target)?;
@@ -48,7 +48,7 @@ pub(super) fn measure(stack: &Stack, assignment: &Assignment) -> Result<Done> {
     let_the_clock_tick();
     let file = copies.iter().flat_map(|(_, _, targets)| targets).map(|target| target.path.clone()).next();
     let file = file.as_deref().filter(|path| path.exists());
-    let proof: Vec<Counter> = stack.counters().copied().collect();
+    let proof: Vec<&'static Counter> = stack.counters().collect();
     let barrier = Arc::new(Barrier::new(copies.len()));
     let (tell, news) = channel();
     let count = copies.len();
@@ -73,13 +73,13 @@ pub(super) fn measure(stack: &Stack, assignment: &Assignment) -> Result<Done> {
 }
 
 /// Puts a job's files where the stack is.
-fn place(job: &mut JobPlan, target: Place) {
+fn place(job: &mut JobPlan, target: &Place) {
     if job.engine.medium() != Medium::Files {
         return;
     }
     match target {
         Place::Device(device) | Place::Sparse(device) => {
-            job.target.files = vec![device.to_owned()];
+            job.target.files = vec![device.clone()];
             job.target.directory = None;
             job.target.more_directories.clear();
             job.target.allow_device_write = true;
@@ -87,7 +87,7 @@ fn place(job: &mut JobPlan, target: Place) {
         Place::Folder(folder) => {
             let base = |file: &String| file.rsplit('/').next().unwrap_or(file).to_owned();
             job.target.files = job.target.files.iter().map(base).collect();
-            job.target.directory = Some(folder.to_owned());
+            job.target.directory = Some(folder.clone());
             job.target.more_directories.clear();
         }
     }
@@ -136,7 +136,7 @@ struct Member {
 }
 
 impl Member {
-    fn work(self, proof: &[Counter], file: Option<&Path>) -> Result<Done> {
+    fn work(self, proof: &[&'static Counter], file: Option<&Path>) -> Result<Done> {
         let (plan, number, targets) = &self.copy;
         let copy = JobCopy { plan, number: *number, targets: targets.clone(), replay: None };
         let mut worker = build_worker(&copy, Arc::default(), Arc::default(), CLOCK)?;
@@ -184,21 +184,22 @@ impl Member {
 }
 
 /// Reads each counter; those that cannot be read are absent. `file` is one of the job's.
-fn counters(counters: &[Counter], file: Option<&Path>) -> BTreeMap<&'static str, i64> {
-    counters.iter().filter_map(|counter| Some((counter.name, value(counter.source, file)?))).collect()
+fn counters(counters: &[&'static Counter], file: Option<&Path>) -> BTreeMap<&'static str, i64> {
+    counters.iter().filter_map(|counter| Some((counter.name.as_str(), value(&counter.source, file)?))).collect()
 }
 
 /// The increases between two readings. States stay as they are.
 fn increases(
-    counters: &[Counter],
+    counters: &[&'static Counter],
     before: &BTreeMap<&'static str, i64>,
     after: &BTreeMap<&'static str, i64>,
 ) -> BTreeMap<String, i64> {
-    let increase = |counter: &Counter| {
-        let after = *after.get(counter.name)?;
+    let increase = |counter: &&'static Counter| {
+        let name = counter.name.as_str();
+        let after = *after.get(name)?;
         let is_state = matches!(counter.source, Source::Dax | Source::FileSystem(_));
-        let value = if is_state { after } else { after - before.get(counter.name)? };
-        Some((counter.name.to_owned(), value))
+        let value = if is_state { after } else { after - before.get(name)? };
+        Some((name.to_owned(), value))
     };
     counters.iter().filter_map(increase).collect()
 }
@@ -233,26 +234,23 @@ fn field(path: &str, words: &[&str], number: usize) -> Option<i64> {
     text.lines().find_map(behind)?.parse().ok()
 }
 
-fn value(source: Source, file: Option<&Path>) -> Option<i64> {
+fn value(source: &Source, file: Option<&Path>) -> Option<i64> {
     match source {
-        Source::Block(device, field) => {
-            let text = fs::read_to_string(format!("/sys/block/{device}/stat")).ok()?;
-            let fields: Vec<i64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-            // All fields that count I/Os: reads, writes, discards.
-            if field == usize::MAX {
-                return Some([0, 4, 11].iter().filter_map(|field| fields.get(*field)).sum());
-            }
-            fields.get(field).copied()
+        Source::Block(device, number) => field(&format!("/sys/block/{device}/stat"), &[], *number),
+        Source::BlockIos(device) => {
+            let number = |number| field(&format!("/sys/block/{device}/stat"), &[], number);
+            Some(number(0)? + number(4)? + number(11).unwrap_or(0))
         }
         Source::Sectors(names) => {
             let text = fs::read_to_string("/proc/vmstat").ok()?;
             let lines = text.lines().filter_map(|line| line.split_once(' '));
-            let kibs =
-                lines.filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| value.parse::<i64>().ok());
+            let kibs = lines
+                .filter(|(name, _)| names.iter().any(|own| own == name))
+                .filter_map(|(_, value)| value.parse::<i64>().ok());
             Some(kibs.sum::<i64>() * 2)
         }
-        Source::Transport(name, number) => field("/proc/self/mountstats", &["xprt:", name], number),
-        Source::Operation(name, number) => field("/proc/self/mountstats", &[name, ":"], number),
+        Source::Transport(name, number) => field("/proc/self/mountstats", &["xprt:", name], *number),
+        Source::Operation(name, number) => field("/proc/self/mountstats", &[name, ":"], *number),
         Source::File(path) => field(path, &[], 0),
         // Behind eight fields of what was received.
         Source::BytesSent(interface) => field("/proc/net/dev", &[interface, ":"], 8),
@@ -263,7 +261,7 @@ fn value(source: Source, file: Option<&Path>) -> Option<i64> {
         }
         Source::FileSystem(kind) => {
             let state = rustix::fs::statfs(file?).ok()?;
-            Some(i64::from(u64::try_from(state.f_type).ok() == Some(kind)))
+            Some(i64::from(u64::try_from(state.f_type).ok() == Some(*kind)))
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::guest::protocol::{MODULE_LIST, Reply};
 use crate::guest::stack::Step;
 use rustix::mount::{MountFlags, mount};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,26 +14,19 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time of the guest's clock for something to appear.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// Where programs are.
-pub(super) const SEARCH_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+const SEARCH_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The file systems that every Linux program expects.
 pub(super) fn file_systems() -> Result<()> {
-    let steps = [
-        Step::Mount("proc", "proc", "/proc", ""),
-        Step::Mount("sysfs", "sysfs", "/sys", ""),
-        Step::Mount("devtmpfs", "devtmpfs", "/dev", ""),
-        Step::Mount("tmpfs", "tmpfs", "/tmp", ""),
-        Step::Mount("tmpfs", "tmpfs", "/run", ""),
-        Step::Write("/etc/mtab", ""),
-    ];
-    steps.into_iter().try_for_each(|step| Setup::default().perform(step))
+    let own = [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp"), ("tmpfs", "/run")];
+    own.into_iter().try_for_each(|(kind, folder)| mounted(kind, kind, folder, "", ""))?;
+    write("/etc/mtab", "").map_err(|error| Error::file(Path::new("/etc/mtab"), "writing", error))
 }
 
 /// Makes this boot differ from those with another number: processes that come and go, memory that stays, which it returns, the phase of the
@@ -73,16 +67,16 @@ pub(super) fn set_sysctl(name: &str, value: &str) -> Result<()> {
 }
 
 /// What steps are performed with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Setup<'a> {
     /// Environment of programs, beside that of every program.
-    pub environment: &'a [(&'a str, &'a str)],
+    pub environment: &'a BTreeMap<String, String>,
     /// Mount options of the assignment, appended where a step takes them.
     pub options: &'a str,
 }
 
 impl Setup<'_> {
-    pub(super) fn perform(self, step: Step) -> Result<()> {
+    pub(super) fn perform(self, step: &Step) -> Result<()> {
         let failed = |what: String| move |error: std::io::Error| Error::instrument(what, error);
         match step {
             Step::Folder(path) => make_folder(path),
@@ -91,7 +85,7 @@ impl Setup<'_> {
             Step::Write(path, text) => {
                 write(path, text).map_err(failed(format!("writing '{}' to {path}", text.trim())))
             }
-            Step::WriteWithOptions { path, before, after } => {
+            Step::WriteWithOptions(path, before, after) => {
                 let comma = if self.options.is_empty() { "" } else { "," };
                 let text = format!("{before}{comma}{}{after}", self.options);
                 let written = write(path, &text).map_err(failed(format!("writing '{text}' to {path}")));
@@ -99,16 +93,16 @@ impl Setup<'_> {
             }
             Step::Link(to, at) => std::os::unix::fs::symlink(to, at).map_err(failed(format!("linking {at}"))),
             Step::Run(line) => self.run(line, None),
-            Step::RunWithin(line, seconds, else_wrong) => self.run(line, Some((seconds, else_wrong))),
+            Step::RunWithin(line, seconds, else_wrong) => self.run(line, Some((*seconds, else_wrong))),
             Step::Start(line) => start(line, self.command(line)),
             Step::CreatePool(path) => osdmap::create_pool(Path::new(path)),
             Step::Settle(seconds) => {
-                std::thread::sleep(Duration::from_secs(seconds));
+                std::thread::sleep(Duration::from_secs(*seconds));
                 Ok(())
             }
             Step::Await(path) => wait_for(path, || Path::new(path).exists()),
             Step::AwaitPort(port) => wait_for(&format!("a server at port {port}"), || {
-                TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_secs(1))
+                TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, *port)), Duration::from_secs(1))
                     .is_ok()
             }),
         }
@@ -117,7 +111,7 @@ impl Setup<'_> {
     fn command(self, line: &str) -> Command {
         let mut words = line.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).env("PATH", SEARCH_PATH).env("HOME", "/").envs(self.environment.iter().copied());
+        command.args(words).env("PATH", SEARCH_PATH).env("HOME", "/").envs(self.environment);
         command.stdin(Stdio::null());
         command
     }
@@ -204,14 +198,6 @@ const FOLDER: &str = "/run/iotoll";
 /// The name of each program that stays, and its file of complaints.
 static STARTED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Whether the guest runs for `guest shell`: there the user may end programs, which does not end the guest.
-static LOOKED_AT: AtomicBool = AtomicBool::new(false);
-
-/// From now on the end of a program is told on the console, and does not end the guest.
-pub(super) fn tell_the_user() {
-    LOOKED_AT.store(true, Ordering::Relaxed);
-}
-
 /// Starts a program that stays. A thread waits for its end, and executes nothing until then. If it ends, the guest ends with its last words:
 /// its clients would wait for ever.
 fn start(line: &str, mut command: Command) -> Result<()> {
@@ -235,10 +221,6 @@ fn watch(line: &str, mut child: Child, said: &Path) {
     };
     let words = complaint(said).map_or_else(String::new, |words| format!(": {words}"));
     let why = format!("`{}` has ended ({how}){words}", program(line));
-    if LOOKED_AT.load(Ordering::Relaxed) {
-        let _ = fs::write("/dev/console", format!("{why}\r\n"));
-        return;
-    }
     if let Ok(ports) = ports() {
         send(&ports, &Reply::Failed(why));
         ports.exit(0);

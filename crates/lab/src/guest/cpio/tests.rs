@@ -45,13 +45,13 @@ fn sample(host: &std::path::Path) -> Initramfs {
     archive.file("/lib64/ld-linux-x86-64.so.2", Content::Bytes(b"loads".to_vec()), 0o755);
     archive.directory("/proc");
     archive.symlink("/var/run", "../run");
-    archive.file("/var/run/lock", Content::Bytes(Vec::new()), 0o600);
+    archive.file("/usr/lib/x/../../../run/./lock", Content::Bytes(Vec::new()), 0o600);
     archive.character_device("/dev/console", 5, 1);
     archive
 }
 
 #[test]
-fn an_archive_reads_back_in_order_with_links_followed() {
+fn an_archive_reads_back_in_order_and_libraries_are_below_usr() {
     let folder = tempfile::tempdir().unwrap();
     let host = folder.path().join("host");
     std::fs::write(&host, "12345").unwrap();
@@ -87,16 +87,4 @@ fn an_archive_reads_back_in_order_with_links_followed() {
     assert!(entries.iter().zip(1..).all(|(entry, number)| entry.inode == number));
     assert_eq!(entries[2].device, (5, 1));
     assert_eq!(entries[3].content, b"12345");
-}
-
-#[test]
-fn links_in_a_circle_and_paths_above_the_root_end() {
-    let mut archive = Initramfs::default();
-    archive.symlink("/a", "b");
-    archive.symlink("/b", "a");
-    archive.file("/a/x", Content::Bytes(Vec::new()), 0o644);
-    archive.file("/../../y", Content::Bytes(Vec::new()), 0o644);
-    archive.directory("/");
-    assert!(archive.bytes().is_ok());
-    assert!(archive.entries.contains_key("y"));
 }

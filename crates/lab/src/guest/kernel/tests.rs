@@ -60,8 +60,6 @@ fn what_is_no_kernel_or_does_not_belong_together_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     write(root, "build/include/config/kernel.release", "6.9.0\n");
-    write(root, "stale/arch/x86/boot/bzImage", image("6.9.0"));
-    write(root, "stale/include/config/kernel.release", "6.9.1\n");
     write(root, "bare/boot/vmlinuz-6.1.0", image("6.1.0"));
     write(root, "other/boot/vmlinuz-6.1.0", image("6.1.0"));
     write(root, "other/lib/modules/6.1.1/x.ko", "");

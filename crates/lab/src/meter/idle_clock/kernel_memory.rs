@@ -4,8 +4,8 @@
 //! queue, which the current task points to, and from the kernel's description of its types. Each clock is copied twice, and
 //! again if it changed in between.
 
-use super::kernel_types::{KernelTypes, Place};
 use super::{CpuClock, TimerList};
+use crate::meter::kernel_types::{KernelTypes, Place};
 use std::sync::atomic::Ordering;
 use sys::bpf::{ArrayMap, Assembler, Code, Condition, Helper, Operation, Program, Register, Width};
 
@@ -83,11 +83,8 @@ impl KernelMemory {
     /// # Errors
     /// Why they cannot be read here.
     pub(super) fn open(cpus: &[u32], list: &mut TimerList) -> Result<Self, String> {
-        const TYPES: &str = "/sys/kernel/btf/vmlinux";
-        let description = std::fs::read(TYPES).map_err(|error| format!("{TYPES}: {error}"))?;
         let structures = ["tick_sched", "task_struct", "sched_entity", "cfs_rq", "rq"];
-        let types = KernelTypes::find(&description, &structures, &["tick_cpu_sched", "runqueues"]);
-        let types = types.ok_or_else(|| format!("{TYPES} is damaged"))?;
+        let types = KernelTypes::of_this_kernel(&structures, &["tick_cpu_sched", "runqueues"])?;
         let memory = Self::find(cpus, &types)?;
         let mut listed = || list.read().map(|(_, clocks)| clocks).ok_or("/proc/timer_list ended early");
         let (before, own, after) = (listed()?, memory.read().map(|(_, clocks)| clocks), listed()?);

@@ -1,6 +1,5 @@
 //! The mapped files of processes, by which the stacks of programs are unwound and named.
 
-use super::made_code::{self, MadeCode};
 use crate::bounded_file::{self, LONGEST_FILE, at_most};
 use crate::elf::{self, Unwinding};
 use crate::guardian::setting_file::shown;
@@ -13,6 +12,7 @@ use model::profile::Function;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
+use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -75,10 +75,6 @@ struct Process {
     names: HashMap<u32, String>,
     kernel: bool,
     mounts: PathBuf,
-    /// The file that names the code that it made: opened when such code was sampled first, because the process may end, and read when the
-    /// code is named.
-    names_of_made_code: OnceCell<Option<File>>,
-    made_code: OnceCell<MadeCode>,
 }
 
 /// Bytes of a section that several processes share.
@@ -87,10 +83,8 @@ type Section = Arc<[u8]>;
 #[derive(Default)]
 struct Rules(UnwinderNative<Section, MayAllocateDuringUnwind>);
 
-/// Code that a program made in its memory, without telling its name.
+/// Code that a program made in its memory.
 const NO_FILE: &str = "[memory without a file]";
-/// The module of code that a program made and told the name of.
-const MADE: &str = "JIT";
 /// More calls than any program makes without a defect.
 const DEEPEST: usize = 256;
 /// Time for reading files in windows that are named together.
@@ -333,13 +327,8 @@ impl Processes {
         }
     }
 
-    /// Code without a file was sampled in a process.
-    pub(super) fn runs_made_code(&mut self, process: u32) {
-        self.process(process).names_of_made_code.get_or_init(|| made_code::open(process));
-    }
-
-    /// The function at a place of a process, and bytes from its begin.
-    pub fn function(&self, process: u32, place: Place) -> (Function, u64) {
+    /// The function at a place, and bytes from its begin.
+    pub fn function(&self, place: Place) -> (Function, u64) {
         let file = place.file.and_then(|file| self.files.get(file));
         let function = |name: String, module: &str, file: &str, begin: u64| Function {
             name,
@@ -348,13 +337,7 @@ impl Processes {
             file: file.to_owned(),
             begin,
         };
-        let Some(file) = file else {
-            let made = self.known.get(&process).and_then(|known| known.made_code(process, place.offset));
-            return made.map_or((function(NO_FILE.to_owned(), "", "", 0), 0), |(name, begin)| {
-                // Copies of a function that moved are one.
-                (function(name.to_owned(), MADE, "", 0), place.offset - begin)
-            });
-        };
+        let Some(file) = file else { return (function(NO_FILE.to_owned(), "", "", 0), 0) };
         let program = self.program(file);
         let at = program.address(place.offset).unwrap_or(0);
         match program.function(place.offset) {
@@ -412,16 +395,6 @@ impl Process {
             None => Place { file: None, offset: address },
         }
     }
-
-    /// The function that a process made at an address, and where it begins.
-    fn made_code(&self, process: u32, address: u64) -> Option<(&str, u64)> {
-        let read = || match self.names_of_made_code.get().and_then(Option::as_ref) {
-            Some(file) => MadeCode::read(file),
-            // The program may have begun it later.
-            None => made_code::open(process).map(|file| MadeCode::read(&file)).unwrap_or_default(),
-        };
-        self.made_code.get_or_init(read).of(address)
-    }
 }
 
 impl MappedFile {
@@ -455,9 +428,7 @@ impl Contents {
     /// All bytes; none if the file is not known.
     fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
-            Self::Of(file) => {
-                at_most(made_code::At { file, offset: 0 }, LONGEST_FILE).map_err(|error| error.to_string())
-            }
+            Self::Of(file) => at_most(At { file, offset: 0 }, LONGEST_FILE).map_err(|error| error.to_string()),
             Self::Bytes(bytes) => Ok(bytes.clone()),
             Self::Unknown => Ok(Vec::new()),
         }
@@ -477,6 +448,20 @@ impl Contents {
             }
             Self::Unknown => None,
         }
+    }
+}
+
+/// Reads a file that others may read too.
+struct At<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The requests of a job, in order.
 
 use super::*;
-use model::plan::{Each, EngineKind};
+use model::plan::{Each, EngineKind, FileService, Size, SizeRange};
 use model::unit::Bytes;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -63,8 +63,8 @@ fn copies_differ_and_repeat() {
     assert_ne!(draw(0), draw(1));
 }
 
-/// All requests of a job: file, offset in blocks of 4 KiB.
-fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
+/// All requests of a job.
+fn requests(plan: &JobPlan, spans: &[Span]) -> Vec<Request> {
     let mut source = RequestSource::new(plan, spans, 0).unwrap();
     let mut requests = Vec::new();
     loop {
@@ -72,8 +72,13 @@ fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
         if sure == 0 {
             return requests;
         }
-        requests.extend((0..sure).map(|_| source.draw()).map(|request| (request.file, request.offset / 4096)));
+        requests.extend((0..sure).map(|_| source.draw()));
     }
+}
+
+/// The same: file, offset in blocks of 4 KiB.
+fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
+    requests(plan, spans).into_iter().map(|request| (request.file, request.offset / 4096)).collect()
 }
 
 const KIB: u64 = 1024;
@@ -128,6 +133,29 @@ fn a_mix_ends_with_its_bytes_in_each_loop() {
 }
 
 #[test]
+fn files_are_served_in_the_order_of_the_job() {
+    let mut job = JobPlan::default();
+    job.files.service = FileService::RoundRobin { ios: 2 };
+    assert_eq!(all(&job, &[span(8, 0), span(16, 0)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
+    job.files.service = FileService::Sequential;
+    job.duration.loops = 2;
+    let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    assert_eq!(all(&job, &[span(8, 0), span(8, 0)]), [pass, pass].concat());
+}
+
+#[test]
+fn the_size_limits_a_pass_over_files_of_their_own_size() {
+    let mut job = JobPlan::default();
+    job.files.each = Some(SizeRange { least: Bytes(8192), most: Bytes(8192) });
+    job.target.size = Some(Size::Bytes(Bytes(12_288)));
+    job.duration.loops = 2;
+    let files = [span(8, 0), span(8, 0)];
+    assert_eq!(all(&job, &files), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (1, 0)]);
+    job.target.size = Some(Size::Bytes(Bytes(1 << 20)));
+    assert_eq!(all(&job, &files).len(), 8);
+}
+
+#[test]
 fn time_repeats_what_a_pass_does() {
     let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
     job.duration.time_based = true;
@@ -141,39 +169,21 @@ fn time_repeats_what_a_pass_does() {
 }
 
 #[test]
-fn a_random_position_begins_a_run() {
-    let mut job = plan(Access::Read, Order::Random, 4096, 4096);
-    job.requests.run = 4;
-    let blocks: Vec<u64> = all(&job, &[span(4096, 0)]).into_iter().map(|(_, block)| block).collect();
-    assert_eq!(blocks.len(), 1024);
-    let follows = blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-    assert!((740..=780).contains(&follows), "three of four follow: {follows}");
-}
-
-#[test]
 fn a_file_without_room_for_a_block_is_refused() {
     assert!(RequestSource::new(&plan(Access::Read, Order::Random, 4096, 4096), &spans(&[4095]), 0).is_none());
 }
 
+/// The job of these options.
+fn parsed(options: &str) -> JobPlan {
+    let text = format!("[a]\nfilename=x\n{options}\n");
+    let mut plan = model::plan::parse::job_file("a", &text, &model::plan::Settings::default()).unwrap();
+    plan.phases.remove(0).jobs.remove(0)
+}
+
 /// The requests of a job that these options make of a file: offset and length in KiB.
 fn of_file(options: &str, file: Span) -> Vec<(u64, u64)> {
-    let text = format!("[a]\nfilename=x\n{options}\n");
-    let job = model::plan::parse::job_file("a", &text, &model::plan::Settings::default())
-        .unwrap()
-        .phases
-        .remove(0)
-        .jobs
-        .remove(0);
-    let mut source = RequestSource::new(&job, &[file], 0).unwrap();
-    let mut requests = Vec::new();
-    loop {
-        let sure = source.following().min(1000);
-        if sure == 0 {
-            return requests;
-        }
-        let drawn = (0..sure).map(|_| source.draw());
-        requests.extend(drawn.map(|request| (request.offset / KIB, u64::from(request.length) / KIB)));
-    }
+    let requests = requests(&parsed(options), &[file]).into_iter();
+    requests.map(|request| (request.offset / KIB, u64::from(request.length) / KIB)).collect()
 }
 
 fn offsets(options: &str, file: Span) -> Vec<u64> {
@@ -286,10 +296,8 @@ fn a_job_that_only_time_ends_goes_on_in_every_order() {
         "rw=randtrimwrite\nbsrange=4k-8k",
         "rw=randread\nrandom_distribution=zipf:1.2",
     ] {
-        let text = format!("[a]\nfilename=x\n{options}\n");
-        let plan = model::plan::parse::job_file("a", &text, &model::plan::Settings::default()).unwrap();
         for files in [vec![span(64, 0)], vec![span(64, 0), span(40, 8)]] {
-            let mut source = RequestSource::new(&plan.phases[0].jobs[0], &files, 0).unwrap();
+            let mut source = RequestSource::new(&parsed(options), &files, 0).unwrap();
             source.make_endless();
             for _ in 0..500 {
                 assert!(source.following() > 0, "{options}");

@@ -10,7 +10,6 @@ use crate::elided_list::distinct;
 use crate::experiment::{Case, Cell, Metric};
 use crate::group_limit;
 use crate::measured::{CaseLoad, Rounds};
-use crate::probe::shortfalls;
 use crate::record::Lost;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::stopping::FEWEST_ROUNDS;
@@ -39,7 +38,6 @@ pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warn
     warnings.extend(found.into_iter().flatten());
     warnings.extend(packets_lost(record));
     warnings.extend(group_limit::caveats(record.rounds.iter().flat_map(RoundRecord::limits), "slices"));
-    warnings.extend(shortfalls(&record.header.probes));
     gravest_first(&mut warnings);
     warnings
 }

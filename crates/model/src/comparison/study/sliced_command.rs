@@ -58,7 +58,6 @@ pub(super) fn disagreement(record: View) -> Option<Warning> {
 /// Counted by reads and writes that look like log lines, of a command that does not report what it does: its I/Os may go another
 /// way, which the rehearsal did not see while the command still started.
 pub(super) fn like_log_lines(record: View) -> Option<Warning> {
-    /// As in the rehearsal (`lab/compare/counter_by_bytes.rs`).
     const LOG_LINE: f64 = 512.0;
     let header = record.header;
     let counter = header.work_counter.as_ref()?;

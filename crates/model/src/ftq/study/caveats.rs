@@ -2,14 +2,12 @@
 //! went, which stayed.
 
 use super::noise::{FEWEST_IOS, Grain, Unknown};
-use super::periodic;
-use super::periods::{Period, SAME};
+use super::periods::{Period, SAME, periods};
 use super::words::{self, duration};
 use crate::ftq::finding::{FtqFinding, KeptPeriod, Level, PeriodChanges};
 use crate::ftq::record::{FtqPlan, FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
 use crate::group_limit;
-use crate::probe;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
 use crate::stored::machine::Machine;
@@ -41,7 +39,6 @@ pub(super) fn add(
     found.extend(went_back(series));
     found.extend(stepped(finding, words::subject(&record.header.plan.worker)));
     found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
-    found.extend(probe::shortfalls(record.probes()));
     found.extend(waited(finding));
     found.extend(late(finding));
     found.extend(same_cpu(record, finding));
@@ -209,31 +206,35 @@ fn other_lengths(before: f64, today: f64) -> Option<Warning> {
 pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored: &Stored<FtqRecord>) {
     let (then, now) = (&stored.record.header, &record.header);
     let series = Series::of(&stored.record);
-    let (before, stored_seconds) = (periodic(&Grid::of(&series), ""), series.length());
+    let (grid, stored_seconds) = (Grid::of(&series), series.length());
+    let before: Vec<(f64, f64)> =
+        periods(&grid).iter().map(|period| (period.dip.period * grid.step, period.loss.slots * grid.step)).collect();
     // One that is too long for the shorter recording has neither appeared nor gone.
     let longest = finding.seconds.min(stored_seconds) / FEWEST_PERIODS;
     let same = |one: f64, other: f64| (one / other - 1.0).abs() < SAME;
     let mut changes = PeriodChanges {
-        stored: stored.from.clone(),
-        started_unix_seconds: then.envelope.started_unix_seconds,
-        differs: Machine::of(&then.host, &then.envelope).differences(&Machine::of(&now.host, &now.envelope)),
-        ..PeriodChanges::default()
+        stored: stored.finding(
+            &then.envelope,
+            Machine::of(&then.host, &then.envelope).differences(&Machine::of(&now.host, &now.envelope)),
+        ),
+        appeared: Vec::new(),
+        went: Vec::new(),
+        kept: Vec::new(),
     };
     for period in &finding.periodic {
-        match before.iter().find(|before| same(period.period_seconds, before.period_seconds)) {
-            Some(before) => changes.kept.push(KeptPeriod {
+        match before.iter().find(|(before, _)| same(period.period_seconds, *before)) {
+            Some((before, stall)) => changes.kept.push(KeptPeriod {
                 period_seconds: period.period_seconds,
-                stored_period_seconds: before.period_seconds,
+                stored_period_seconds: *before,
                 stall_seconds: period.stall_seconds,
-                stored_stall_seconds: before.stall_seconds,
+                stored_stall_seconds: *stall,
             }),
             None if period.period_seconds > longest => {}
             None => changes.appeared.push(period.period_seconds),
         }
     }
     let stayed = |before: f64| finding.periodic.iter().any(|period| same(period.period_seconds, before));
-    let went =
-        before.iter().map(|before| before.period_seconds).filter(|before| !stayed(*before) && *before <= longest);
+    let went = before.iter().map(|(before, _)| *before).filter(|before| !stayed(*before) && *before <= longest);
     changes.went = went.collect();
     finding.against = Some(changes);
     finding.warnings.extend(warnings(&then.envelope, &now.envelope, &differing_work(&then.plan, &now.plan)));

@@ -125,24 +125,22 @@ impl<'a> Line<'a> {
         let random = &mut Random(self.seed);
         let change = mean(&observed);
         // The mean over all windows by move; the motions themselves, of the first moves.
-        let (mut means, mut values, mut elsewhere) = (Vec::new(), Vec::new(), Mean::default());
+        let (mut means, mut values) = (Vec::new(), Vec::new());
         let chance = loop {
             for _ in 0..MOVES {
-                let mut moved = Mean::default();
+                let (mut sum, mut count) = (0.0, 0.0);
                 for window in windows {
                     // By a random part of the period back or forth, so that it stays near.
                     let by = ((random.part() - 0.5) * period).round() as i64;
                     let Some(place) = shifted(window, by) else { continue };
                     let Some(value) = self.motion(&place, motion) else { continue };
-                    moved.add(Some(value));
+                    sum += value;
+                    count += 1.0;
                     if values.len() < MOVES * MOST_WINDOWS {
                         values.push(value);
                     }
-                    if by.unsigned_abs() as usize >= window.len() {
-                        elsewhere.add(self.during(&place));
-                    }
                 }
-                means.push(moved.value());
+                means.push(sum / f64::max(count, 1.0));
             }
             let chance = self.chance(change, &means);
             if chance.reached >= ENOUGH {
@@ -154,24 +152,23 @@ impl<'a> Line<'a> {
         };
         let times = times_chance(&observed, &values, change.midpoint(chance.typical), change > chance.typical);
         let known = chance.alarm <= PERIOD_ALARM && times >= LEAST_TIMES;
-        known.then(|| self.found(windows, (change, motion), times, (&chance, elsewhere)))
+        known.then(|| self.found((change, motion), times, &chance))
     }
 
     fn tested_once(&self, window: &Range<usize>, motion: Motion) -> Option<Found> {
         let change = self.motion(window, motion)?;
         let every = (window.len() / 2).max(self.slots() / MOST_PLACES).max(1);
-        let (mut values, mut elsewhere) = (Vec::new(), Mean::default());
+        let mut values = Vec::new();
         for begin in (0..self.slots().saturating_sub(window.len())).step_by(every) {
             let other = begin..begin + window.len();
             if other.end <= window.start || window.end <= other.start {
                 values.extend(self.motion(&other, motion));
-                elsewhere.add(self.during(&other));
             }
         }
         let chance = self.chance(change, &values);
         let times = (values.len() + 1) as f64 / (1 + chance.reached) as f64;
         let known = chance.alarm <= STALL_ALARM && times >= LEAST_TIMES;
-        known.then(|| self.found(std::slice::from_ref(window), (change, motion), times, (&chance, elsewhere)))
+        known.then(|| self.found((change, motion), times, &chance))
     }
 
     fn chance(&self, observed: f64, by_chance: &[f64]) -> Chance {
@@ -187,20 +184,9 @@ impl<'a> Line<'a> {
         Chance { typical, reached, alarm, strength: ((observed - typical) / spread.max(f64::MIN_POSITIVE)).abs() }
     }
 
-    fn found(
-        &self,
-        windows: &[Range<usize>],
-        (change, motion): (f64, Motion),
-        times_chance: f64,
-        (chance, elsewhere): (&Chance, Mean),
-    ) -> Found {
-        let mut during = Mean::default();
-        windows.iter().for_each(|window| during.add(self.during(window)));
+    fn found(&self, (change, motion): (f64, Motion), times_chance: f64, chance: &Chance) -> Found {
         let label = Label {
             probe: self.probe.name.clone(),
-            unit: self.probe.unit.clone(),
-            during: during.value(),
-            elsewhere: elsewhere.value(),
             change,
             times_chance,
             false_alarm: chance.alarm.min(1.0),
@@ -227,14 +213,6 @@ impl<'a> Line<'a> {
         Some(value).filter(|value| value.is_finite())
     }
 
-    /// The increase of a counter or the level of a gauge in a window.
-    fn during(&self, window: &Range<usize>) -> Option<f64> {
-        match self.probe.kind {
-            Kind::Counter => self.motion(window, Motion::Rise),
-            Kind::Gauge => self.level(window),
-        }
-    }
-
     /// The mean level of a gauge; `None` if it was not read at both ends.
     fn level(&self, window: &Range<usize>) -> Option<f64> {
         let read = |edge: usize| self.edges.get(edge).filter(|value| value.is_finite());
@@ -255,25 +233,6 @@ fn times_chance(observed: &[f64], by_chance: &[f64], limit: f64, above: bool) ->
     let beyond = |values: &[f64]| values.iter().filter(|value| (**value > limit) == above).count() as f64;
     let part = beyond(observed) / observed.len().max(1) as f64;
     part / (beyond(by_chance).max(1.0) / by_chance.len().max(1) as f64)
-}
-
-#[derive(Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: Option<f64>) {
-        if let Some(value) = value {
-            self.sum += value;
-            self.count += 1.0;
-        }
-    }
-
-    fn value(self) -> f64 {
-        self.sum / f64::max(self.count, 1.0)
-    }
 }
 
 /// The window with [`LAG`].

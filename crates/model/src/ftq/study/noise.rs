@@ -1,12 +1,10 @@
-//! The levels of the rate, and the table that users of osnoise know: what the worker lost against its undisturbed quantum at each
-//! level, and what interrupted it. A mean over two levels describes neither. Quanta that hold few I/Os differ by whole ones, which
+//! The levels of the rate, and what the worker lost against its undisturbed quantum at each level. A mean over two levels describes neither. Quanta that hold few I/Os differ by whole ones, which
 //! is no noise.
 
 use super::stalls::Stalled;
-use crate::ftq::finding::{Cause, Level, Noise};
+use crate::ftq::finding::{Level, Noise};
 use crate::ftq::record::{FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
-use crate::probe::Kind;
 use crate::stats::basics::quantile;
 use crate::stats::regimes;
 use crate::stats::series::mean;
@@ -16,8 +14,6 @@ use std::ops::Range;
 const UNDISTURBED: f64 = 0.95;
 /// Fewest I/Os in an undisturbed quantum: with 20, one more or less is 5 %.
 pub(super) const FEWEST_IOS: f64 = 20.0;
-/// Beginnings of the names of counters that interrupt a worker, or count how often it stopped.
-const CAUSES: [&str; 5] = ["interrupts", "softirqs.", "context_switches", "steal", "worker."];
 /// Readings that steps are searched in: as many as the search looks at.
 const POINTS: usize = 128;
 /// Fewest of them in a level, 3 % of the recording: what is shorter is a stall or a burst.
@@ -36,8 +32,7 @@ pub(super) enum Unknown {
 
 /// The noise of a series, each level of its rate by itself, and why a part of it is unknown.
 pub(super) fn noise(
-    record: &FtqRecord,
-    (series, grid): (&Series, &Grid),
+    grid: &Grid,
     (stalls, levels): (&[Stalled], &[Range<usize>]),
     grain: Option<Grain>,
 ) -> (Noise, Option<Unknown>) {
@@ -51,7 +46,6 @@ pub(super) fn noise(
         available_fraction: available,
         lost_seconds: available.map(|available| (1.0 - available) * grid.seconds()),
         longest_stall_seconds: longest.map(|slots| slots as f64 * grid.step),
-        by_cause: causes(record, series),
     };
     (noise, parts.iter().find_map(|part| part.available.err()))
 }
@@ -83,18 +77,6 @@ impl Undisturbed {
         };
         Some(Self { slots: slots.len() as f64, amount: undisturbed, available })
     }
-}
-
-fn causes(record: &FtqRecord, series: &Series) -> Vec<Cause> {
-    let probes = record.probes().iter().enumerate();
-    let interrupting = probes
-        .filter(|(_, probe)| probe.kind == Kind::Counter && CAUSES.iter().any(|begin| probe.name.starts_with(begin)));
-    let cause = |(number, probe): (usize, &crate::probe::Descriptor)| {
-        let line = series.line(number, Kind::Counter);
-        let count = line.iter().rev().find(|count| count.is_finite())?;
-        Some(Cause { probe: probe.name.clone(), count: *count, unit: probe.unit.clone() })
-    };
-    interrupting.filter_map(cause).collect()
 }
 
 /// What a worker does at once: an I/O, or a step.

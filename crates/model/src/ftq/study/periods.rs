@@ -208,7 +208,7 @@ impl Search {
 }
 
 /// What the series deviates from its `level`, as a part of its undisturbed amount.
-pub(super) fn deviations(grid: &Grid, level: fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+fn deviations(grid: &Grid, level: fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     let mut sorted = grid.values.clone();
     // A worker that moves in rare lumps has nothing to clip.
     let fast = [FASTEST, 1.0].into_iter().filter_map(|part| quantile(&mut sorted, part)).find(|fast| *fast > 0.0);

@@ -1,11 +1,7 @@
-//! Stalls one by one: slots in which the worker did much less than around them, joined. And the threads of a process, of which
-//! one may stand still while the others go on, so that the sum of their amounts hides it.
+//! Stalls one by one: slots in which the worker did much less than around them, joined.
 
-use super::periodic;
 use super::periods::{Period, in_dip};
-use crate::ftq::finding::ThreadFinding;
-use crate::ftq::record::FtqRecord;
-use crate::ftq::series::{Grid, Series};
+use crate::ftq::series::Grid;
 use crate::stats::series::level::{local_level, spread};
 use crate::stats::series::mean;
 use std::ops::Range;
@@ -26,8 +22,6 @@ const MARGIN: f64 = 2.0;
 const NARROW: f64 = 8.0;
 /// A stall of a period is at most this many times as long as its dip: a timer tick explains no stall of 200 ms.
 const LONGER: f64 = 2.0;
-/// Periods are searched in the threads with the longest standstills, because a search takes long.
-const SEARCHED: usize = 4;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stalled {
@@ -93,38 +87,9 @@ fn shortest_by_chance(low: &[bool]) -> usize {
     ((BY_CHANCE / slots).ln() / joined.ln()).ceil().clamp(1.0, slots) as usize
 }
 
-/// Every thread that did something while it was read, the longest standstill first: the longest time in which it did nothing at
-/// all, because a thread may have few I/Os in a quantum, or wait for work.
-pub(super) fn threads(record: &FtqRecord, series: &Series) -> Vec<ThreadFinding> {
-    let read = record.threads().map(|(number, thread)| (series.of_probe(number), thread));
-    let found = read.filter(|(own, _)| own.amount() > 0.0).map(|(own, thread)| {
-        let (at_seconds, standstill_seconds) = longest_standstill(&own);
-        let (name, bytes, seconds) = (thread.meaning.clone(), own.amount(), own.length());
-        (ThreadFinding { name, bytes, seconds, at_seconds, standstill_seconds, periodic: Vec::new() }, own)
-    });
-    let mut found: Vec<(ThreadFinding, Series)> = found.collect();
-    found.sort_by(|(one, _), (other, _)| other.standstill_seconds.total_cmp(&one.standstill_seconds));
-    for (thread, own) in found.iter_mut().take(SEARCHED) {
-        thread.periodic = periodic(&Grid::of(own), &thread.name);
-    }
-    found.into_iter().map(|(thread, _)| thread).collect()
-}
-
-/// When the longest time began that passed between two readings of the same amount, and its length.
-fn longest_standstill(series: &Series) -> (f64, f64) {
-    let readings: Vec<(f64, f64)> = series.seconds.iter().copied().zip(series.done.iter().copied()).collect();
-    let alike = readings.chunk_by(|(_, done), (_, next)| next <= done);
-    let standstills = alike.filter_map(|alike| Some((alike.first()?.0, alike.last()?.0 - alike.first()?.0)));
-    // The first among equals.
-    standstills.rev().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftq::record::tests::{QUANTUM, record_of};
-    use crate::ftq::study::study;
-    use crate::probe::{Descriptor, Kind, Scope};
 
     fn grid(values: Vec<f64>) -> Grid {
         let filled = vec![false; values.len()];
@@ -169,49 +134,5 @@ mod tests {
     fn a_worker_that_never_worked_has_no_stalls() {
         assert_eq!(stalls(&grid(vec![0.0; 1000]), &[]), []);
         assert_eq!(stalls(&grid(Vec::new()), &[]), []);
-    }
-
-    /// 40 threads that each do an I/O of 50 in 4 of 11 quanta, of which one stops for 300 ms every 2 s, in 20 s.
-    #[test]
-    fn the_one_of_forty_threads_that_stalls_is_named() {
-        let stalls = |at: f64| (at + 0.7).rem_euclid(2.0) < 0.3;
-        let quanta = (20e9 / QUANTUM) as u64;
-        let mut done = [0_u64; 40];
-        let mut columns: Vec<Vec<Option<f64>>> = vec![Vec::new(); 40];
-        let mut rows = Vec::new();
-        for quantum in 0..quanta {
-            let at = quantum as f64 * QUANTUM;
-            for (thread, column) in columns.iter_mut().enumerate() {
-                // Two threads end, one of them at once, so that nothing is known of it.
-                let ended = (thread == 5 && at > 9e9) || (thread == 6 && quantum > 0);
-                let works = (quantum * 7 + thread as u64 * 3) % 11 < 4;
-                if works && !ended && !(thread == 17 && stalls(at / 1e9)) {
-                    done[thread] += 50;
-                }
-                column.push((!ended).then_some(done[thread] as f64));
-            }
-            rows.push((at as u64, done.iter().sum()));
-        }
-        let thread = |number: usize| Descriptor {
-            name: format!("thread.{number}"),
-            meaning: format!("thread {number} (io-{number})"),
-            unit: "bytes".to_owned(),
-            kind: Kind::Counter,
-            scope: Scope::Thread,
-        };
-        let probes = columns.into_iter().enumerate().map(|(number, column)| (thread(number), column)).collect();
-        let finding = study(&record_of(rows.into_iter(), probes), None);
-        let found = &finding.threads;
-        assert!(finding.probes.is_empty() && finding.pictures.probes.is_empty() && found.len() == 39);
-        assert_eq!(found[0].name, "thread 17 (io-17)");
-        assert!((found[0].standstill_seconds - 0.3).abs() < 0.002, "{:?}", found[0]);
-        assert!((found[0].at_seconds.rem_euclid(2.0) - 1.3).abs() < 0.002, "{:?}", found[0]);
-        let period = &found[0].periodic[0];
-        assert!((period.period_seconds - 2.0).abs() < 0.01, "{period:?}");
-        assert!((period.stall_seconds - 0.3).abs() < 0.01, "{period:?}");
-        assert!(period.sentence.starts_with("every 2.00 s thread 17 (io-17) stops for "), "{period:?}");
-        assert!(found[1].standstill_seconds < 0.005, "{:?}", found[1]);
-        let ended = found.iter().find(|thread| thread.name.contains("(io-5)")).unwrap();
-        assert!((ended.seconds - 9.0).abs() < 0.01, "{ended:?}");
     }
 }

@@ -28,7 +28,7 @@ fn periods_appear_go_and_stay() {
         (kept.period_seconds / 0.1 - 1.0).abs() < 0.001 && (kept.stall_seconds / 100e-6 - 1.0).abs() < 0.25,
         "{kept:#?}"
     );
-    assert_eq!(against.stored, "earlier");
+    assert_eq!(against.stored.from, "earlier");
 }
 
 #[test]

@@ -5,10 +5,8 @@ use super::{Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handsha
 
 /// Size of an option's header.
 const OPTION_HEADER: usize = 16;
-/// Options with more data are refused: the longest valid one contains a name and a few numbers.
+/// A client that sends an option with more data is disconnected: the longest valid one contains a name and a few numbers.
 const MAX_OPTION: usize = 2 * MAX_STRING;
-/// Data of a refused option are skipped up to this size; a client that sends more is disconnected.
-const MAX_SKIPPED: u32 = 1 << 20;
 /// While more output than this is unsent, no further option is processed.
 const MAX_UNSENT: usize = 64 << 10;
 
@@ -62,8 +60,6 @@ pub struct Negotiation<'a> {
 pub struct State {
     flags: Option<u32>,
     checksums: bool,
-    /// Bytes of a refused option that are still to be skipped.
-    skip: u32,
 }
 
 /// The server's first message.
@@ -79,10 +75,7 @@ impl<'a> Negotiation<'a> {
         let mut rest = Fields(input);
         let taken = |rest: &Fields| input.len() - rest.0.len();
         loop {
-            let skipped = rest.0.len().min(self.state.skip as usize);
-            rest.bytes(skipped);
-            self.state.skip -= skipped as u32;
-            if self.state.skip > 0 || out.len() > MAX_UNSENT {
+            if out.len() > MAX_UNSENT {
                 return (taken(&rest), Step::Continue);
             }
             let before = rest;
@@ -106,12 +99,7 @@ impl<'a> Negotiation<'a> {
             return Some(Step::End(Some("expected an option, got something else")));
         }
         let Some(wanted) = usize::try_from(length).ok().filter(|length| *length <= MAX_OPTION) else {
-            if length > MAX_SKIPPED || number == option::EXPORT_NAME {
-                return Some(Step::End(Some("option longer than the server accepts")));
-            }
-            self.state.skip = length;
-            answer(out, number, reply::ERR_TOO_BIG, &[b"option data too long"]);
-            return Some(Step::Continue);
+            return Some(Step::End(Some("option longer than the server accepts")));
         };
         let data = rest.bytes(wanted)?;
         Some(self.option(number, data, flags, out))

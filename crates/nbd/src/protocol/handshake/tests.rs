@@ -115,7 +115,6 @@ fn invalid_options_are_refused_and_the_negotiation_continues() {
         (option_bytes(option::GO, &named("no", &0_u16.to_be_bytes())), reply::ERR_UNKNOWN),
         // CVE-2022-26495: lengths near 2^32 that overflow.
         (option_bytes(option::INFO, &[&u32::MAX.to_be_bytes()[..], b"xx"].concat()), reply::ERR_INVALID),
-        (option_bytes(777, &vec![0; 100_000]), reply::ERR_TOO_BIG),
     ] {
         let (out, step) = served(&[flags(), bad, go.clone()].concat());
         assert_eq!(kinds(&out)[0], kind);
@@ -123,6 +122,7 @@ fn invalid_options_are_refused_and_the_negotiation_continues() {
     }
     for fatal in [
         vec![0xff; 64],
+        [flags(), option_bytes(777, &vec![0; 100_000])].concat(),
         [flags(), vec![1; 64]].concat(),
         [flags(), option_bytes(2_000_000, b"")[..12].to_vec(), vec![0x7f; 4]].concat(),
     ] {

@@ -32,7 +32,7 @@ fn placed(
         let Some(case) = case else { continue };
         let peer = server(round, case).map(|cpu| ran(Side::Peer, cpu, Some(77)));
         let found = [Some(ran(Side::Workload, 0, None)), peer].into_iter().flatten().collect();
-        after.whereabouts = Some(Box::new(Whereabouts { ran: found, migrations: None, servers: vec![77] }));
+        after.whereabouts = Some(Box::new(Whereabouts { ran: found, servers: vec![77] }));
     }
     record
 }

@@ -27,8 +27,18 @@ const VARIABLE: u32 = 14;
 const SECTION: u32 = 15;
 
 impl KernelTypes {
-    /// Finds the members of these structures, and these variables. `None` if the description is damaged.
-    pub(super) fn find(description: &[u8], structures: &[&str], variables: &[&str]) -> Option<Self> {
+    /// Finds the members of these structures of the running kernel, and these variables.
+    ///
+    /// # Errors
+    /// When the kernel does not describe its types.
+    pub(super) fn of_this_kernel(structures: &[&str], variables: &[&str]) -> Result<Self, String> {
+        const TYPES: &str = "/sys/kernel/btf/vmlinux";
+        let description = std::fs::read(TYPES).map_err(|error| format!("{TYPES}: {error}"))?;
+        Self::find(&description, structures, variables).ok_or_else(|| format!("{TYPES} is damaged"))
+    }
+
+    /// The same of a description; `None` if it is damaged.
+    fn find(description: &[u8], structures: &[&str], variables: &[&str]) -> Option<Self> {
         const HEADER: usize = 24;
         let head: Vec<u32> = words(description.get(..HEADER)?).collect();
         let &[_, header, types_at, types_length, strings_at, strings_length] = head.as_slice() else { return None };
