@@ -478,7 +478,7 @@ mod tests {
         assert!(words.contains("From 5 rounds that counted events"), "{several}");
         finding.points.truncate(1);
         let one = text(&finding);
-        assert!(one.contains("95 % interval") && one.contains("[0.980, 1.02]"), "{one}");
+        assert!(one.contains("95 % interval") && one.contains("[0.98, 1.02]"), "{one}");
         finding.points[0].events.clear();
         finding.events_reason = Some("no right".to_owned());
         assert!(text(&finding).contains("events per packet were not counted: no right"));
