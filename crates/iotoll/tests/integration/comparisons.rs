@@ -1,29 +1,40 @@
-//! `iotoll compare`: its findings, its arguments, its output.
+//! `iotoll compare` of jobs: a known change, also beside a stored one; boots; and failures: one clear line, settings restored, the measured
+//! rounds saved. `cases/jobs.json` has its arguments, `endings` what a signal leaves.
 
-use super::iotoll::{Folder, number, whole};
+use super::iotoll::{Folder, Running, at_once, eventually, items, number, warns, whole};
+use super::machine::{LoopDevice, Mount, needs, skip};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
 
 /// Engine `spin` burns a given number of cycles, and the thread's own clock shows that however busy other tests keep
 /// the machine; IOPS and the cost of the whole machine do not.
-const SPIN: &str = "compare --budget 3s --no-save --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
+const SPIN: &str = "compare --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
+/// The same, without an end.
+const ENDLESS: &str = "compare --meters thread --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate spin_cycles=30000 \
+                       --budget 60s --precision 0.01%";
+/// What measures little: without meters of the machine there are no explaining rounds.
+const SHORT: &str = "compare --meters thread --quiet --format json --budget 1s --ioengine=null --size=1m";
 
-/// A change that no noise hides, with enough rounds for an interval: beside other tests a round of a second may be off
-/// by half.
-fn plain_change() -> String {
-    format!("{} --candidate spin_cycles=200000", SPIN.replace("--budget 3s", "--budget 10s"))
-}
-
-#[track_caller]
-fn compared(folder: &Folder, words: &str) -> Value {
-    let ended = folder.iotoll(words).run();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
-    ended.json()
+/// A comparison of 500 ns more, in `one`, and one of ten times the cycles, beside it, in `two`: measured once for all tests.
+fn measured() -> &'static Folder {
+    static MEASURED: OnceLock<Folder> = OnceLock::new();
+    MEASURED.get_or_init(|| {
+        let folder = Folder::new();
+        for words in
+            ["--out one --candidate inject_ns=500", "--out two --stored one --seed 7 --candidate spin_cycles=200000"]
+        {
+            folder.iotoll(&format!("{SPIN} --budget 6s {words}")).run().done();
+        }
+        folder
+    })
 }
 
 #[test]
 fn a_known_change_is_found() {
-    let folder = Folder::new();
-    let found = compared(&folder, &format!("{} --seed 7", plain_change()));
+    let found = measured().reported("two");
     assert_eq!((found["schema"].as_str(), whole(&found["seed"])), (Some("iotoll.compare/1"), 7));
     let metrics = &found["cells"][0]["metrics"];
     let threads = &metrics["thread_cycles_per_io"];
@@ -39,197 +50,464 @@ fn a_known_change_is_found() {
     }
     assert!(number(&metrics["iops"]["baseline"]) > 0.0);
     assert_eq!(found["arms"][1]["what"], "spin_cycles=200000");
+    let planned = |case: usize| &found["cases"][case]["plan"]["jobs"]["phases"][0]["jobs"][0]["own"]["spin_cycles"];
+    assert_eq!((planned(0), planned(1)), (&20_000.into(), &200_000.into()), "{}", found["cases"]);
 }
 
-#[test]
-fn limits_decide_the_exit_status() {
-    let folder = Folder::new();
-    let cases =
-        [("thread_cycles_per_io > +10%", Some(3), "exceeded"), ("thread_cycles_per_io < -10%", Some(0), "kept")];
-    for (limit, code, state) in cases {
-        let ended = folder.iotoll(&plain_change()).word_list("--fail-on").word(limit).run();
-        assert_eq!(ended.code, code, "{limit}: {ended:?}");
-        assert_eq!(ended.json()["limits"][0]["state"], state, "{limit}");
+/// (1 + total) = (1 + change) · (1 + environment), and every interval contains its value.
+#[track_caller]
+fn product_holds(metric: &Value) {
+    let (environment, total) = (&metric["stored"]["environment"], &metric["stored"]["total"]);
+    let factor = |change: &Value| 1.0 + number(change);
+    let product = factor(&metric["change"]) * factor(&environment["change"]);
+    assert!((product / factor(&total["change"]) - 1.0).abs() < 1e-9, "{metric}");
+    for change in [environment, total] {
+        let value = number(&change["change"]);
+        assert!(number(&change["low"]) <= value && value <= number(&change["high"]), "{change}");
     }
-    // The latency of a command without I/O is unknown.
-    let words = "compare --quiet --no-save --format json --budget 1s --baseline-cmd true --candidate-cmd /usr/bin/true --fail-on";
-    let ended = folder.iotoll(words).word("latency_mean > +10%").run();
-    assert_eq!(ended.code, Some(4), "{ended:?}");
-    assert_eq!(ended.json()["limits"][0]["state"], "undecided");
-    // A slice has a given length, so its duration can never be a metric.
-    let never = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word("seconds > +10%").run();
-    never.refused(2, &["--fail-on", "seconds", "for commands"]);
 }
 
 #[test]
-fn aa_reports_what_the_machine_can_detect() {
-    let found = compared(&Folder::new(), &format!("{SPIN} --aa"));
-    let noise = &found["noise_floor"]["metrics"]["iops"];
-    assert!(number(&noise["half_width"]) > 0.0, "{noise}");
-    assert_eq!(noise["seconds_needed"][0]["half_width"], 0.01);
-    assert!(number(&noise["seconds_needed"][0]["seconds"]) > 0.0, "{noise}");
-}
-
-#[test]
-fn a_sweep_has_a_cell_for_each_point_and_arm() {
-    let folder = Folder::new();
-    let words = format!(
-        "{SPIN} --sweep bs=4k,16k,64k --sweep iodepth=1,4 --candidate spin_cycles=30000 --candidate inject_ns=99"
-    );
-    let found = compared(&folder, &words);
-    let cells = found["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 12);
-    assert!(
-        cells
-            .iter()
-            .any(|cell| cell["cell"]["bs"] == "64k" && cell["cell"]["iodepth"] == "4" && cell["arm"] == "candidate2")
-    );
-    assert_eq!(found["axes"][0]["name"], "bs");
-    assert!(!found["crossovers"].as_array().unwrap().is_empty());
+fn the_difference_from_the_stored_record_is_split() {
+    let folder = measured();
+    let found = folder.reported("two --stored one/record.jsonl");
+    let metrics = &found["cells"][0]["metrics"];
+    let threads = &metrics["thread_cycles_per_io"];
+    product_holds(threads);
+    // Bounds that hold despite noise: a tenfold change, an environment that other tests disturb.
+    assert!((15_000.0..60_000.0).contains(&number(&threads["stored"]["baseline"])), "{threads}");
+    assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["change"])), "{threads}");
+    assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["change"])), "{threads}");
+    product_holds(&metrics["iops"]);
+    assert!(metrics["latency_p99"]["stored"].is_null());
+    assert!(found["stored"]["from"].as_str().unwrap().starts_with("one"));
+    assert!(found["stored"]["differs"].is_array() && number(&found["stored"]["started_unix_seconds"]) > 1.7e9);
+    assert!(!warns(&found, "stored_work_differs", &[]), "{}", found["warnings"]);
+    assert!(folder.text("two/report.html").contains("Against the stored baseline of 20"));
+    // Without `--stored` there is no trace of the stored record.
+    at_once(["mail", "table", "markdown", "csv"], |format| {
+        let beside = folder.iotoll(&format!("report two --stored one/record.jsonl --format {format}")).run().done();
+        let alone = folder.iotoll(&format!("report two --format {format}")).run().done();
+        let told = ["Against the stored baseline of 20", "environment"].iter().all(|part| beside.stdout.contains(part));
+        assert!(told || format == "csv" && beside.stdout != alone.stdout, "{beside:?}");
+        assert!(!alone.stdout.contains("Against the stored"), "{alone:?}");
+    });
+    // Against itself nothing changes; a record that does not fit is refused before the measurement.
+    let found = folder.reported("one --stored one");
+    let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
+    assert_eq!(number(&environment["change"]), 0.0);
+    let (kept, other) = (folder.text("one/record.jsonl"), Folder::new());
+    other.write("cut.jsonl", kept.lines().take(2).collect::<Vec<_>>().join("\n"));
+    other.iotoll("run --name=r --ioengine=null --size=1m --background 200ms --quiet --out run").run().done();
+    let cases: [(&str, &[&str]); 4] = [
+        ("nowhere", &["--stored nowhere", "reading the record", "give the folder of a comparison"]),
+        ("run", &["--stored run", "the record of a run, not of a comparison", "iotoll compare"]),
+        ("run/record.jsonl", &["--stored run/record.jsonl", "the record of a run"]),
+        ("cut.jsonl", &["--stored cut.jsonl", "no complete round"]),
+    ];
+    let before = other.listing();
+    for (stored, named) in cases {
+        other.iotoll(&format!("{SPIN} --out new --candidate inject_ns=900 --stored {stored}")).run().refused(2, named);
+        assert_eq!(other.listing(), before);
+    }
+    let one = folder.name("one");
+    let refused = other.iotoll(&format!("report run --stored {one}")).run();
+    refused.refused(2, &["--stored ", "record of a comparison, not of a run"]);
+    other
+        .iotoll(&format!("report {one} --stored nowhere"))
+        .run()
+        .refused(2, &["--stored nowhere", "reading the record"]);
 }
 
 #[test]
 fn commands_are_compared_by_their_reported_io() {
+    needs!("fio");
     let folder = Folder::with_file("data", 1 << 20);
-    let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine";
-    let words = "compare --budget 4s --slices off --no-save --quiet --format json --baseline-cmd";
-    let found = folder
-        .iotoll(words)
-        .word(format!("{fio}=psync"))
-        .word("--candidate-cmd")
-        .word(format!("{fio}=psync --thinktime=1000"))
-        .run()
-        .done()
-        .json();
+    let fio =
+        "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine=psync";
+    let arms = format!("--baseline-cmd '{fio}' --candidate-cmd '{fio} --thinktime=1000'");
+    let found = folder.costed(&format!("compare --budget 3s --slices off {arms}"));
     let metrics = &found["cells"][0]["metrics"];
     // If the machine can be metered at all, every execution was, by one meter.
     if found["environment"]["meter"].is_string() {
         let cost = &metrics["cycles_per_io"];
         let unseen = |reason: &str| reason.contains("below the noise") || reason.contains("busy without the workload");
-        let squeezed = cost["reason"].as_str().is_some_and(unseen);
-        assert!(cost["baseline"].is_number() || squeezed, "{cost}");
+        assert!(cost["baseline"].is_number() || cost["reason"].as_str().is_some_and(unseen), "{cost}");
     }
     assert!(number(&metrics["iops"]["change"]) < 0.0, "{}", metrics["iops"]);
     assert!(number(&metrics["latency_p50"]["baseline"]) > 0.0, "{}", metrics["latency_p50"]);
-    let seconds = number(&metrics["seconds"]["baseline"]);
-    assert!((0.2..30.0).contains(&seconds), "{seconds}");
-}
-
-/// A program that reports no I/O is compared by execution.
-#[test]
-fn any_program_can_be_compared() {
-    let ended = Folder::new()
-        .iotoll("compare --budget 2s --no-save --quiet --format json --baseline-cmd")
-        .word("sleep 0.05")
-        .word("--candidate-cmd")
-        .word("sleep 0.4")
-        .run()
-        .done();
-    let metrics = &ended.json()["cells"][0]["metrics"];
-    assert!(number(&metrics["seconds"]["change"]) > 1.0, "{}", metrics["seconds"]);
-    assert!(metrics["iops"]["change"].is_null() && metrics["iops"]["reason"].is_string(), "{}", metrics["iops"]);
-}
-
-/// Whole executions are counted as the user says, or not at all.
-#[test]
-fn the_work_of_whole_executions_is_what_the_user_says() {
-    let folder = Folder::new();
-    let compared = |flags: &str| {
-        let words = format!("compare --budget 2s --no-save --quiet --format json {flags} --baseline-cmd");
-        folder.iotoll(&words).word("sleep 0.05").word("--candidate-cmd").word("sleep 0.1").run()
-    };
-    let stated = compared("--bytes 1m --ios 16").done();
-    let metrics = &stated.json()["cells"][0]["metrics"];
-    let rate = number(&metrics["bytes_per_second"]["baseline"]);
-    assert!((1e6..2.2e7).contains(&rate), "{rate}");
-    assert!((number(&metrics["iops"]["baseline"]) * 65536.0 / rate - 1.0).abs() < 1e-6, "{metrics}");
-    let counted = compared("--slices off --count context_switches.none");
-    counted.refused(2, &["--count", "context_switches.none"]);
-    compared("--slices off --count task:both").refused(2, &["--count 'task:both'", "whole executions", "--bytes"]);
-    let machine = compared("--slices off --count vmstat.pgfault").done();
-    assert!(number(&machine.json()["cells"][0]["metrics"]["iops"]["baseline"]) > 0.0);
+    assert!((0.2..30.0).contains(&number(&metrics["seconds"]["baseline"])), "{}", metrics["seconds"]);
 }
 
 #[test]
 fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     let folder = Folder::new();
-    folder.write("knob", "found\n");
-    folder.write("log", "");
-    let knob = folder.path("knob");
+    // A regular file is not a kernel file: brackets in it have no meaning, and it is restored byte for byte.
+    let found = "a\n[section]\n\n";
+    folder.write("knob", found);
+    let knob = folder.name("knob");
+    let around = "--candidate-setup 'cat knob >>log; echo >>log' --candidate-cleanup 'echo left >>log'";
     folder
-        .iotoll("compare --budget 3s --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate-set")
-        .word(format!("file:{}=changed", knob.display()))
-        .word("--candidate-setup")
-        .word("cat knob >> log; echo >> log")
-        .word("--candidate-cleanup")
-        .word("echo left >> log")
+        .iotoll(&format!("{SPIN} --meters thread --budget 2s --out kept --candidate-set file:{knob}=changed {around}"))
         .run()
         .done();
-    assert_eq!(folder.read("knob"), b"found\n");
-    let log = String::from_utf8(folder.read("log")).unwrap();
+    assert_eq!(folder.text("knob"), found);
+    let log = folder.text("log");
     let entered = log.matches("changed").count();
-    assert!(entered >= 2 && entered == log.matches("left").count(), "{log}");
-    assert!(!log.contains("found"), "{log}");
+    assert!(entered >= 2 && entered == log.matches("left").count() && !log.contains("section"), "{log}");
     assert!(folder.exists("kept/report.html") && folder.exists("kept/record.jsonl"));
 }
 
+/// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one sets the other to 0. An empty value is restored too.
 #[test]
-fn buffered_writes_are_measured_with_the_sync_that_they_need() {
-    let folder = Folder::new();
-    let found = compared(
-        &folder,
-        "compare --budget 4s --no-save --quiet --format json --rw=write --bs=64k --size=8m --filename=data --candidate bs=4k",
-    );
-    assert!(found["method"].as_str().unwrap().contains("sync"), "{}", found["method"]);
-    assert!(number(&found["cells"][0]["metrics"]["bytes_per_second"]["baseline"]) > 0.0);
-}
-
-#[test]
-fn an_experiment_file_can_define_everything() {
-    let folder = Folder::new();
-    folder.write(
-        "x.toml",
-        "title = 'twice the work'\nbudget = '2s'\njob = '''\n[a]\nioengine=spin\nsize=1m\nspin_cycles=20000\n'''\n\
-         [[arm]]\nname = 'plain'\n[[arm]]\nname = 'double'\noptions = ['spin_cycles=40000']\n\
-         [[published]]\nmetric = 'iops'\nchange = -0.5\nsource = 'arithmetic'\n",
-    );
-    let found = compared(&folder, "compare x.toml --no-save --quiet --format json");
-    assert_eq!((found["title"].as_str(), found["arms"][1]["name"].as_str()), (Some("twice the work"), Some("double")));
-    assert_eq!(found["published"][0]["source"], "arithmetic");
-    let parsed = folder.iotoll("compare x.toml --parse-only --format json").run().done();
-    assert_eq!(parsed.json()["cases"].as_array().unwrap().len(), 2);
-    let shown = folder.iotoll("compare x.toml --parse-only").run().done();
-    for part in ["twice the work\n", "spin_cycles=40000", "ioengine=spin", "2 s, but at least two rounds"] {
-        assert!(shown.stdout.contains(part), "'{part}' in {}", shown.stdout);
+fn related_settings_are_restored_and_ineffective_ones_reported() {
+    let names = ["vm/dirty_bytes", "vm/dirty_ratio", "vm/swappiness", "net/ipv4/ip_local_reserved_ports"];
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/{name}"));
+    let writable = |name: &str| read(name).is_ok_and(|text| fs::write(format!("/proc/sys/{name}"), text).is_ok());
+    if !names[2..].iter().all(|name| writable(name)) {
+        return skip("a sysctl cannot be written");
     }
-}
-
-/// A value means the same as a flag and in a file, and a flag changes nothing else.
-#[test]
-fn flags_and_files_take_the_same_values() {
+    let before = names.map(|name| read(name).unwrap());
     let folder = Folder::new();
-    let file = |rules: &str| {
-        folder.write(
-            "x.toml",
-            format!("job = '[a]\nioengine=null\nsize=1m'\n{rules}\n[[arm]]\nname = 'a'\n[[arm]]\nname = 'b'\noptions = ['bs=8k']\n")
-                .replace("'[a]", "\"\"\"[a]")
-                .replace("size=1m'", "size=1m\"\"\""),
-        );
-    };
-    let rules = |words: &str| {
-        let ended = folder.iotoll(&format!("compare --parse-only --format json {words}")).run().done();
-        ended.json()["rules"].clone()
-    };
-    let job = "--ioengine=null --size=1m --candidate bs=8k";
-    for (margin, budget, as_flags) in
-        [("6", "2min", "--margin=6% --budget=2m"), ("6%", "120", "--margin=6 --budget=2min")]
+    let with =
+        |setting: &str| folder.iotoll(&format!("{SHORT} --no-save --candidate-set sysctl:{setting}")).run().done();
+    let other = if before[0].trim() == "0" { "vm.dirty_bytes=104857600" } else { "vm.dirty_ratio=10" };
+    let same = format!("vm.swappiness={}", before[2].trim());
+    for (setting, told) in
+        [(other, "and is restored too"), (&same, "is already in force"), ("net.ipv4.ip_local_reserved_ports=4711", "")]
     {
-        file(&format!("margin = '{margin}'\nbudget = '{budget}'"));
-        assert_eq!(rules("x.toml"), rules(&format!("{job} {as_flags}")), "{as_flags}");
-        assert_eq!(number(&rules("x.toml")["budget_seconds"]), 120.0);
-        assert_eq!(number(&rules("x.toml")["precision"]), 0.02);
+        let warnings = with(setting).json()["warnings"].to_string();
+        assert!(warnings.contains(told), "{warnings}");
+        assert_eq!(names.map(|name| read(name).unwrap()), before, "{setting}");
     }
-    file("margin = '3%'\nprecision = '0.5%'");
-    let changed = rules("x.toml --margin 6%");
-    assert_eq!((number(&changed["margin"]), number(&changed["precision"])), (0.06, 0.005));
+}
+
+/// Cleanup runs even if no temporary file can be made.
+#[test]
+fn cleanup_needs_no_temporary_folder() {
+    let folder = Folder::new();
+    let around = "--candidate-setup='touch entered; echo entered >&2' --candidate-cleanup='rm entered; touch left'";
+    folder.iotoll(&format!("{SHORT} --no-save {around}")).under(&["env", "TMPDIR=/nowhere"]).run().done();
+    assert!(folder.exists("left") && !folder.exists("entered"));
+}
+
+#[test]
+fn what_the_user_writes_or_puts_there_meanwhile_stays() {
+    at_once(["written", "renamed", "linked"], |how| {
+        let folder = Folder::new();
+        folder.write("knob", "old");
+        folder.write("other", "mine");
+        let setting = format!("--candidate-set=file:{}=new", folder.name("knob"));
+        let running =
+            folder.iotoll(&format!("{} --no-save --slice 50ms {setting}", SHORT.replace("1s", "20s"))).start();
+        // Once while it is rehearsed, then in slices.
+        let running = running.when(|_| folder.read("knob") == b"new");
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        let running = running.when(|_| folder.read("knob") == b"new");
+        match how {
+            "written" => folder.write("knob", "mine"),
+            "renamed" => fs::rename(folder.path("other"), folder.path("knob")).unwrap(),
+            _ => {
+                fs::remove_file(folder.path("knob")).unwrap();
+                std::os::unix::fs::symlink("other", folder.path("knob")).unwrap();
+            }
+        }
+        running.wait().failed(1, &["knob", "another process changed it", "left as it is"]);
+        assert_eq!(folder.read("knob"), b"mine", "{how}");
+    });
+}
+
+/// Workers or commands of a comparison.
+fn workers(running: &Running) -> Vec<Pid> {
+    let children = running.children().into_iter().filter(|(_, name)| name != "undo-guardian");
+    children.map(|(id, _)| id).collect()
+}
+
+/// A report that cannot be written and an output that is full: both are reported.
+#[test]
+fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
+    let folder = Folder::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let running = folder.iotoll(&format!("{SHORT} --out kept --aa")).stdout(full).start();
+    // What is in the way from the beginning is refused before the measurement.
+    let running = running.when(|_| folder.exists("kept/record.jsonl"));
+    fs::create_dir(folder.path("kept/report.html")).unwrap();
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("kept/report.html") && ended.stderr.contains("No space left"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("Is a directory").count(), 1, "{ended:?}");
+    assert!(!folder.lines("round").is_empty());
+}
+
+#[test]
+fn an_arm_that_fails_at_once_gives_one_line_and_leaves_nothing() {
+    let folder = Folder::with_file("data", 4096);
+    let cases: [(&str, i32, &[&str]); 4] = [
+        ("false", 1, &["arm 'candidate' (`false`)", "ended with status 1"]),
+        ("no-such-program-here", 2, &["no-such-program-here", "cannot be started"]),
+        ("sh -c \"kill -9 \\$\\$\"", 1, &["arm 'candidate'", "signal 9"]),
+        ("fio --name=a --rw=read --filename=data/below --size=4k", 1, &["arm 'candidate'", "Not a directory"]),
+    ];
+    for (candidate, code, named) in cases {
+        let arms = format!("--baseline-cmd 'sleep 0.1' --candidate-cmd '{candidate}'");
+        folder.iotoll(&format!("compare --quiet --out kept --budget 3s {arms}")).run().refused(code, named);
+        assert!(!folder.exists("kept"), "{candidate}: {:?}", folder.listing());
+    }
+    // Processes that a command leaves running are killed: they would disturb the next slice.
+    let forks = "--baseline-cmd 'sleep 0.05' --candidate-cmd 'sh -c \"sleep 300 & sleep 300 & exit 0\"'";
+    folder.iotoll(&format!("compare --meters thread --quiet --no-save --budget 1s {forks}")).run().done();
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_killed_worker_ends_the_comparison_and_keeps_the_rounds() {
+    let folder = Folder::new();
+    let running = folder.iotoll(ENDLESS).start().when(|_| !folder.lines("round").is_empty());
+    // It may have just ended; then take the next one.
+    let killed = |worker: Pid| kill_process(worker, Signal::KILL).is_ok();
+    assert!(eventually(|| workers(&running).into_iter().next().is_some_and(killed)));
+    running.wait().failed(1, &["arm '", "worker process"]);
+    assert!(whole(&folder.reported("kept")["rounds"]) >= 1);
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_toggle_that_fails_is_undone_and_named() {
+    let folder = Folder::new();
+    folder.write("knob", "found");
+    let setting = format!("--candidate-set file:{}=changed", folder.name("knob"));
+    let around = "--candidate-setup 'test -e once && exit 7; touch once' --candidate-cleanup 'touch left'";
+    let ended = folder.iotoll(&format!("{ENDLESS} {setting} {around}")).run();
+    ended.failed(1, &["arm 'candidate': setup", "exit status: 7"]);
+    assert_eq!(folder.read("knob"), b"found");
+    assert!(folder.exists("left"));
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_full_disk_ends_it_and_keeps_the_measured_rounds() {
+    let folder = Folder::new();
+    let Some(_mounted) = Mount::in_memory(folder.path("tiny"), "256k") else { return };
+    let ended = folder.iotoll(&ENDLESS.replace("--out kept", "--slice 20ms --out tiny/kept --format json")).run();
+    ended.failed(1, &["No space left"]);
+    let again = folder.reported("tiny/kept");
+    assert!(whole(&again["rounds"]) >= 1 && whole(&ended.json()["rounds"]) >= whole(&again["rounds"]));
+}
+
+/// The scheduler claims a device; its workers can still use it.
+#[test]
+fn a_device_can_be_written_with_permission() {
+    let folder = Folder::with_file("image", 8 << 20);
+    let Some(device) = LoopDevice::attach(&folder.path("image"), &[]) else { return };
+    let words = format!("--rw=randwrite --direct=1 --filename={} --candidate bs=8k", device.path);
+    let words = format!("compare --meters thread --quiet --no-save --budget 1s {words}");
+    folder.iotoll(&words).run().refused(2, &["--allow-device-write"]);
+    folder.iotoll(&format!("{words} --allow-device-write")).run().done();
+}
+
+#[test]
+fn a_truncated_record_is_shown_as_far_as_it_goes() {
+    let folder = Folder::new();
+    let text = measured().text("one/record.jsonl");
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"explaining\"")).collect();
+    lines.pop();
+    let half = lines.pop().unwrap();
+    fs::create_dir(folder.path("kept")).unwrap();
+    folder.write("kept/record.jsonl", format!("{}\n{}", lines.join("\n"), &half[..half.len() / 2]));
+    let again = folder.reported("kept");
+    assert_eq!(
+        whole(&again["rounds"]) as usize,
+        folder.lines("round").len() - usize::from(half.starts_with("{\"round\""))
+    );
+    assert!(again["outcome"]["failed"].as_str().unwrap().contains("cut off"));
+    folder.write("kept/record.jsonl", "garbage\n");
+    folder.iotoll("report kept").run().refused(2, &["record.jsonl", "line 1"]);
+}
+
+/// An experiment of boots; a file stands in for the booted arm.
+fn boots(folder: &Folder, which: &str, more: &str) {
+    folder.write("which", which);
+    folder.write(
+        "boots.toml",
+        format!(
+            "job = '''\n[spin]\nioengine=spin\nsize=1m\nspin_cycles=20000\n'''\nbudget = \"1s\"\nboots = 2\n{more}\n\
+             [[arm]]\nname = \"stock\"\nwhen = \"cat which = stock\"\n\
+             [[arm]]\nname = \"patched\"\nwhen = \"grep -qx patched which\"\noptions = [\"spin_cycles=40000\"]\n"
+        ),
+    );
+}
+
+/// A hook that boots the next arm, as soon as it may, and logs.
+const HOOK: &str = r#"hook = "test -e stay || echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#;
+
+/// The next arm, from the line that names it.
+fn next(stderr: &str) -> String {
+    let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume /")).unwrap();
+    assert!(line.ends_with("/kept"), "{line}");
+    line.split('\'').nth(1).unwrap().to_owned()
+}
+
+#[track_caller]
+fn complete(found: &Value) {
+    assert_eq!((whole(&found["rounds"]), items(&found["boots"]).count()), (2, 4), "{found}");
+    // Twice as many cycles, which the thread's own clock shows on a busy machine too.
+    let threads = &found["cells"][0]["metrics"]["thread_cycles_per_io"];
+    assert!((0.8..1.2).contains(&number(&threads["change"])), "{threads}");
+    for round in [0, 1] {
+        let mut arms: Vec<_> =
+            items(&found["boots"]).filter(|boot| boot["round"] == round).map(|it| &it["arm"]).collect();
+        arms.sort_by_key(|arm| arm.to_string());
+        assert_eq!(arms, ["patched", "stock"]);
+    }
+    assert!(warns(found, "no_boot", &[]), "the boot id is the same all the time: {}", found["warnings"]);
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let (folder, gone) = (Folder::new(), Folder::new());
+    boots(&gone, "neither", "");
+    gone.iotoll(&format!("compare boots.toml --quiet --out {}", folder.name("kept"))).run().done();
+    drop(gone);
+    let named = ["kept", "it was started in", "No such file", "mount or make it"];
+    folder.iotoll("compare --resume kept").run().refused(2, &named);
+}
+
+#[test]
+fn a_hook_boots_arm_after_arm_until_all_are_measured() {
+    let folder = Folder::new();
+    boots(&folder, "neither", HOOK);
+    let ended = folder.iotoll("compare boots.toml --same-boot --out kept --format json --seed 5").run().done();
+    complete(&ended.json());
+    let said = ended.stderr.lines().filter(|line| line.contains("of 4 measured: arm '"));
+    assert_eq!(said.count(), 4, "{ended:?}");
+    let kept = folder.path("kept").canonicalize().unwrap();
+    assert_eq!(folder.text("hooks"), format!("{}\n", kept.display()).repeat(4));
+    assert!(folder.exists("kept/report.html"));
+    assert_eq!(folder.reported("kept"), ended.json());
+    folder.iotoll("compare --resume kept").run().refused(2, &["kept", "complete", "iotoll report kept"]);
+}
+
+/// A boot that fails does not count, and can be measured again.
+#[test]
+fn an_arm_that_fails_in_its_boot_leaves_the_record_unchanged() {
+    let folder = Folder::new();
+    boots(&folder, "stock", HOOK);
+    folder.write("data", "a file, and no folder");
+    let failing = folder.text("boots.toml").replace("ioengine=spin", "ioengine=psync\nfilename=data/below\nrw=read");
+    folder.write("boots.toml", failing.replace("spin_cycles=20000\n", "").replace("spin_cycles=40000", "bs=8k"));
+    folder.iotoll("compare boots.toml --out kept --quiet --same-boot").run().refused(2, &["data/below"]);
+    assert_eq!(whole(&folder.reported("kept")["rounds"]), 0);
+}
+
+/// Two processes that continue one experiment would each lose the rounds of the other.
+#[test]
+fn one_process_at_a_time_writes_a_record() {
+    let folder = Folder::new();
+    boots(&folder, "neither", "");
+    folder.iotoll("compare boots.toml --quiet --out kept").run().done();
+    let held = fs::File::open(folder.path("kept/record.jsonl")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let before = folder.read("kept/record.jsonl");
+    let ended = folder.iotoll("compare --resume kept --quiet --same-boot").run();
+    ended.refused(2, &["kept", "another iotoll is measuring", "wait until it has ended"]);
+    assert_eq!(folder.read("kept/record.jsonl"), before);
+    drop(held);
+    let again = folder.iotoll("compare --resume kept --quiet --same-boot").run();
+    assert!(!again.stderr.contains("another iotoll"), "{again:?}");
+}
+
+/// `./check` runs them with `--long` only.
+mod long {
+    use super::*;
+
+    #[test]
+    fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
+        let folder = Folder::new();
+        let swept = |words: &str| folder.iotoll(&format!("{SPIN} --budget 8s {words}")).run().done().json();
+        swept("--out one --sweep bs=4k,16k --candidate inject_ns=500");
+        let found = swept("--no-save --stored one --iodepth=4 --sweep bs=16k,64k --candidate inject_ns=900");
+        assert!(warns(&found, "stored_work_differs", &["iodepth 1 → 4"]), "{}", found["warnings"]);
+        let stored = |cell: usize| &found["cells"][cell]["metrics"]["iops"]["stored"];
+        assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
+        let other = folder.iotoll(&format!("{SPIN} --no-save --candidate inject_ns=900 --stored one")).run();
+        other.refused(2, &["--stored one", "bs=4k", "bs=16k", "no point of a sweep"]);
+    }
+
+    #[test]
+    fn a_hung_arm_is_ended_with_one_line() {
+        let folder = Folder::new();
+        let words = "compare --quiet --out kept --budget 1s --hang-timeout 1s";
+        let ended = folder.iotoll(&format!("{words} --baseline-cmd 'sleep 0.05' --candidate-cmd 'sleep 1000'")).run();
+        ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
+        // A worker that does not answer any more.
+        let running = folder.iotoll(&format!("{ENDLESS} --hang-timeout 2s")).start();
+        let running = running.when(|running| !folder.lines("round").is_empty() && workers(running).len() == 2);
+        while !workers(&running).into_iter().any(|worker| kill_process(worker, Signal::STOP).is_ok()) {}
+        running.wait().failed(1, &["arm '", "--hang-timeout"]);
+        assert!(!folder.lines("round").is_empty());
+        folder.assert_no_processes();
+    }
+
+    /// A systemd unit at boot runs in `/`, and knows only the folder.
+    #[test]
+    fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
+        let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
+        folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
+        boots(&folder, "neither", HOOK);
+        let reads = folder.text("boots.toml").replace("ioengine=spin", "rw=read\nfilename=data");
+        folder.write("boots.toml", reads.replace("spin_cycles=20000\n", "").replace("spin_cycles=40000", "bs=8k"));
+        folder.write("stay", "");
+        let begun = folder.iotoll("compare boots.toml --out kept --quiet --meters proc_stat --stored one").run();
+        folder.write("which", next(&begun.stderr));
+        fs::remove_file(folder.path("stay")).unwrap();
+        let words = format!("compare --resume {} --same-boot --quiet --format json", folder.name("kept/record.jsonl"));
+        let found = elsewhere.iotoll(&words).run().done().json();
+        assert_eq!((whole(&found["rounds"]), items(&found["boots"]).count()), (2, 4), "{found}");
+        // No files were laid out there, and the meters and the stored record are those of the start.
+        assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
+        // Ticks are too coarse for a slice, and another meter was not asked for.
+        assert!(found["environment"]["meter"].is_null(), "{}", found["environment"]["meter"]);
+        assert_eq!(found["stored"]["from"], "one");
+        assert!(folder.exists("kept/report.html"));
+        let kept = folder.path("kept").canonicalize().unwrap();
+        let hooks = folder.text("hooks");
+        assert!(hooks.lines().count() == 4 && hooks.lines().all(|line| Path::new(line) == kept), "{hooks}");
+    }
+
+    #[test]
+    fn a_user_boots_the_named_arm_and_resumes() {
+        let folder = Folder::new();
+        boots(&folder, "neither", "");
+        let begun = folder.iotoll("compare boots.toml --out kept --quiet").run().done();
+        assert_eq!(begun.stdout, "", "{begun:?}");
+        let first = next(&begun.stderr);
+        let other = if first == "stock" { "patched" } else { "stock" };
+        let resume = || folder.iotoll("compare --resume kept --quiet").run();
+        resume().refused(2, &["no arm is booted", &format!("'{first}'")]);
+        folder.write("which", other);
+        resume().refused(2, &[&format!("arm '{other}' is booted"), "boot that"]);
+        folder.write("which", &first);
+        assert_eq!(next(&resume().done().stderr), other);
+        // An incomplete experiment can be shown, and is marked incomplete.
+        let shown = folder.iotoll("report kept").run();
+        assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
+        // A line that a power cut left incomplete is measured again.
+        let record = folder.read("kept/record.jsonl");
+        folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
+        folder.write("which", other);
+        let mut last = resume().done();
+        for _ in 0..2 {
+            folder.write("which", next(&last.stderr));
+            // The second round may start with the arm that ended the first: then nothing can be booted in between here.
+            let words = "compare --resume kept --quiet --format json";
+            let again = folder.iotoll(words).run();
+            last = if again.code == Some(2) {
+                again.refused(2, &["is next again", "--same-boot"]);
+                folder.iotoll(&format!("{words} --same-boot")).run().done()
+            } else {
+                again.done()
+            };
+        }
+        complete(&last.json());
+    }
 }

@@ -93,7 +93,7 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
 
 #[track_caller]
 fn compared(folder: &Folder, words: &str) -> Value {
-    let words = format!("compare --budget 3s --no-save --quiet --format json {words}");
+    let words = format!("compare --meters thread --budget 2s --no-save --quiet --format json {words}");
     let ended = folder.iotoll(&words).run();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
     ended.json()
@@ -113,7 +113,9 @@ fn warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct() {
     let Some(folder) = with_synced_file(32) else { return };
     let compare = || {
         let ended = folder
-            .iotoll("compare --budget 3s --no-save --quiet --format json --bs=4k --filename=F --size=32m")
+            .iotoll(
+                "compare --meters thread --budget 2s --no-save --quiet --format json --bs=4k --filename=F --size=32m",
+            )
             .word_list("--baseline rw=randread --candidate")
             .word("rw=randwrite direct=1")
             .run();
@@ -152,7 +154,7 @@ mod long {
         let job = "[global]\nioengine=spin\nsize=1m\ntime_based\n[slow]\nspin_cycles=5000000\nruntime=3\n\
                [fast]\nspin_cycles=2000\nstartdelay=1\nruntime=2\n";
         folder.write("step.fio", job);
-        let found = folder.measured("run step.fio");
+        let found = folder.costed("run step.fio");
         let phase = &found["phases"][0];
         let regimes = phase["regimes"].as_array().unwrap();
         assert!(regimes.len() >= 2, "{phase}");

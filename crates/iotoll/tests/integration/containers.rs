@@ -79,9 +79,8 @@ fn message(finding: &Value, code: &str) -> String {
 /// The number before this word.
 #[track_caller]
 fn before(message: &str, word: &str) -> f64 {
-    let number = message.split(word).next().and_then(|text| text.split_whitespace().next_back());
-    number
-        .and_then(|number| number.replace(',', "").parse().ok())
+    let text = message.split(word).next().and_then(|text| text.split_whitespace().next_back());
+    text.and_then(|text| text.replace(',', "").parse().ok())
         .unwrap_or_else(|| panic!("no number before {word} in {message}"))
 }
 
@@ -118,7 +117,7 @@ fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
     let job = "--quiet --no-save --format json --name=r --filename=data --rw=randread --ioengine=psync --invalidate=0";
     let run = within(&format!("run --background 200ms {job} --runtime=2s --time_based"));
     assert!(run.contains(" windows: rates and latencies there are the quota's"), "{run}");
-    let compared = within(&format!("compare --budget 3s {job} --candidate ioengine=mmap"));
+    let compared = within(&format!("compare --budget 2s {job} --candidate ioengine=mmap"));
     assert!(compared.contains(" slices: "), "{compared}");
     let doctor = folder.iotoll("doctor --full").under(&["sh", "-c", &enter, "sh"]).run();
     assert!(doctor.stdout.contains("a CPU quota of 0.30 CPUs"), "{doctor:?}");

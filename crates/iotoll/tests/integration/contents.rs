@@ -1,7 +1,7 @@
 //! What jobs write is as compressible, and as often the same, as what fio writes with the same options.
 
 use super::iotoll::Folder;
-use super::machine::{has, skip};
+use super::machine::needs;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -50,9 +50,7 @@ fn unlike(file: &[u8]) -> u32 {
 
 #[test]
 fn contents_are_like_those_of_fio() {
-    if !has("fio") || !has("python3") {
-        return skip("no fio or no python3 here");
-    }
+    needs!("fio", "python3");
     let job = |case: usize| format!("[j{case}]\nfilename=x{case}\n{}\n", CASES[case].0);
     let jobs: String = (0..CASES.len()).map(job).collect();
     let job = format!("[global]\nrw=write\nbs=4k\nsize={}\n{jobs}", BLOCK * BLOCKS);

@@ -1,22 +1,18 @@
 //! Block devices: read as they are, written to only with permission and if they are not in use.
 
-use super::iotoll::{Folder, warns, whole};
-use super::machine::{LoopDevice, Mount, has, skip, tool};
+use super::iotoll::{Ended, Folder, warns, whole};
+use super::machine::{LoopDevice, Mount, needs, skip, tool};
+use std::fs;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// A loop device of 8 MiB, with its backing file.
-fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Result<(Folder, LoopDevice), String> {
-    let folder = Folder::with_file("image", 8 << 20);
-    prepare(&folder.path("image").display().to_string())?;
-    let device = LoopDevice::attach(&folder.path("image"), options)?;
-    Ok((folder, device))
-}
-
-/// One of data, or a skip of this test.
+/// A loop device of 8 MiB of data, or a skip of this test.
 fn attached() -> Option<(Folder, LoopDevice)> {
-    device(&[], |_| Ok(())).map_err(|reason| skip(&reason)).ok()
+    let folder = Folder::with_file("image", 8 << 20);
+    let device = LoopDevice::attach(&folder.path("image"), &["--partscan"])?;
+    Some((folder, device))
 }
 
-fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
+fn run(folder: &Folder, device: &str, options: &str) -> Ended {
     let options =
         format!("run --background 200ms --no-save --quiet --format json --name=d --filename={device} {options}");
     folder.iotoll(&options).run()
@@ -54,9 +50,7 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
     let written = run(&folder, &device.path, &format!("{options} --allow-device-write")).done();
     assert_eq!(whole(&written.json()["jobs"][0]["write"]["ios"]), 128);
     run(&folder, "new", options).refused(2, &["size=200%", "size=100%", "loops="]);
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
+    needs!("fio");
     let words = format!("--name=a --filename={} {options} --output-format=json", device.path);
     let fio = tool("fio", &words.split(' ').collect::<Vec<_>>()).unwrap();
     let fio: serde_json::Value = serde_json::from_str(&fio).unwrap();
@@ -64,40 +58,25 @@ fn more_than_all_of_a_device_is_all_of_it_as_in_fio_and_of_a_file_an_error() {
 }
 
 #[test]
-fn a_device_that_is_mounted_is_never_written_to() {
-    let made = device(&[], |image| tool("mkfs.ext4", &["-q", image]).map(|_| ()));
-    let (folder, device) = match made {
-        Ok(made) => made,
-        Err(reason) => return skip(&reason),
-    };
-    let _mounted = match Mount::new(folder.path("mounted"), &["-t", "ext4", &device.path]) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(&reason),
-    };
+fn a_device_that_is_mounted_or_has_partitions_is_never_written_to() {
+    let Some((folder, device)) = attached() else { return };
+    tool("mkfs.ext4", &["-q", &device.path]).unwrap();
+    let Some(mounted) = Mount::new(folder.path("mounted"), &["-t", "ext4", &device.path]) else { return };
     for options in ["--rw=write", "--rw=randrw --direct=1", "--rw=trim"] {
         let ended = run(&folder, &device.path, &format!("{options} --number_ios=1 --allow-device-write"));
         ended.refused(2, &[&device.path, "is mounted on", "mounted"]);
     }
     run(&folder, &device.path, "--rw=read --number_ios=10").done();
-}
-
-#[test]
-fn a_device_with_partitions_is_never_written_to() {
-    let made = device(&["--partscan"], |image| {
-        // One partition of type 0x83, from sector 2048 on, 8192 sectors, and the boot signature.
-        let mut sector = [0u8; 512];
-        sector[446..462].copy_from_slice(&[0, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x20, 0, 0]);
-        sector[510..].copy_from_slice(&[0x55, 0xaa]);
-        let file = std::fs::OpenOptions::new().write(true).open(image).map_err(|error| error.to_string())?;
-        std::os::unix::fs::FileExt::write_all_at(&file, &sector, 0).map_err(|error| error.to_string())
-    });
-    let (folder, device) = match made {
-        Ok(made) => made,
-        Err(reason) => return skip(&reason),
-    };
+    drop(mounted);
+    // One partition of type 0x83, from sector 2048 on, 8192 sectors, and the boot signature.
+    let mut sector = [0u8; 512];
+    sector[446..462].copy_from_slice(&[0, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x20, 0, 0]);
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().write_all_at(&sector, 0).unwrap();
+    let Some(device) = LoopDevice::attach(&folder.path("image"), &["--partscan"]) else { return };
     // Tell the kernel to look, if it does not by itself.
     let _ = tool("partx", &["--add", &device.path]);
-    if !std::path::Path::new("/sys/block").join(device.name()).join(format!("{}p1", device.name())).exists() {
+    if !fs::exists(format!("/sys/block/{0}/{0}p1", device.name())).unwrap() {
         return skip("this kernel has no partitions on loop devices");
     }
     let ended = run(&folder, &device.path, "--rw=write --number_ios=1 --allow-device-write");
@@ -109,7 +88,7 @@ fn a_device_with_partitions_is_never_written_to() {
 fn a_device_that_reports_errors_ends_the_run() {
     // The image is truncated while the device keeps its size: reads beyond its end fail like those of a broken disk.
     let Some((folder, device)) = attached() else { return };
-    std::fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
+    fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
     let ended = run(&folder, &device.path, "--rw=read --bs=64k --direct=1");
     if ended.json()["outcome"] == "completed" {
         return skip("this kernel reads zeros beyond the end of a loop device's file");
@@ -120,10 +99,9 @@ fn a_device_that_reports_errors_ends_the_run() {
 
 #[test]
 fn a_device_in_use_is_never_written_to() {
-    use std::os::unix::fs::OpenOptionsExt;
     let Some((folder, device)) = attached() else { return };
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
-    let held = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();
+    let held = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();
     let write = "--rw=write --bs=4k --number_ios=1 --allow-device-write";
     run(&folder, &device.path, write).refused(2, &[&device.path, "is in use"]);
     drop(held);

@@ -2,7 +2,7 @@
 //! experiment are resolved to the plan that would be measured; of the others, which would start something, the flags are parsed.
 
 use super::iotoll::{Folder, Iotoll};
-use super::machine::{has, skip, tool};
+use super::machine::{needs, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -183,8 +183,6 @@ fn the_readme_s_job_is_one_for_fio_too() {
     let folder = Folder::new();
     folder.write("job.fio", job_file());
     folder.iotoll("run job.fio --size=4m --runtime=300ms --background 200ms --no-save --quiet").run().done();
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
-    tool("fio", &["--parse-only", &folder.path("job.fio").display().to_string()]).unwrap();
+    needs!("fio");
+    tool("fio", &["--parse-only", &folder.name("job.fio")]).unwrap();
 }

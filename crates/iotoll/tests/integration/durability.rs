@@ -19,7 +19,7 @@ fn python(script: &str) -> Command {
 /// Between the system call that received a request and the one that sent its reply.
 #[test]
 fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_for_it() {
-    let folder = Folder::within(&std::env::temp_dir());
+    let folder = Folder::temporary();
     folder.write("data", vec![1; 1 << 20]);
     let trace = ["strace", "-f", "-o", "trace", "-e", "trace=fdatasync,recvfrom,sendmsg"];
     let output = fs::File::create(folder.path("said")).unwrap();
@@ -38,7 +38,7 @@ fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_f
     // strace passes it on.
     tool("pkill", &["-TERM", "-P", &server.id().to_string()]).unwrap();
     server.wait();
-    let trace = String::from_utf8(folder.read("trace")).unwrap();
+    let trace = folder.text("trace");
     let call = |line: &str| {
         let failed = line.contains(" = -1 ") || line.contains(" = 0 ") && line.contains("recvfrom");
         let known = [("recvfrom(", 'r'), ("fdatasync(", 'd'), ("sendmsg(", 's')];
@@ -66,14 +66,11 @@ fn durable_writes_survive_a_power_cut() {
     if !is_root() {
         return skip("mounting takes root");
     }
-    let folder = Folder::within(&std::env::temp_dir());
-    let path = |name: &str| folder.path(name).display().to_string();
+    let folder = Folder::temporary();
+    let path = |name: &str| folder.name(name);
     folder.write("disk", vec![0; 16 << 20]);
     tool("mkfs.ext4", &["-q", "-F", &path("disk")]).unwrap();
-    let device = match LoopDevice::attach(&folder.path("disk"), &[]) {
-        Ok(device) => device,
-        Err(reason) => return skip(&reason),
-    };
+    let Some(device) = LoopDevice::attach(&folder.path("disk"), &[]) else { return };
     let mount = || Mount::new(folder.path("mounted"), &[&device.path]).unwrap();
     {
         let _mounted = mount();
@@ -102,7 +99,7 @@ fn durable_writes_survive_a_power_cut() {
         fs::remove_file(folder.path("s")).unwrap();
 
         let mut written = BTreeMap::new();
-        for line in String::from_utf8(folder.read("log")).unwrap().lines() {
+        for line in folder.text("log").lines() {
             let (what, number) = line.split_once(' ').unwrap();
             let number: u64 = number.parse().unwrap();
             last = last.max(number);

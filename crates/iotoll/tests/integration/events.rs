@@ -1,7 +1,7 @@
 //! `--events`: counts per I/O whose truth is known, also as changes, names that are refused, and what is left without the right.
 
 use super::iotoll::{Folder, number};
-use super::machine::{has, is_root, skip};
+use super::machine::{has, is_root, needs, skip};
 use serde_json::Value;
 
 /// Why nothing was counted; `None` if something was, and a line if it cannot be here.
@@ -12,45 +12,13 @@ fn is_skipped(finding: &Value) -> bool {
     cannot.inspect(|reason| skip(reason)).is_some()
 }
 
-/// A system call that no other test makes often, one for each I/O of a job that submits one at a time.
-#[test]
-fn each_submission_is_one_system_call() {
-    let folder = Folder::with_file("data", 4 << 20);
-    let job = "--ioengine=libaio --filename=data --rw=randread --bs=4k --time_based --runtime=1500ms --invalidate=0";
-    let words = format!("run --quiet --no-save --format json {job} --events syscalls:io_submit,sched");
-    let mut seen = Vec::new();
-    // Another test may do the same for a while.
-    for _ in 0..4 {
-        let finding = folder.iotoll(&words).run().json();
-        if is_skipped(&finding) {
-            return;
-        }
-        let events = finding["phases"][0]["events_per_io"].as_object().unwrap();
-        let Some(calls) = events.get("syscalls:io_submit") else {
-            // Tests beside it make its rate step, or keep it from reading the background in time.
-            seen.push(finding["phases"][0]["events_reason"].to_string());
-            continue;
-        };
-        let value = number(&calls["value"]);
-        assert!(number(&calls["low"]) <= value && value <= number(&calls["high"]), "{calls}");
-        assert!(events.contains_key("sched:sched_switch"), "{events:?}");
-        assert!(!events.keys().any(|name| name.starts_with("syscalls:") && name != "syscalls:io_submit"), "{events:?}");
-        assert!(number(&finding["phases"][0]["events_counting_fraction"]) > 0.0);
-        seen.push(calls.to_string());
-        if (value - 1.0).abs() < 0.001 {
-            return;
-        }
-    }
-    panic!("never one for each I/O: {seen:?}");
-}
-
 /// The default events are in the record and on the sheet, unless the user chooses meters or wants none.
 #[test]
 fn the_default_events_are_counted_unless_the_user_wants_less() {
     let folder = Folder::with_file("data", 4 << 20);
     let job = "--filename=data --rw=randread --bs=4k --direct=1 --time_based";
     for less in ["--events none", "--meters thread"] {
-        let finding = folder.measured(&format!("run {job} --runtime=300ms {less}"));
+        let finding = folder.costed(&format!("run {job} --runtime=300ms {less}"));
         assert_eq!(finding["events"], Value::Array(Vec::new()), "{less}");
     }
     let mut reasons = Vec::new();
@@ -193,9 +161,7 @@ mod long {
     /// Commands that take turns, and whole executions of them. No other test reads by this call.
     #[test]
     fn commands_are_counted_in_slices_and_executions() {
-        if !has("fio") {
-            return skip("fio is not here");
-        }
+        needs!("fio");
         let folder = Folder::with_file("data", 4 << 20);
         let fio = |engine: &str, length: &str| {
             format!(
@@ -220,24 +186,4 @@ mod long {
             assert!(number(&event["baseline"]["value"]).abs() < 0.1, "{turns}: {event}");
         }
     }
-}
-
-/// A packet by sendto is a call of its own, and of those that gso sends there are 64 in a call of another kind.
-#[test]
-fn a_delivered_packet_has_its_calls() {
-    let folder = Folder::new();
-    let words = "blast --quiet --no-save --format json --duration 2s --rounds 6 --method sendto,gso --events syscalls:sendto,net";
-    let finding = folder.iotoll(words).run().json();
-    if let Some(reason) = finding["events_reason"].as_str() {
-        return skip(reason);
-    }
-    assert!(number(&finding["counted_rounds"]) >= 5.0, "{}", finding["counted_rounds"]);
-    let of = |point: usize| {
-        let events = finding["points"][point]["events"].as_array().unwrap();
-        events.iter().find(|event| event["name"] == "syscalls:sendto").unwrap()
-    };
-    assert!(number(&of(0)["candidate"]["value"]) > 0.95, "{}", of(0));
-    assert!(of(0)["change_per_io"]["value"] == 0.0);
-    assert!(number(&of(1)["candidate"]["value"]) < 0.1, "{}", of(1));
-    assert!(of(1)["detected"] == true && number(&of(1)["change_per_io"]["value"]) < -0.9, "{}", of(1));
 }

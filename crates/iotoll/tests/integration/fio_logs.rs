@@ -1,13 +1,11 @@
 //! fio's logs: the same files, with the rows that fio writes, or true ones where fio's are not.
 
-use super::iotoll::{Folder, eventually, whole};
-use super::machine::{has, skip, tool};
-use rustix::process::Signal;
+use super::iotoll::{Folder, whole};
+use super::machine::{has, needs, skip, tool};
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::Duration;
 
-const MEASURED: &str = "run --meters idle --background 200ms --quiet";
+const MEASURED: &str = "run --meters thread --background 200ms --quiet";
 
 /// Two jobs, the second after the first, with all logs of I/Os. Both programs do the same I/Os in the same order.
 const JOB: &str = "[global]\nsize=64k\nbs=4k\nwrite_bw_log=foo\nwrite_iops_log=\n\
@@ -19,7 +17,7 @@ const JOB: &str = "[global]\nsize=64k\nbs=4k\nwrite_bw_log=foo\nwrite_iops_log=\
 fn logs(folder: &Folder) -> BTreeMap<String, Vec<String>> {
     let logs = folder.listing().into_keys().filter(|name| name.ends_with(".log"));
     let rows = |name: &String| {
-        let text = String::from_utf8(folder.read(name)).unwrap();
+        let text = folder.text(name);
         let row = |line: &str| line.splitn(3, ", ").nth(2).unwrap().to_owned();
         // fio has rows of the submission where there was none.
         if name == "out/l_slat.1.log" || name == "out/l_slat.2.log" {
@@ -33,15 +31,13 @@ fn logs(folder: &Folder) -> BTreeMap<String, Vec<String>> {
 
 /// The rows of a log as numbers.
 fn rows(folder: &Folder, name: &str) -> Vec<Vec<u64>> {
-    let text = String::from_utf8(folder.read(name)).unwrap();
+    let text = folder.text(name);
     text.lines().map(|line| line.split(", ").map(|field| field.parse().unwrap()).collect()).collect()
 }
 
 #[test]
 fn each_io_has_the_row_of_fio() {
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
+    needs!("fio");
     let of = |run: &dyn Fn(&Folder)| {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("out")).unwrap();
@@ -98,17 +94,4 @@ fn windows_hold_all_ios() {
     let read = tool("sh", &["-c", &command]).unwrap();
     let last = read.lines().last().unwrap_or_default();
     assert!(last.contains(&format!(" {counted},")), "{read}");
-}
-
-/// What was logged until Ctrl-C is in the file.
-#[test]
-fn an_interrupted_run_writes_its_logs() {
-    let folder = Folder::new();
-    let job = "--name=a --rw=read --size=1m --rate_iops=1000 --runtime=20s --time_based --write_iops_log=i --log_avg_msec=100";
-    let mut running = folder.iotoll(&format!("{MEASURED} --no-save {job}")).start();
-    assert!(eventually(|| running.has_threads("job a", 1) || running.ended()));
-    std::thread::sleep(Duration::from_millis(500));
-    running.ended_by(Signal::INT);
-    let rows = rows(&folder, "i_iops.1.log");
-    assert!(rows.len() > 1 && rows[1][1] > 500, "{rows:?}");
 }

@@ -1,7 +1,7 @@
 //! Results in fio's formats: what fio's readers find in them, and fio's flags that ask for them.
 
 use super::iotoll::{Folder, number, whole};
-use super::machine::{has, skip};
+use super::machine::{has, needs, skip};
 use serde_json::Value;
 use std::process::Command;
 
@@ -44,9 +44,7 @@ fn of_fio(folder: &Folder, format: &str) -> String {
 
 #[test]
 fn every_key_of_fio_has_its_place_and_type() {
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
+    needs!("fio");
     let folder = Folder::with_file("x", 256 << 10);
     let theirs: Value = serde_json::from_str(&of_fio(&folder, "json+")).unwrap();
     let ours = folder.iotoll(&format!("{MEASURED} --no-save --format fio-json+ {JOB}")).run().done().json();
@@ -99,7 +97,7 @@ fn a_report_has_the_same_numbers_in_every_format() {
         folder.write("plus", folder.iotoll("report kept --format fio-json+").run().stdout);
         csv(&["plus", "clat.csv"]);
         csv(&["plus", "clat.csv", "--validate"]);
-        assert!(String::from_utf8(folder.read("clat_job0.csv")).unwrap().lines().count() > 2);
+        assert!(folder.text("clat_job0.csv").lines().count() > 2);
     } else {
         skip("fio_jsonplus_clat2csv is not installed");
     }
@@ -139,11 +137,4 @@ fn cost_reads_it_as_it_reads_fio_s() {
     assert_eq!((&read["ios"], &read["bytes"]), (&job["read"]["total_ios"], &job["read"]["io_bytes"]));
     assert_eq!(read["latency_ns"]["mean"], job["read"]["clat_ns"]["mean"]);
     assert_eq!(finding["jobs"][0]["engine"], "fio psync");
-}
-
-#[test]
-fn a_format_of_fio_may_be_asked_for_beside_a_plan() {
-    let folder = Folder::with_file("x", 4096);
-    let plan = folder.iotoll("run --parse-only --parse-only --name=a --filename=x --output-format=json").run();
-    assert_eq!(plan.json()["phases"][0]["jobs"][0]["name"], "a");
 }

@@ -1,10 +1,10 @@
 //! Recordings of quanta: of a worker of iotoll, of a command, of a process; and the files that they leave.
 
 use super::iotoll::{Folder, eventually, number, warns, whole};
-use super::machine::{Peer, has, skip};
+use super::machine::needs;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
 
 /// A recording that is saved in `kept` and must succeed.
 #[track_caller]
@@ -16,7 +16,7 @@ fn recorded(folder: &Folder, words: &str) -> Value {
 
 /// The header of the record in `kept`.
 fn header(folder: &Folder) -> Value {
-    let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+    let text = folder.text("kept/record.jsonl");
     serde_json::from_str::<Value>(text.lines().nth(1).unwrap()).unwrap()["header"].clone()
 }
 
@@ -82,7 +82,7 @@ fn a_series_has_a_row_for_each_reading_and_units_in_its_names() {
         level.display()
     );
     let finding = recorded(&folder, &words);
-    let text = String::from_utf8(folder.read("kept/series.csv")).unwrap();
+    let text = folder.text("kept/series.csv");
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len() as u64 - 1, whole(&finding["readings"]));
     let column = |name: &str| -> Vec<&str> {
@@ -143,9 +143,7 @@ fn a_worker_whose_counter_does_not_move_is_noted() {
 #[test]
 fn a_process_is_watched_until_it_ends_and_left_alone() {
     let folder = Folder::new();
-    let mut dd = Command::new("dd");
-    dd.args(["if=/dev/zero", "of=/dev/null", "bs=4k"]);
-    let mut dd = Peer::start(&mut dd);
+    let dd = folder.command("dd if=/dev/zero of=/dev/null bs=4k").start().when(|dd| dd.has_threads("dd", 1));
     let timed = folder
         .iotoll(&format!("ftq --format json --quiet --no-save --rw=write --duration 300ms --pid {}", dd.id()))
         .run()
@@ -157,16 +155,14 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
     assert!(eventually(
         || fs::read_to_string(folder.path("kept/record.jsonl")).is_ok_and(|text| text.contains("chunk"))
     ));
-    dd.end();
+    dd.ended_by(Signal::KILL);
     let ended = running.wait().done();
     assert!(whole(&ended.json()["readings"]) > 100, "{ended:?}");
 }
 
 #[test]
 fn fio_is_counted_by_a_probe_that_the_user_names() {
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
+    needs!("fio");
     let folder = Folder::with_file("data", 1 << 20);
     let finding = recorded(
         &folder,
@@ -187,10 +183,10 @@ fn planted_stalls_stop_the_worker_once_in_a_period() {
         &folder,
         "--target data --rw=read --quantum 10ms --duration 1300ms --probe none --inject_ns=50000000 --inject_every=250ms",
     );
-    let series = String::from_utf8(folder.read("kept/series.csv")).unwrap();
+    let series = folder.text("kept/series.csv");
     let empty = series.lines().skip(2).filter(|line| line.split(',').nth(2) == Some("0")).count();
     // A stall of 50 ms contains four whole quanta; a busy machine makes more of them empty, a late reading fewer.
     assert!((5..=60).contains(&empty), "{empty} empty quanta; {finding}");
     let plan = header(&folder)["plan"]["worker"]["job"]["phases"][0]["jobs"][0].clone();
-    assert_eq!((whole(&plan["inject"]), whole(&plan["inject_every"])), (50_000_000, 250_000_000));
+    assert_eq!((whole(&plan["inject"]["time"]), whole(&plan["inject"]["every"])), (50_000_000, 250_000_000));
 }

@@ -1,8 +1,7 @@
 //! Recordings that end early keep their series up to there, with one line; bad input is refused in one line.
 
 use super::iotoll::{Folder, Running, eventually, warns, whole};
-use super::machine::{Mount, skip};
-use rustix::process::Signal;
+use super::machine::Mount;
 use serde_json::Value;
 use std::fs;
 
@@ -30,35 +29,6 @@ fn failed(running: Running, named: &str) -> Value {
 }
 
 #[test]
-fn interrupted_recordings_are_kept() {
-    for (signal, words) in
-        [(Signal::INT, "--cpu"), (Signal::TERM, "--target data --rw=read"), (Signal::INT, "-- cat /dev/zero")]
-    {
-        let folder = Folder::with_file("data", 1 << 20);
-        let running = running(&folder, words);
-        let ended = running.ended_by(signal);
-        assert_eq!(ended.code, Some(130), "{words} {ended:?}");
-        assert_eq!(ended.json()["outcome"], "interrupted");
-        let again = folder.iotoll("report kept --format json").run();
-        assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout), "{words}");
-        folder.assert_no_processes();
-    }
-}
-
-#[test]
-fn a_killed_recording_leaves_its_readings_and_no_process() {
-    let folder = Folder::new();
-    let running = running(&folder, "-- cat /dev/zero");
-    running.signal(Signal::KILL);
-    assert_eq!(running.wait().signal, Some(9));
-    folder.assert_no_processes();
-    let again = folder.iotoll("report kept --format json").run();
-    assert_eq!(again.code, Some(0), "{again:?}");
-    assert!(whole(&again.json()["readings"]) > 100);
-    assert_eq!(again.json()["outcome"], "interrupted");
-}
-
-#[test]
 fn a_target_that_vanishes_ends_the_recording() {
     let folder = Folder::with_file("data", 64 << 20);
     let running = running(&folder, "--target data --rw=read");
@@ -76,16 +46,9 @@ fn a_command_that_fails_ends_the_recording() {
 #[test]
 fn a_full_disk_ends_the_recording() {
     let folder = Folder::new();
-    match Mount::new(folder.path("tiny"), &["-t", "tmpfs", "-o", "size=256k", "iotoll-test"]) {
-        Ok(_mounted) => {
-            let words = "ftq --format json --quiet --out tiny/kept --cpu --duration 60s";
-            failed(folder.iotoll(words).start(), "No space left");
-            let again = folder.iotoll("report tiny/kept --format json").run();
-            assert_eq!(again.code, Some(0), "{again:?}");
-            assert!(whole(&again.json()["readings"]) > 100, "{again:?}");
-        }
-        Err(reason) => skip(&reason),
-    }
+    let Some(_mounted) = Mount::in_memory(folder.path("tiny"), "256k") else { return };
+    failed(folder.iotoll("ftq --format json --quiet --out tiny/kept --cpu --duration 60s").start(), "No space left");
+    assert!(whole(&folder.reported("tiny/kept")["readings"]) > 100);
 }
 
 #[test]
@@ -97,12 +60,4 @@ fn a_probe_that_goes_is_noted_and_the_recording_goes_on() {
     folder.write("level", "");
     let ended = running.wait().done();
     assert!(warns(&ended.json(), "probe_lost", &["probe q could not be read"]), "{ended:?}");
-}
-
-#[test]
-fn only_a_recording_has_a_series() {
-    let folder = Folder::with_file("data", 1 << 20);
-    let run = "run --quiet --background 200ms --name=a --filename=data --out run";
-    folder.iotoll(run).run().done();
-    folder.iotoll("report run --series here").run().refused(2, &["a run", "only a recording"]);
 }

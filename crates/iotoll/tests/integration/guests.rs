@@ -1,12 +1,11 @@
 //! `iotoll guest` with Debian's kernel 6.1: exact and repeatable counts, and failures in one line that leave nothing.
 
-use super::gates::judged;
-use super::iotoll::{Folder, Iotoll, at_once, eventually, number, whole};
+use super::cases::limits_are_told;
+use super::iotoll::{Folder, Iotoll, eventually, items, number, whole};
 use super::machine::{has, skip};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -79,6 +78,8 @@ fn counts_are_exact() {
     if !ready() {
         return;
     }
+    let gone = format!("TMPDIR={}", folder.name("gone"));
+    guest(&folder, &format!("run {KERNEL} {JOB} --no-save"), &[&gone]).run().refused(2, &["gone", "TMPDIR"]);
     let first = measured(&folder, JOB);
     // The kernel's symbols are known now; whether they are asked for changes no count.
     assert_eq!(first["points"], measured(&folder, JOB)["points"]);
@@ -117,67 +118,33 @@ fn counts_are_exact() {
 
 /// Exact counts decide without an interval, against limits, against another arm, and against a stored record.
 fn gates(folder: &Folder) {
-    let run = |words: String| {
-        move |more: &[&str]| {
-            let iotoll = with_cache(folder, &format!("{words} --format json"), &[]);
-            more.iter().fold(iotoll, |iotoll, word| iotoll.word(*word)).run()
-        }
+    let judged = |words: &str, limits: &[&str], code: i32, states: &[&str]| {
+        let limits: String = limits.iter().map(|limit| format!(" --fail-on '{limit}'")).collect();
+        let ended = with_cache(folder, &format!("{words} --format json{limits}"), &[]).run();
+        let finding = ended.json();
+        let found: Vec<&str> = items(&finding["limits"]).map(|limit| limit["state"].as_str().unwrap()).collect();
+        assert_eq!((ended.code, found.as_slice()), (Some(code), states), "{limits}: {ended:?}");
+        limits_are_told(&ended);
     };
     let job = format!("guest run {KERNEL} {JOB}");
     let value = ["kernel_instructions_per_io > 1k", "instructions_per_io > 1G"];
-    judged(run(format!("{job} --out gate")), &value, (3, &["exceeded", "kept"]));
+    judged(&format!("{job} --out gate"), &value, 3, &["exceeded", "kept"]);
     let change = "instructions_per_io > +0.5%";
-    let stored = run(format!("{job} --no-save --stored gate"));
-    judged(stored, &[change, "instructions_per_io < -0.001%"], (0, &["kept", "kept"]));
-    judged(run("report gate --stored gate".to_owned()), &["instructions_per_io < +0.5%"], (3, &["exceeded"]));
+    let both = [change, "instructions_per_io < -0.001%"];
+    judged(&format!("{job} --no-save --stored gate"), &both, 0, &["kept", "kept"]);
+    judged("report gate --stored gate", &["instructions_per_io < +0.5%"], 3, &["exceeded"]);
     // A guest that was not measured.
-    let record = String::from_utf8(folder.read("gate/record.jsonl")).unwrap();
+    let record = folder.text("gate/record.jsonl");
     let lines: Vec<&str> = record.lines().filter(|line| !line.contains("\"measured\":")).collect();
     fs::create_dir(folder.path("cut")).unwrap();
     folder.write("cut/record.jsonl", lines.join("\n") + "\n");
-    judged(run("report gate --stored cut".to_owned()), &[change], (4, &["undecided"]));
+    judged("report gate --stored cut", &[change], 4, &["undecided"]);
     // Its limits stand in the record; without more it says nothing by its status.
-    let shown = run("report gate".to_owned())(&[]).done();
-    assert_eq!(shown.json()["limits"][0]["state"], "exceeded");
+    assert_eq!(folder.reported("gate")["limits"][0]["state"], "exceeded");
     // Another arm.
     let arms = "--ioengine=work --rw=read --size=1m --number_ios=100 --sweep work_steps=1000,1100 --no-save";
-    let arms = run(format!("guest run {arms} {KERNEL}"));
-    judged(arms, &["program_instructions_per_io > +0.1%"], (3, &["exceeded"]));
-}
-
-#[test]
-fn what_is_missing_is_told_in_one_line() {
-    let folder = Folder::new();
-    let program = |path: &str, text: &str| {
-        fs::create_dir_all(folder.path(path).parent().unwrap()).unwrap();
-        folder.write(path, format!("#!/bin/sh\n{text}\n"));
-        fs::set_permissions(folder.path(path), fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    let path = |name: &str| format!("PATH={}", folder.path(name).display());
-    let version = "echo QEMU emulator version 7.2.22";
-    fs::create_dir_all(folder.path("empty")).unwrap();
-    program(&format!("twelve/{QEMU}"), "echo QEMU emulator version 12.0.1");
-    program(&format!("other/{QEMU}"), "echo hello");
-    program(&format!("seven/{QEMU}"), version);
-    let job = "--rw=read --no-save";
-    let cases: [(&str, &str, &[&str]); 8] = [
-        ("empty", "run --kernel debian:6.1", &[QEMU, "not found", "apt install qemu-system-x86"]),
-        ("twelve", "run --kernel debian:6.1", &[QEMU, "12.0.1", "QEMU 6 to 10"]),
-        ("other", "run --kernel debian:6.1", &[QEMU, "prints no version"]),
-        ("seven", "run --kernel debian:99.1", &["linux-image-99.1", "`apt-cache` is not found", "give a .deb"]),
-        ("seven", "run --kernel new", &["kernel 'new'", "no such file", "debian:6.1"]),
-        ("seven", "run --kernel /proc/version", &["/proc/version", "not a kernel image"]),
-        ("seven", "run --kernel debian:6.1 --stack foo", &["stack 'foo'", "tmpfs"]),
-        ("seven", "run", &["no kernel", "--kernel debian:6.1", "on this machine: "]),
-    ];
-    at_once(cases, |(tools, words, named)| {
-        guest(&folder, &format!("{words} {job}"), &[&path(tools)]).run().refused(2, named);
-    });
-    let missing = format!("TMPDIR={}", folder.path("gone").display());
-    let ended = guest(&folder, &format!("run --kernel debian:6.1 {job}"), &[&path("seven"), &missing]).run();
-    if !ended.stderr.contains("MiB are free") {
-        ended.refused(2, &["gone", "TMPDIR"]);
-    }
+    let words = format!("guest run {arms} {KERNEL}");
+    judged(&words, &["program_instructions_per_io > +0.1%"], 3, &["exceeded"]);
 }
 
 /// `./check` runs them with `--long` only.

@@ -78,8 +78,8 @@ mod long {
             );
             let build = Path::new(ROOT).join("experiments/build-module.sh");
             let cache = format!("XDG_CACHE_HOME={CACHE}");
-            let plant = folder.path("plant.py").display().to_string();
-            let built = folder.path("built").display().to_string();
+            let plant = folder.name("plant.py");
+            let built = folder.name("built");
             if let Err(why) = tool("env", &[&cache, build.to_str()?, "6.1", sources, &built, "python3", &plant]) {
                 skip(&why);
                 return None;

@@ -1,7 +1,7 @@
 //! `iotoll history` of records that this program made.
 
 use super::iotoll::{Folder, whole};
-use super::machine::{has, skip};
+use super::machine::needs;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -51,24 +51,10 @@ fn a_damaged_record_is_left_out_and_named() {
     assert_eq!(ended.json()["experiments"][0]["records"].as_array().unwrap().len(), 2);
 }
 
-#[test]
-fn without_two_records_of_one_experiment_there_is_no_history() {
-    let folder = Folder::new();
-    folder.iotoll("history").run().refused(2, &["iotoll-runs"]);
-    folder.iotoll("history nowhere").run().refused(2, &["nowhere"]);
-    std::fs::create_dir(folder.path("empty")).unwrap();
-    folder.iotoll("history empty").run().refused(2, &["no record"]);
-    measure(&folder, &["a"], "--name=one");
-    measure(&folder, &["b"], "--name=two");
-    folder.iotoll("history a b").run().refused(2, &["no two of the 2 records", "same command line"]);
-}
-
 /// The script of the recipe: a change is reported once, in whichever night it shows, also if later records move it.
 #[test]
 fn the_nightly_recipe_reports_each_change_once() {
-    if !has("python3") {
-        return skip("no python3 here");
-    }
+    needs!("python3");
     let folder = Folder::new();
     let recipe = include_str!("../../../../docs/recipes/nightly.md");
     let script = recipe.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;

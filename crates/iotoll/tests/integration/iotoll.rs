@@ -8,30 +8,36 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
-/// Folder of the ledgers, unless a test sets one: not the user's.
-const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 /// Longest wait of a test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A working folder. It is on the disk of the build, because a temporary folder is often in memory.
+/// A working folder, and beside it the folder of the ledgers of what runs in it.
 pub struct Folder {
     directory: TempDir,
 }
 
 impl Folder {
+    /// On the disk of the build, because a temporary folder is often in memory.
     pub fn new() -> Self {
-        Self { directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+        Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// A folder elsewhere.
-    pub fn within(place: &Path) -> Self {
-        Self { directory: TempDir::new_in(place).unwrap() }
+    /// In the folder for temporary files: paths of Unix sockets must be short.
+    pub fn temporary() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    fn within(place: &Path) -> Self {
+        let directory = TempDir::new_in(place).unwrap();
+        fs::create_dir(directory.path().join("in")).unwrap();
+        Self { directory }
     }
 
     /// A folder with a file of `bytes` bytes of data.
@@ -42,7 +48,12 @@ impl Folder {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.directory.path().join("in").join(name)
+    }
+
+    /// A path as text.
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).display().to_string()
     }
 
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
@@ -53,6 +64,10 @@ impl Folder {
         fs::read(self.path(name)).unwrap()
     }
 
+    pub fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.path(name).exists()
     }
@@ -60,23 +75,36 @@ impl Folder {
     /// Everything in it: path and, for a file, its size.
     pub fn listing(&self) -> BTreeMap<String, Option<u64>> {
         let mut found = BTreeMap::new();
-        list(self.directory.path(), "", &mut found);
+        list(&self.path("."), "", &mut found);
         found
     }
 
-    /// iotoll in this folder, with words separated by blanks.
+    /// iotoll in this folder, with words as a shell splits them.
     pub fn iotoll(&self, words: &str) -> Iotoll {
-        Iotoll::new(self.directory.path(), words)
+        self.command("").word(PROGRAM).word_list(words)
+    }
+
+    /// Another program in this folder.
+    pub fn command(&self, words: &str) -> Iotoll {
+        let state = self.directory.path().join("state");
+        let iotoll =
+            Iotoll { words: Vec::new(), folder: self.path(""), state, stdout: Stdio::piped(), stderr: Stdio::piped() };
+        iotoll.word_list(words)
     }
 
     /// The JSON of a short measurement that is not saved. It must succeed without any other output.
     #[track_caller]
-    pub fn measured(&self, verb_and_options: &str) -> Value {
-        let (verb, options) = verb_and_options.split_once(' ').unwrap();
-        let words = format!("{verb} --background 200ms --no-save --quiet --format json {options}");
+    pub fn costed(&self, verb_and_options: &str) -> Value {
+        let words = short(verb_and_options);
         let ended = self.iotoll(&words).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
         ended.json()
+    }
+
+    /// The same without meters of the machine, which takes half the time.
+    #[track_caller]
+    pub fn measured(&self, verb_and_options: &str) -> Value {
+        self.costed(&verb_and_options.replacen(' ', " --meters thread ", 1))
     }
 
     /// The same for a job file's text.
@@ -86,13 +114,26 @@ impl Folder {
         self.measured("run job.fio")
     }
 
-    /// The processes that run in this folder.
-    fn processes(&self) -> Vec<Pid> {
+    /// What `report` finds in a record.
+    #[track_caller]
+    pub fn reported(&self, words: &str) -> Value {
+        self.iotoll(&format!("report {words} --format json")).run().done().json()
+    }
+
+    /// The processes that run in this folder, or whose ledgers are here: by number and name.
+    pub fn processes(&self) -> Vec<(Pid, String)> {
+        let (place, state) = (self.path(""), self.directory.path().join("state"));
+        let variable = format!("XDG_STATE_HOME={}", state.display());
         let here = |entry: &fs::DirEntry| {
-            fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == self.directory.path())
+            let environment = || fs::read(entry.path().join("environ")).unwrap_or_default();
+            fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| place == cwd)
+                || environment().split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
         };
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(here);
-        processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
+        let process = |entry: fs::DirEntry| {
+            let id = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+            Some((id, fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned()))
+        };
+        fs::read_dir("/proc").into_iter().flatten().flatten().filter(here).filter_map(process).collect()
     }
 
     /// The lines of the record in `kept` that are of this kind.
@@ -102,10 +143,23 @@ impl Folder {
         text.lines().filter(|line| line.starts_with(&begin)).map(str::to_owned).collect()
     }
 
+    /// What iotoll has still to undo.
+    pub fn ledgers(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.directory.path().join("state/iotoll")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
     /// No process that was started here still runs.
     #[track_caller]
     pub fn assert_no_processes(&self) {
-        assert!(eventually(|| self.processes().is_empty()), "a process is left in {}", self.directory.path().display());
+        assert!(eventually(|| self.processes().is_empty()), "left in {}: {:?}", self.name(""), self.processes());
+    }
+
+    /// Neither a process nor anything to undo is left.
+    #[track_caller]
+    pub fn assert_undone(&self, how: &str) {
+        self.assert_no_processes();
+        assert!(self.ledgers().is_empty(), "{how}: {:?}", self.ledgers());
     }
 }
 
@@ -113,12 +167,19 @@ impl Drop for Folder {
     /// A test that fails ends what it started: otherwise that would hold the output of the tests open.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for process in self.processes() {
+            for (process, _) in self.processes() {
                 // It may have ended meanwhile.
                 let _ = kill_process(process, Signal::KILL);
             }
         }
     }
+}
+
+/// The words of a short measurement that is not saved, by its verb and options.
+pub fn short(verb_and_options: &str) -> String {
+    let (verb, options) = verb_and_options.split_once(' ').unwrap();
+    let background = if ["run", "cost"].contains(&verb) { "--background 200ms" } else { "" };
+    format!("{verb} {background} --no-save --quiet --format json {options}")
 }
 
 fn list(directory: &Path, below: &str, found: &mut BTreeMap<String, Option<u64>>) {
@@ -132,11 +193,17 @@ fn list(directory: &Path, below: &str, found: &mut BTreeMap<String, Option<u64>>
     }
 }
 
-/// Checks all cases at the same time: they mostly sleep.
-pub fn at_once<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+/// Checks six cases at the same time: they mostly sleep.
+pub fn at_once<C: Send, I: IntoIterator<Item = C, IntoIter: Send>>(cases: I, check: impl Fn(C) + Sync) {
+    let cases = Mutex::new(cases.into_iter());
+    let next = || cases.lock().unwrap().next();
     std::thread::scope(|scope| {
-        for case in cases {
-            scope.spawn(|| check(case));
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some(case) = next() {
+                    check(case);
+                }
+            });
         }
     });
 }
@@ -157,19 +224,15 @@ pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
 pub struct Iotoll {
     words: Vec<String>,
     folder: PathBuf,
+    state: PathBuf,
     stdout: Stdio,
     stderr: Stdio,
 }
 
 impl Iotoll {
-    fn new(folder: &Path, words: &str) -> Self {
-        let words = std::iter::once(PROGRAM).chain(words.split_whitespace()).map(str::to_owned).collect();
-        Self { words, folder: folder.to_owned(), stdout: Stdio::piped(), stderr: Stdio::piped() }
-    }
-
-    /// More words, separated by blanks.
+    /// More words, as a shell splits them.
     pub fn word_list(mut self, words: &str) -> Self {
-        self.words.extend(words.split_whitespace().map(str::to_owned));
+        self.words.extend(shell_words::split(words).unwrap());
         self
     }
 
@@ -203,17 +266,16 @@ impl Iotoll {
 
     #[track_caller]
     pub fn start(self) -> Running {
-        let defaults = ["env", DEFAULT_SIGNALS];
-        let defaults = if inherits_ignored_signals() { &defaults[..] } else { &[] };
-        let mut words = defaults.iter().copied().chain(self.words.iter().map(String::as_str));
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words).current_dir(&self.folder).env("XDG_STATE_HOME", STATE);
+        // nohup(1), a shell's `&` and the daemons of CI systems make their children ignore these.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP,INT,QUIT,TERM,CHLD").args(&self.words);
+        command.current_dir(&self.folder).env("XDG_STATE_HOME", &self.state);
         command.stdin(Stdio::null()).stdout(self.stdout).stderr(self.stderr);
         // setsid makes a group itself, unless it leads one already: then it would be in the way as another process.
         if self.words[0] != "setsid" {
             command.process_group(0);
         }
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words[0]));
+        let mut child = command.spawn().unwrap();
         let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
         Running { child, words: self.words, stdout, stderr }
     }
@@ -224,19 +286,6 @@ impl Iotoll {
     }
 }
 
-/// What nohup(1), a shell's `&` and the daemons of CI systems make their children ignore.
-const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM,CHLD";
-
-/// Whether the tests were started so that a signal which they send would have no effect.
-fn inherits_ignored_signals() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
-    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::CHILD]
-        .iter()
-        .any(|signal| mask & 1 << (signal.as_raw() - 1) != 0)
-}
-
 fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -245,8 +294,7 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// A running command line, which leads a process group. If it is dropped before its end, because the test failed, the group is
-/// ended.
+/// A running command line, which leads a process group. If it is dropped before its end, the group is ended.
 pub struct Running {
     child: Child,
     words: Vec<String>,
@@ -259,6 +307,20 @@ impl Running {
         self.child.id()
     }
 
+    /// Waits until it is `ready`.
+    #[track_caller]
+    pub fn when(mut self, mut ready: impl FnMut(&Self) -> bool) -> Self {
+        let mut ended = false;
+        let so = eventually(|| {
+            ended = self.ended();
+            ready(&self) || ended
+        });
+        if !so || ended && !ready(&self) {
+            panic!("never ready: {:?}", if ended { Ok(self.wait()) } else { Err(&self.words) });
+        }
+        self
+    }
+
     /// Whether the program has this many threads named `name`.
     pub fn has_threads(&self, name: &str, count: usize) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
@@ -267,15 +329,24 @@ impl Running {
         named.count() >= count
     }
 
-    /// Its children.
-    pub fn children(&self) -> Vec<i32> {
+    /// Its children, by number and name.
+    pub fn children(&self) -> Vec<(Pid, String)> {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.id())).unwrap_or_default();
-        children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+        let child = |id: &str| {
+            let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+            Some((Pid::from_raw(id.parse().ok()?)?, name.trim().to_owned()))
+        };
+        children.split_whitespace().filter_map(child).collect()
+    }
+
+    /// The process that undoes what iotoll changed if it is killed.
+    pub fn guardian(&self) -> Option<Pid> {
+        self.children().into_iter().find(|(_, name)| name == "undo-guardian").map(|(id, _)| id)
     }
 
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     #[track_caller]
@@ -380,10 +451,13 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
+/// The items of a list in JSON; of anything else none.
+pub fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
 /// Whether a warning of this code contains all of these words.
 pub fn warns(finding: &Value, code: &str, words: &[&str]) -> bool {
-    let warnings = finding["warnings"].as_array().into_iter().flatten();
-    let mut messages =
-        warnings.filter(|warning| warning["code"] == code).filter_map(|warning| warning["message"].as_str());
-    messages.any(|message| words.iter().all(|word| message.contains(word)))
+    let messages = items(&finding["warnings"]).filter(|it| it["code"] == code).filter_map(|it| it["message"].as_str());
+    messages.into_iter().any(|message| words.iter().all(|word| message.contains(word)))
 }

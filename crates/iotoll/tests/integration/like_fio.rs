@@ -1,7 +1,7 @@
 //! Jobs do what fio does with them, system call by system call, or say what they do instead.
 
 use super::iotoll::{Folder, PROGRAM, at_once, whole};
-use super::machine::{has, skip};
+use super::machine::needs;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
@@ -120,7 +120,7 @@ pub fn under_strace(folder: &Folder, options: &[&str], command: &[&str]) -> (Str
         .args(options)
         .args(command)
         .current_dir(folder.path("."))
-        .env("XDG_STATE_HOME", folder.path("state"))
+        .env("XDG_STATE_HOME", folder.path("../state"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -150,7 +150,8 @@ fn traced(command: &[&str], job: &str, files: &[(String, usize)]) -> (Vec<Vec<St
 /// What is wrong with a case, if anything is.
 fn wrong((job, files, like): &Case) -> Option<String> {
     let (fio, _) = traced(&["fio", "--output-format=json", "job.fio"], job, files);
-    let words = [PROGRAM, "run", "--no-save", "--background", "200ms", "--format", "json", "job.fio"];
+    let words =
+        [PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "--format", "json", "job.fio"];
     let (ours, printed) = traced(&words, job, files);
     let finding: Value = serde_json::from_str(&printed).unwrap();
     let reported = |key: &str| finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job[key])).sum::<u64>();
@@ -202,10 +203,8 @@ fn wrong((job, files, like): &Case) -> Option<String> {
 
 #[test]
 fn a_job_makes_the_calls_of_fio_or_says_what_it_does_instead() {
-    if !has("fio") || !has("strace") {
-        return skip("no fio or no strace here");
-    }
-    let cases: BTreeMap<String, Vec<Case>> = serde_json::from_str(include_str!("like_fio.json")).unwrap();
+    needs!("fio", "strace");
+    let cases: BTreeMap<String, Vec<Case>> = serde_json::from_str(include_str!("cases/like_fio.json")).unwrap();
     let cases = cases.into_values().flatten().collect::<Vec<_>>();
     let found = Mutex::new(Vec::new());
     // Four at once: they mostly wait.
@@ -237,9 +236,7 @@ fn opened(command: &[&str], options: &str) -> Vec<String> {
 
 #[test]
 fn files_are_opened_and_advised_as_fio_does() {
-    if !has("fio") || !has("strace") {
-        return skip("no fio or no strace here");
-    }
+    needs!("fio", "strace");
     at_once(
         [
             "fadvise_hint=0",
@@ -252,7 +249,10 @@ fn files_are_opened_and_advised_as_fio_does() {
         ],
         |options| {
             let fio = opened(&["fio", "job.fio"], options);
-            let ours = opened(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"], options);
+            let ours = opened(
+                &[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"],
+                options,
+            );
             assert_eq!(fio, ours, "{options}");
         },
     );
@@ -275,44 +275,7 @@ fn locked(command: &[&str]) -> Vec<u64> {
 
 #[test]
 fn each_thread_locks_the_memory_that_fio_locks() {
-    if !has("fio") || !has("strace") {
-        return skip("no fio or no strace here");
-    }
-    let ours = locked(&[PROGRAM, "run", "--no-save", "--background", "200ms", "job.fio"]);
+    needs!("fio", "strace");
+    let ours = locked(&[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"]);
     assert_eq!((locked(&["fio", "job.fio"]), ours), (vec![1, 3 << 20, 3 << 20], vec![1, 3 << 20, 3 << 20]));
-}
-
-#[test]
-fn a_file_that_is_named_again_is_added_and_named() {
-    let folder = Folder::new();
-    let finding = folder.measured_job("[global]\nrw=write\nsize=32k\nfilename=x\n[a]\nfilename=y\n");
-    assert!(finding["warnings"].to_string().contains("the job uses all of 'x:y'"), "{}", finding["warnings"]);
-    assert!(folder.exists("x") && folder.exists("y"));
-    // On the command line it applies to every job, and replaces.
-    folder.measured("run job.fio --filename=z");
-    assert!(folder.exists("z"));
-    assert_eq!(folder.listing().get("z"), Some(&Some(32 << 10)));
-}
-
-/// A job that only time ends has worked until then, although its last I/O was earlier.
-#[test]
-fn the_time_of_a_job_is_its_runtime() {
-    let folder = Folder::new();
-    for options in ["rate_iops=2", "thinktime=500ms"] {
-        let finding =
-            folder.measured(&format!("run --name=a --rw=write --size=1m --filename=x --runtime=1750ms --{options}"));
-        let seconds = finding["jobs"][0]["wall_seconds"].as_f64().unwrap();
-        // The last I/O is at 1.5 s or earlier, and its pause would end at 2 s.
-        assert!((1.74..1.99).contains(&seconds), "{options}: {seconds} s");
-        assert!((3..=4).contains(&whole(&finding["jobs"][0]["ios"])), "{options}");
-    }
-}
-
-#[test]
-fn folders_that_a_failed_run_made_are_removed() {
-    let folder = Folder::new();
-    folder.write("job.fio", "[made]\nrw=read\nsize=1m\nfilename=p/q/x\n[bad]\ndirectory=nowhere\nrw=read\nsize=1m\n");
-    let before = folder.listing();
-    folder.iotoll("run job.fio").run().refused(2, &["directory=nowhere", "make it first"]);
-    assert_eq!(folder.listing(), before);
 }

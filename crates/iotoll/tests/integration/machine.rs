@@ -1,13 +1,11 @@
 //! What a test needs of the machine: skips, root, loop devices, file systems.
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Reports why a test does not run here: on standard error, and where `./check` counts it.
 #[track_caller]
@@ -21,6 +19,16 @@ pub fn skip(reason: &str) {
         log.write_all(line.as_bytes()).unwrap();
     }
 }
+
+/// Skips a test where one of these programs is not installed.
+macro_rules! needs {
+    ($($program:literal),+) => {
+        if let Some(missing) = [$($program),+].into_iter().find(|program| !$crate::integration::machine::has(program)) {
+            return $crate::integration::machine::skip(&format!("{missing} is not here"));
+        }
+    };
+}
+pub(super) use needs;
 
 /// Skips the rest of a test whose costs cannot be known: other programs, such as tests beside it, left the machine no idle time.
 #[track_caller]
@@ -54,36 +62,14 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A foreign program that runs until this is dropped, with the processes of its group.
-pub struct Peer(Child);
-
-impl Peer {
-    #[track_caller]
-    pub fn start(command: &mut Command) -> Self {
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.process_group(0);
-        Self(command.spawn().unwrap_or_else(|error| panic!("{program} must be installed: {error}")))
+/// The same, or a skip of the test.
+#[track_caller]
+pub fn tool_or_skip(program: &str, arguments: &[&str]) -> Option<String> {
+    if !is_root() {
+        skip(&format!("{program} takes root"));
+        return None;
     }
-
-    pub fn id(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// Ends it now.
-    pub fn end(&mut self) {
-        // It may have ended already; then its number, which may be another process's by now, is not used.
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        }
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.end();
-    }
+    tool(program, arguments).map_err(|reason| skip(&reason)).ok()
 }
 
 /// A loop device, detached when dropped.
@@ -92,14 +78,12 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// A device over `backing`, or why there can be none.
-    pub fn attach(backing: &Path, options: &[&str]) -> Result<Self, String> {
-        if !is_root() {
-            return Err("attaching a loop device takes root".to_owned());
-        }
+    /// A device over `backing`, or a skip.
+    #[track_caller]
+    pub fn attach(backing: &Path, options: &[&str]) -> Option<Self> {
         let backing = backing.display().to_string();
-        let arguments: Vec<&str> = options.iter().copied().chain(["--find", "--show", &backing]).collect();
-        Ok(Self { path: tool("losetup", &arguments)? })
+        let arguments = [options, &["--find", "--show", &backing]].concat();
+        Some(Self { path: tool_or_skip("losetup", &arguments)? })
     }
 
     /// Its name in the kernel.
@@ -121,16 +105,18 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts with mount(8), or returns why that failed.
-    pub fn new(path: PathBuf, arguments: &[&str]) -> Result<Self, String> {
-        if !is_root() {
-            return Err("mounting takes root".to_owned());
-        }
-        fs::create_dir_all(&path).map_err(|error| error.to_string())?;
-        let place = path.display().to_string();
-        let arguments: Vec<&str> = arguments.iter().copied().chain([place.as_str()]).collect();
-        tool("mount", &arguments)?;
-        Ok(Self { path })
+    /// Mounts with mount(8), or skips.
+    #[track_caller]
+    pub fn new(path: PathBuf, arguments: &[&str]) -> Option<Self> {
+        fs::create_dir_all(&path).unwrap();
+        tool_or_skip("mount", &[arguments, &[path.to_str().unwrap()]].concat())?;
+        Some(Self { path })
+    }
+
+    /// One in memory.
+    #[track_caller]
+    pub fn in_memory(path: PathBuf, size: &str) -> Option<Self> {
+        Self::new(path, &["-t", "tmpfs", "-o", &format!("size={size}"), "iotoll-test"])
     }
 }
 

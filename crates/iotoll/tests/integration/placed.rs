@@ -2,7 +2,7 @@
 
 use super::iotoll::Folder;
 use super::machine::skip;
-use super::serving::Served;
+use super::servers::Server;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --t
 fn jobs_run_on_the_requested_cpus() {
     let Some(cpus) = cpus() else { return };
     let folder = Folder::with_file("data", 1 << 20);
-    let placed = |place: &str, job: &str| ran_on(&folder.measured(&format!("run --place {place} {job}")));
+    let placed = |place: &str, job: &str| ran_on(&folder.costed(&format!("run --place {place} {job}")));
     let last = *cpus.last().unwrap();
     assert_eq!(placed(&last.to_string(), NULL), [last].into());
     let psync = "--name=a --ioengine=psync --filename=data --rw=randread --bs=4k --time_based --runtime=600ms";
@@ -78,7 +78,7 @@ fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
             _ => {}
         }
     }
-    let text = String::from_utf8(folder.read(&format!("{record}/record.jsonl"))).unwrap();
+    let text = folder.text(&format!("{record}/record.jsonl"));
     let mut found = BTreeSet::new();
     text.lines().for_each(|line| gather(&serde_json::from_str(line).unwrap(), &mut found));
     found
@@ -117,13 +117,13 @@ mod long {
     fn a_server_shares_the_worker_s_cpu_or_does_not() {
         let Some(cpus) = cpus() else { return };
         let (first, last) = (cpus[0], *cpus.last().unwrap());
-        let served = Served::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
+        let served = Server::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
         let job = format!(
             "--name=a --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=1 --time_based --runtime=700ms",
             served.uri
         );
         let measured =
-            |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
+            |options: &str| served.folder.costed(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
         // Pinned explicitly, and by --place beside a server that is confined to a CPU.
         let cases = [
             (format!("--cpus_allowed={last}"), last, "same"),

@@ -2,7 +2,7 @@
 
 use super::iotoll::{Folder, number};
 use super::machine::skip;
-use super::serving::Served;
+use super::servers::Server;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,7 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
         });
         let asked = "counter:file:numbers:^([0-9]{8}),?";
         let job = "run --name=r --filename=data --rw=randread --rate_iops=2000 --runtime=1s --time_based";
-        let finding = folder.measured(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
+        let finding = folder.costed(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
         over.store(true, Ordering::Relaxed);
         finding
     });
@@ -72,7 +72,7 @@ fn kernel_counters_are_read_beside_buffered_writes() {
     let folder = Folder::new();
     let job = "run --name=w --filename=data --rw=write --bs=64k --size=32m --runtime=800ms --time_based";
     let finding =
-        folder.measured(&format!("{job} --probe vmstat.pgfault,page_faults,dirty --probe writeback,softirqs.timer"));
+        folder.costed(&format!("{job} --probe vmstat.pgfault,page_faults,dirty --probe writeback,softirqs.timer"));
     let names: Vec<&Value> =
         finding["phases"][0]["probes"].as_array().unwrap().iter().map(|probe| &probe["name"]).collect();
     assert_eq!(names, ["vmstat.pgfault", "page_faults", "dirty", "writeback", "softirqs.timer"]);
@@ -95,70 +95,16 @@ fn kernel_counters_are_read_beside_buffered_writes() {
 /// Other traffic adds to it, and the gross rate is not reduced: each read moves its bytes through lo.
 #[test]
 fn the_loopback_interface_carries_what_an_nbd_job_reads() {
-    let served = Served::new("--backend memory:8m --listen 127.0.0.1:0");
+    let served = Server::new("--backend memory:8m --listen 127.0.0.1:0");
     let job = format!(
         "run --name=n --ioengine=nbd --uri={} --rw=randread --bs=16k --runtime=1500ms --time_based",
         served.uri
     );
-    let finding = served.folder.measured(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
+    let finding = served.folder.costed(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
     let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
     is_estimate(bytes, "per_second");
     assert!(number(&bytes["per_second"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");
     assert_eq!((&bytes["unit"], &probe(&finding, "net.lo.rx_packets")["unit"]), (&"bytes".into(), &"packets".into()));
-}
-
-/// Also for a record that is studied again; without I/Os there is a rate, but no cost.
-#[test]
-fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
-    let folder = Folder::new();
-    let cost = "cost --full --background 200ms --quiet --out kept --probe context_switches,dirty -- sleep 0.5";
-    let sheet = folder.iotoll(cost).run();
-    assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
-    let again = folder.iotoll("report --full kept").run();
-    for text in [&sheet.stdout, &again.stdout, &folder.iotoll("report kept --format mail").run().stdout] {
-        assert!(text.contains("context_switches") && text.contains("dirty (pages)"), "{text}");
-    }
-    let finding = folder.iotoll("report kept --format json").run().json();
-    let switches = probe(&finding, "context_switches");
-    assert!(number(&switches["per_second"]) > 0.0 && switches["per_io"].is_null(), "{switches}");
-}
-
-#[test]
-fn unreadable_probes_are_refused_before_the_measurement() {
-    let folder = Folder::with_file("data", 1 << 20);
-    folder.write("numbers", "alpha 5\n");
-    let before = folder.listing();
-    let cases: &[(&str, &[&str])] = &[
-        ("dirti", &["'dirti' is not a probe", "did you mean 'dirty'", "--probe list"]),
-        ("net.nosuch0.rx_bytes", &["net.nosuch0.rx_bytes", "No such file", "--probe list"]),
-        ("vmstat.nosuch", &["vmstat.nosuch", "no such number in /proc/vmstat"]),
-        ("file:numbers:([0-9]+)", &["add its type", "counter:file:numbers:([0-9]+)"]),
-        ("gauge:file:absent:([0-9]+)", &["absent", "No such file"]),
-        ("gauge:file:numbers:beta.([0-9]+)", &["no such number in numbers", "it begins with 'alpha 5'"]),
-        ("gauge:file:numbers:[0-9]+", &["has no capture group", "parentheses"]),
-        ("gauge:file:/:([0-9]+)", &["is not a regular file"]),
-    ];
-    for (asked, named) in cases {
-        for verb in ["run --name=a --rw=write --filename=new --size=1m", "cost"] {
-            let command = if verb == "cost" { "-- touch new" } else { "" };
-            folder.iotoll(&format!("{verb} --probe {asked} {command}")).run().refused(2, named);
-            assert_eq!(folder.listing(), before, "{asked} left something behind");
-        }
-    }
-}
-
-#[test]
-fn the_list_contains_the_probes_of_this_machine() {
-    let folder = Folder::new();
-    for verb in ["run --probe list", "cost --probe list"] {
-        let listed = folder.iotoll(verb).run();
-        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
-        for name in ["dirty", "context_switches", "net.lo.…", "rx_bytes", "vmstat.NAME", "counter:file:PATH:PATTERN"]
-        {
-            assert!(listed.stdout.contains(name), "{name}: {}", listed.stdout);
-        }
-    }
-    assert!(folder.listing().is_empty());
 }
 
 /// Idle states of all CPUs: the kernel counts each once, and its tracepoint is passed at both ends. perf would miss some CPUs.

@@ -1,7 +1,7 @@
 //! A report can be measured again from itself: its command line and its files, taken out of it, ask for the same work.
 
 use super::iotoll::{Folder, PROGRAM};
-use super::machine::{has, skip};
+use super::machine::needs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
@@ -85,7 +85,7 @@ fn read_again(command: &str, file: (&str, &str)) -> (String, String) {
 
 #[test]
 fn a_comparison_of_a_job_file_can_be_read_from_its_report() {
-    let measure = "DATA='my data' iotoll compare job.fio --candidate 'bs=8k iodepth=1' --budget 1s --quiet --no-save \
+    let measure = "DATA='my data' iotoll compare job.fio --candidate 'bs=8k iodepth=1' --budget 1s --meters thread --quiet --no-save \
                    --format markdown";
     let (page, plan) = read_again(measure, ("job.fio", JOB));
     for part in ["rw=randread", "bs=4k", "bs=8k", "iodepth=1", "Storage: my data: ", "Settings: ", "Mitigations: "] {
@@ -108,7 +108,7 @@ fn a_run_can_be_measured_again_from_its_report() {
 
 #[test]
 fn an_experiment_can_be_read_from_its_report() {
-    let measure = "iotoll compare two.toml --quiet --no-save --format markdown";
+    let measure = "iotoll compare two.toml --meters thread --quiet --no-save --format markdown";
     let (page, plan) = read_again(measure, ("two.toml", EXPERIMENT));
     assert!(page.contains("iodepth=1 (eight: 8)"), "{page}");
     assert!(plan.contains("two depths") && plan.contains("iodepth=8"), "{plan}");
@@ -116,9 +116,7 @@ fn an_experiment_can_be_read_from_its_report() {
 
 #[test]
 fn the_job_file_of_a_foreign_fio_is_in_the_report() {
-    if !has("fio") {
-        return skip("fio is not installed");
-    }
+    needs!("fio");
     let writer = Reader::new();
     writer.folder.write("null.fio", "[a]\nioengine=null\nsize=1m\n");
     let page = writer.succeeds("iotoll cost --quiet --no-save --background 200ms --format markdown -- fio null.fio");

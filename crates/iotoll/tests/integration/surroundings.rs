@@ -3,9 +3,8 @@
 
 use super::iotoll::{Folder, at_once, eventually};
 use super::limits::Ordinary;
-use super::machine::{Peer, is_root, tool};
-use super::serving::Served;
-use rustix::process::Signal;
+use super::machine::{is_root, tool};
+use super::servers::Server;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +15,7 @@ const VERBS: [&str; 11] = [
     "run --background 200ms --no-save --quiet --format json --filename=data --rw=randread --number_ios=100",
     "cost --background 200ms --no-save --quiet --format json --ios 5 -- true",
     "compare --no-save --quiet --format json --budget 1s --ioengine=null --size=1m --candidate bs=8k",
-    "compare --no-save --quiet --format json --budget 1s --slices off --aa -- true",
+    "compare --meters thread --no-save --quiet --format json --budget 1s --slices off --aa -- true",
     "ftq --no-save --quiet --format json --cpu --duration 300ms",
     "blast --no-save --quiet --format json --duration 400ms --rounds 2",
     "report kept --format json",
@@ -65,30 +64,6 @@ fn every_verb_works_with_a_closed_standard_output() {
     });
 }
 
-/// The signal that ends it is one that its parent ignored or blocked.
-#[test]
-fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
-    at_once(["--ignore-signal=INT,TERM,CHLD", "--block-signal"], |how| {
-        let folder = Folder::within(&std::env::temp_dir());
-        for verb in [
-            "cost --background 200ms --no-save --quiet --format json --ios 5 -- sleep",
-            "serve --backend memory:1m --unix s",
-        ] {
-            let command = if verb.starts_with("cost") { folder.iotoll(verb).word("50") } else { folder.iotoll(verb) };
-            let running = command.under(&["env", how]).start();
-            let begun = || folder.exists("s") || !running.children().is_empty();
-            assert!(eventually(begun), "{how}: {verb}");
-            let ended = running.ended_by(Signal::INT);
-            if verb.starts_with("cost") {
-                // The command had the signal's default action too.
-                assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{how}: {ended:?}");
-            }
-            assert_eq!(ended.code, Some(if verb.starts_with("cost") { 130 } else { 0 }), "{how}: {ended:?}");
-        }
-        folder.assert_no_processes();
-    });
-}
-
 /// Names a file; whatever a failing test starts inherits it.
 const MARK: &str = "IOTOLL_FAILS_ON_PURPOSE";
 
@@ -96,12 +71,12 @@ const MARK: &str = "IOTOLL_FAILS_ON_PURPOSE";
 #[test]
 fn fails_on_purpose() {
     let Some(started) = std::env::var_os(MARK) else { return };
-    let served = Served::new("--backend memory:1m --unix s");
+    let served = Server::new("--backend memory:1m --unix s");
     let folder = Folder::new();
     let script = "sleep 600 & (setsid sleep 600 &) ; touch ready; sleep 600";
     let cost = "cost --background 200ms --no-save --quiet --ios 1 -- sh -c";
     let _running = folder.iotoll(cost).word(script).start();
-    let _peer = Peer::start(Command::new("sh").args(["-c", "sleep 600 & wait"]));
+    let _peer = folder.command("sh -c 'sleep 600 & wait'").start();
     assert!(eventually(|| folder.exists("ready")));
     fs::write(Path::new(&started), "all").unwrap();
     panic!("on purpose, beside the server {}", served.uri);
@@ -122,12 +97,12 @@ fn marked(variable: &str) -> Vec<String> {
 #[test]
 fn a_failing_test_ends_what_it_started() {
     let folder = Folder::new();
-    let started = folder.path("started").display().to_string();
+    let started = folder.name("started");
     let output = fs::File::create(folder.path("output")).unwrap();
     let mut test = Command::new(std::env::current_exe().unwrap());
     test.args(["--exact", "integration::surroundings::fails_on_purpose"]).env(MARK, &started);
     let status = test.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output).status().unwrap();
-    let output = String::from_utf8(folder.read("output")).unwrap();
+    let output = folder.text("output");
     assert!(!status.success() && output.contains("on purpose, beside the server"), "{output}");
     assert_eq!(folder.read("started"), b"all");
     let variable = format!("{MARK}={started}");
@@ -141,7 +116,7 @@ fn check_ends_what_tests_leave() {
     let script = fs::read_to_string(check).unwrap();
     let part = script.split("# BEGIN left_behind\n").nth(1).and_then(|rest| rest.split("# END left_behind\n").next());
     let folder = Folder::new();
-    let log = folder.path("log").display().to_string();
+    let log = folder.name("log");
     let lines = format!(
         "export IOTOLL_SKIP_LOG={log}\n{}\nsetsid sleep 600 >/dev/null 2>&1 &\nsleep 0.2\nend_what_is_left\nend_what_is_left\n",
         part.unwrap()

@@ -1,8 +1,8 @@
 //! Traces: fio replays ours with the same calls, and we replay fio's.
 
-use super::iotoll::{Folder, PROGRAM, whole};
+use super::iotoll::{Folder, PROGRAM};
 use super::like_fio::under_strace;
-use super::machine::{has, skip};
+use super::machine::needs;
 use std::process::Command;
 
 const WRITES_AND_READS: &str = "--name=x --size=32k --bs=4k --rw=randrw --nrfiles=2 --fsync=2";
@@ -25,7 +25,7 @@ fn calls(folder: &Folder, command: &[&str]) -> Vec<String> {
 
 /// The lines of a trace without their times and the folders of files: what is issued.
 fn issued(folder: &Folder, trace: &str) -> Vec<String> {
-    let text = String::from_utf8(folder.read(trace)).unwrap();
+    let text = folder.text(trace);
     let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|words| words.len() == 5);
     words
         .map(|words| {
@@ -39,9 +39,7 @@ fn issued(folder: &Folder, trace: &str) -> Vec<String> {
 
 #[test]
 fn traces_are_replayed_by_both() {
-    if !has("fio") || !has("strace") {
-        return skip("no fio or no strace here");
-    }
+    needs!("fio", "strace");
     let folder = Folder::new();
     let words = WRITES_AND_READS.split(' ').chain(["--write_iolog=theirs"]);
     let made = Command::new("fio").args(words).current_dir(folder.path(".")).output().unwrap();
@@ -60,54 +58,9 @@ fn traces_are_replayed_by_both() {
 }
 
 #[test]
-fn a_trace_names_its_files_itself() {
-    let folder = Folder::with_file("other", 4096);
-    folder.write("t", "fio version 3 iolog\n0 f add\n0 f open\n500 f write 0 4096\n");
-    for (options, says) in [("", false), ("--filename=f", false), ("--filename=other", true)] {
-        let finding = folder.measured(&format!("run --name=r --read_iolog=t {options}"));
-        let warnings = finding["warnings"].to_string();
-        let said =
-            warnings.contains("filename=other has no effect: the trace names its own files, f; replay_redirect=other");
-        assert_eq!(said, says, "{options}: {warnings}");
-    }
-}
-
-#[test]
-fn a_trace_is_replayed_at_its_times_or_faster() {
-    let folder = Folder::new();
-    folder.write(
-        "t",
-        "fio version 3 iolog\n0 f add\n0 f open\n500 f write 0 4096\n150500 f read 0 512\n300500 f sync 0 0\n",
-    );
-    let seconds = |options: &str| {
-        let finding = folder.measured(&format!("run --name=r --read_iolog=t {options}"));
-        let job = &finding["jobs"][0];
-        assert_eq!([whole(&job["read"]["ios"]), whole(&job["write"]["bytes"]), whole(&job["syncs"])], [1, 4096, 1]);
-        job["wall_seconds"].as_f64().unwrap()
-    };
-    assert!((0.3..0.45).contains(&seconds("")));
-    assert!(seconds("--replay_no_stall=1") < 0.15);
-}
-
-#[test]
-fn what_is_no_trace_is_refused_with_file_and_line() {
-    let folder = Folder::new();
-    folder.write("t", "fio version 3 iolog\n0 f add\n0 f erase 0 4096\n");
-    folder.write("b", [0u8; 64]);
-    let run = |options: &str| folder.iotoll(&format!("run --name=r {options}")).run();
-    run("--read_iolog=t").refused(2, &["read_iolog: t:3: 'erase' is no action"]);
-    run("--read_iolog=b").refused(2, &["b:1: no trace of fio", "blktrace"]);
-    run("--read_iolog=none").refused(2, &["read_iolog: none", "can be read"]);
-    run("--rw=write --size=8k --numjobs=2 --write_iolog=w").refused(2, &["write_iolog: w", "numjobs=1"]);
-    run("--read_iolog=t --ioengine=null --size=1m").refused(2, &["ioengine=null has no files"]);
-    let compare = folder.iotoll("compare --read_iolog=t --candidate iodepth=2").run();
-    compare.refused(2, &["read_iolog", "only iotoll run replays"]);
-}
-
-#[test]
 fn a_trace_changes_only_files_in_the_folders_of_its_job() {
     let (folder, elsewhere) = (Folder::new(), Folder::with_file("victim", 8192));
-    let victim = elsewhere.path("victim").display().to_string();
+    let victim = elsewhere.name("victim");
     let before = elsewhere.read("victim");
     let trace = |name: &str, file: &str, what: &str| {
         folder.write(name, format!("fio version 3 iolog\n0 {file} add\n0 {file} open\n500 {file} {what}\n"));

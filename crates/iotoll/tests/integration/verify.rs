@@ -1,7 +1,7 @@
 //! fio reads what iotoll wrote, and the reverse; wrong blocks are found.
 
 use super::iotoll::{Folder, whole};
-use super::machine::{has, skip};
+use super::machine::needs;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -48,9 +48,7 @@ fn assert_verified(finding: &Value) {
 
 #[test]
 fn fio_reads_what_iotoll_wrote_and_the_reverse() {
-    if !has("fio") {
-        return skip("no fio here");
-    }
+    needs!("fio");
     let folder = Folder::new();
     assert_verified(&folder.measured_job(&sections("rw=randwrite\n", "")));
     assert_eq!(fio(&folder, &sections("rw=read\n", "")), (true, String::new()));

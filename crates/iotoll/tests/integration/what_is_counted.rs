@@ -1,29 +1,18 @@
 //! What a foreign command is said to have done is what it did, whatever it prints and wherever it runs. The senders know their truth by
 //! construction: each message has the same size, and arms differ only by how often they print.
 
-use super::iotoll::{Ended, Folder, Iotoll, eventually, number, warns, whole};
-use super::machine::{LoopDevice, has, is_root, skip};
+use super::iotoll::{Ended, Folder, eventually, number, warns, whole};
+use super::machine::{LoopDevice, has, is_root, needs, skip};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-const COMPARE: &str = "compare --quiet --no-save --format json --budget 4s";
+const COMPARE: &str = "compare --meters thread --quiet --no-save --format json --budget 4s";
 const COST: &str = "cost --background 200ms --no-save --quiet --no-output --format json";
 
-/// Whether there is a python3; otherwise the test is skipped.
-fn has_python() -> bool {
-    let there = has("python3");
-    if !there {
-        skip("python3 is not installed");
-    }
-    there
-}
-
 /// A comparison of two commands.
-fn compared(folder: &Folder, options: &str, [baseline, candidate]: [&str; 2]) -> Ended {
-    let iotoll = folder.iotoll(&format!("{COMPARE} {options}"));
-    let commands: Iotoll = iotoll.word("--baseline-cmd").word(baseline).word("--candidate-cmd").word(candidate);
-    let ended = commands.run();
+fn compared(folder: &Folder, [baseline, candidate]: [&str; 2]) -> Ended {
+    let ended = folder.iotoll(&format!("{COMPARE} --baseline-cmd '{baseline}' --candidate-cmd '{candidate}'")).run();
     folder.assert_no_processes();
     ended
 }
@@ -37,13 +26,11 @@ fn ratio(found: &Value, metric: &str) -> f64 {
 /// Two kinds of I/O have no common counter, and one line names those of both.
 #[test]
 fn different_kinds_of_io_need_a_named_counter() {
-    if !has_python() {
-        return;
-    }
+    needs!("python3");
     let folder = Folder::new();
     folder.write("tcp.py", include_str!("programs/tcp.py"));
     let arms = ["python3 tcp.py 60000 5", "dd if=/dev/zero of=/dev/null bs=64k"];
-    compared(&folder, "", arms).refused(2, &["different kinds of I/O", "tcp", "task:both", "--count", "--slices off"]);
+    compared(&folder, arms).refused(2, &["different kinds of I/O", "tcp", "task:both", "--count", "--slices off"]);
 }
 
 /// What iperf3 on the other side says it did, while iotoll measures this side.
@@ -70,9 +57,7 @@ fn beside_a_client(folder: &Folder, client: &str) -> (Value, Value) {
 
 #[test]
 fn a_server_of_iperf3_counts_what_came_and_what_it_sent() {
-    if !has("iperf3") {
-        return skip("iperf3 is not installed");
-    }
+    needs!("iperf3");
     let folder = Folder::new();
     let (found, client) = beside_a_client(&folder, "--bidir");
     let job = &found["jobs"][0];
@@ -91,56 +76,10 @@ fn a_server_of_iperf3_counts_what_came_and_what_it_sent() {
 }
 
 #[test]
-fn what_fio_does_not_tell_apart_is_counted_and_what_it_leaves_out_has_no_cost() {
-    let folder = Folder::new();
-    let file = "--filename=f --size=1m --bs=4k --ioengine=psync";
-    let found = folder.measured(&format!(
-        "cost --no-output -- fio --name=a --rw=randrw --unified_rw_reporting=1 --number_ios=50 {file}"
-    ));
-    let job = &found["jobs"][0];
-    assert_eq!((whole(&job["ios"]), whole(&job["mixed"]["ios"]), whole(&job["read"]["ios"])), (50, 50, 0), "{job}");
-    assert_eq!((whole(&found["phases"][0]["ios"]), whole(&found["phases"][0]["bytes"])), (50, 50 * 4096));
-    let fio = format!("fio --name=a --rw=read {file} --name=b --stonewall --rw=write {file}");
-    let ended = folder.iotoll(&format!("cost --full --background 200ms --no-save --quiet --no-output -- {fio}")).run();
-    assert!(ended.stdout.contains("a mean over 2 groups of jobs") && ended.stdout.contains("--section"), "{ended:?}");
-    assert!(!ended.stdout.contains("at the same time"), "{ended:?}");
-    let timed = format!("{file} --time_based --runtime=300ms");
-    let found = folder.measured(&format!(
-        "cost --no-output -- fio --name=a --rw=read {timed} --name=b --rw=read --ramp_time=1 {timed}"
-    ));
-    assert!(warns(&found, "work_unknown", &["ramp_time"]), "{}", found["warnings"]);
-    assert!(
-        found["phases"][0]["ios"].is_null() && found["phases"][0]["cycles_per_io"].is_null(),
-        "{}",
-        found["phases"]
-    );
-    let jobs = found["jobs"].as_array().unwrap();
-    assert!(jobs.len() == 2 && jobs.iter().all(|job| whole(&job["ios"]) > 0), "{jobs:?}");
-}
-
-#[test]
-fn a_missing_job_file_gives_one_line_and_no_sheet() {
-    let folder = Folder::new();
-    for starter in ["", "timeout 10 ", "env A=1 nice "] {
-        let ended =
-            folder.iotoll(&format!("cost --background 200ms --quiet --out kept -- {starter}fio nosuch.fio")).run();
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
-        let line = ended.stderr.lines().last().unwrap_or_default();
-        assert!(line.contains("fio nosuch.fio") && line.contains("status 1") && line.contains("no cost"), "{line}");
-        assert!(!folder.exists("kept"), "{:?}", folder.listing());
-    }
-}
-
-#[test]
 fn flushes_are_no_ios_of_a_block_device() {
-    if !has_python() {
-        return;
-    }
+    needs!("python3");
     let folder = Folder::with_file("image", 8 << 20);
-    let device = match LoopDevice::attach(&folder.path("image"), &[]) {
-        Ok(device) => device,
-        Err(reason) => return skip(&reason),
-    };
+    let Some(device) = LoopDevice::attach(&folder.path("image"), &[]) else { return };
     folder.write(
         "sync.py",
         "import os, mmap, sys\nfile = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)\npage = mmap.mmap(-1, 4096)\n\
@@ -168,9 +107,7 @@ mod long {
 
     #[test]
     fn a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines() {
-        if !has_python() {
-            return;
-        }
+        needs!("python3");
         let folder = Folder::new();
         folder.write("tcp.py", include_str!("programs/tcp.py"));
         folder.write("udp.py", include_str!("programs/udp.py"));
@@ -178,7 +115,7 @@ mod long {
             [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
         {
             let arms = [format!("{program} 5"), format!("{program} 100")];
-            let found = compared(&folder, "", [&arms[0], &arms[1]]).done().json();
+            let found = compared(&folder, [&arms[0], &arms[1]]).done().json();
             assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
             // By log lines the candidate would do a twentieth.
             let ratio = ratio(&found, metric);
@@ -188,12 +125,10 @@ mod long {
 
     #[test]
     fn a_memory_map_that_prints_is_counted_by_its_storage() {
-        if !has_python() {
-            return;
-        }
+        needs!("python3");
         let folder = Folder::with_file("data", 32 << 20);
         folder.write("mapped.py", include_str!("programs/mapped.py"));
-        let ended = compared(&folder, "", ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
+        let ended = compared(&folder, ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
         if ended.code == Some(2) && ended.stderr.contains("--count") {
             return skip("the files of this machine do not come from storage");
         }
@@ -209,16 +144,14 @@ mod long {
 
     #[test]
     fn a_ring_beside_the_work_is_not_counted() {
-        if !has_python() {
-            return;
-        }
+        needs!("python3");
         let folder = Folder::new();
         folder.write("ring.py", include_str!("programs/ring.py"));
         let once = Command::new("timeout").args(["0.5", "python3"]).arg(folder.path("ring.py")).arg("100").status();
         if once.is_ok_and(|status| status.code() == Some(77)) {
             return skip("io_uring is not allowed here");
         }
-        let found = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]).done().json();
+        let found = compared(&folder, ["python3 ring.py 100", "python3 ring.py 2000"]).done().json();
         assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
         // By completions the candidate would do a twentieth.
         let ratio = ratio(&found, "bytes_per_second");
@@ -228,9 +161,7 @@ mod long {
     /// The kernel tells of the sockets of one network namespace only.
     #[test]
     fn a_command_in_another_network_namespace_is_counted_there() {
-        if !has_python() {
-            return;
-        }
+        needs!("python3");
         let entered =
             is_root() && Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
         if !entered || !has("ip") {
@@ -242,7 +173,7 @@ mod long {
         folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
         for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
             let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
-            let ended = compared(&folder, "", [&arms[0], &arms[1]]).done();
+            let ended = compared(&folder, [&arms[0], &arms[1]]).done();
             assert_eq!(ended.json()["work_counter"]["name"], counter);
         }
         // What is not there is said.

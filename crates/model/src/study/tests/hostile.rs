@@ -3,13 +3,10 @@
 use super::*;
 use crate::account::{AccountKind, TaskOwner};
 use crate::events::{Event, Events};
-use crate::hostile::Vandal;
+use crate::hostile::{Vandal, changes};
 use crate::probe::{Probe, Readings};
 use crate::profile::{Function, Instruction, Listing, Profile, Stack};
 use crate::record::Record;
-
-/// Number of changed records.
-const CHANGED: u64 = 500;
 
 fn profile(samples: u64) -> Profile {
     let function = Function { name: "read".to_owned(), module: "libc".to_owned(), ..Function::default() };
@@ -101,11 +98,11 @@ fn everything() -> Record {
 fn changed_records_are_studied_or_refused() {
     let vandal = Vandal::new(&everything());
     let mut studied = 0;
-    for seed in 0..CHANGED {
+    for seed in 0..changes() {
         if let Ok(changed) = serde_json::from_value::<Record>(vandal.changed(seed)) {
             study(&changed);
             studied += 1;
         }
     }
-    assert!((CHANGED / 4..CHANGED).contains(&studied), "{studied}");
+    assert!((changes() / 4..changes()).contains(&studied), "{studied}");
 }

@@ -4,11 +4,8 @@ use super::explaining::{explained, planted};
 use super::*;
 use crate::comparison::record::CaseLatency;
 use crate::histogram::Histogram;
-use crate::hostile::Vandal;
+use crate::hostile::{Vandal, changes};
 use crate::record::{Direction, Execution, IoInterval, JobRecord, Latency};
-
-/// Number of changed records of each kind.
-const CHANGED: u64 = 500;
 
 fn any_load(round: usize, case: usize) -> Load {
     Load { nanos_per_io: 1000 + wobble(round, case), ios: 1000 }
@@ -58,7 +55,7 @@ fn executions() -> CompareRecord {
 fn studied(record: &CompareRecord) -> u64 {
     let vandal = Vandal::new(record);
     let mut studied = 0;
-    for seed in 0..CHANGED {
+    for seed in 0..changes() {
         let Ok(changed) = serde_json::from_value::<CompareRecord>(vandal.changed(seed)) else { continue };
         study(&changed);
         let mut progress = Progress::new(&changed.header);
@@ -76,7 +73,7 @@ fn changed_records_are_studied_or_refused() {
     for (kind, record) in records {
         assert!(study(&record).cells[0].metrics["iops"].change.is_some(), "{kind}");
         let studied = studied(&record);
-        assert!((CHANGED / 4..CHANGED).contains(&studied), "{kind}: {studied}");
+        assert!((changes() / 4..changes()).contains(&studied), "{kind}: {studied}");
     }
 }
 
