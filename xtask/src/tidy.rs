@@ -4,7 +4,6 @@
 //! the lint off for itself.
 
 mod ceilings;
-mod circles;
 mod citations;
 mod files;
 mod imports;
@@ -24,13 +23,11 @@ pub struct Rule {
     find: fn(&Tree) -> Vec<Breach>,
 }
 
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 15] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
     Rule { name: "architecture", find: imports::against_architecture },
-    Rule { name: "circle", find: circles::between_modules },
     Rule { name: "unsafe", find: safety::only_in_sys },
-    Rule { name: "safety", find: safety::explained },
     Rule { name: "print", find: words::prints },
     Rule { name: "unfinished", find: words::unfinished },
     Rule { name: "machine-path", find: words::machine_paths },

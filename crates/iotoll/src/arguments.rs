@@ -7,8 +7,8 @@ mod shown;
 pub mod value;
 
 pub use fio_flags::{FioFlags, ONLY_RUNS};
-pub use measuring::{EventArguments, Measuring, MeterArguments, PlaceArguments, ProfileArguments, SessionArguments};
-pub use shown::{Earlier, Output, Shown, is_dumb};
+pub use measuring::{JobArguments, Measuring, MeterArguments, Observed, SessionArguments};
+pub use shown::{Earlier, Output, Shown, ink, is_dumb};
 pub use value::{List, SHELLS};
 
 use clap::{Args, ValueEnum};
@@ -32,21 +32,14 @@ pub struct RunArguments {
         allow_hyphen_values = true
     )]
     pub job: Vec<String>,
-    /// Print what would run, and exit; with --format json as data
-    #[arg(long, help_heading = "Job")]
-    pub parse_only: bool,
+    #[command(flatten)]
+    pub choices: JobArguments,
     /// Run only the job of this section of the job file; repeat the flag for more
     #[arg(long, help_heading = "Job", value_name = "NAME")]
     pub section: Vec<String>,
     /// Refuse jobs that write or trim
     #[arg(long, help_heading = "Job")]
     pub readonly: bool,
-    /// Warn about unknown options instead of refusing them
-    #[arg(long, help_heading = "Job")]
-    pub ignore_unknown: bool,
-    /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long, help_heading = "Job")]
-    pub allow_device_write: bool,
     /// Seed of the random offsets of every job (fio's randseed)
     #[arg(long, help_heading = "Job", value_name = "N")]
     pub seed: Option<u64>,

@@ -1,9 +1,9 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{Earlier, EventArguments, List, MeterArguments, Output, SessionArguments, value};
+use crate::arguments::{Earlier, List, MeterArguments, Output, SessionArguments, value};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
-use crate::measure::{Asked, Measurement, Services, fresh_seed, measure};
+use crate::measure::{Asked, Measurement, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use crate::stdout;
@@ -24,8 +24,8 @@ use std::time::Duration;
 pub struct BlastArguments {
     /// Address of the receiver, which may be a service: 127.0.0.1:{NAME.port} [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
     /// with kind = "blast"
-    #[arg(value_name = "HOST:PORT|EXPERIMENT", value_parser = target)]
-    pub target: Option<Target>,
+    #[arg(value_name = "HOST:PORT|EXPERIMENT")]
+    pub target: Option<String>,
     /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
     #[arg(long, help_heading = "Receiving", value_name = "HOST:PORT", value_parser = listening, conflicts_with_all = ["target", "payload", "submitters", "method", "batch",
         "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "fail_on", "seed", "meters", "events", "probe", "service", "setup", "prepare", "cleanup", "out", "no_save", "format"])]
@@ -72,8 +72,6 @@ pub struct BlastArguments {
     #[command(flatten)]
     pub meters: MeterArguments,
     #[command(flatten)]
-    pub events: EventArguments,
-    #[command(flatten)]
     pub session: SessionArguments,
     #[command(flatten)]
     pub earlier: Earlier,
@@ -88,8 +86,6 @@ pub enum Target {
     Receiver(String, u16),
     /// An experiment file.
     Experiment(String),
-    /// A receiver whose address refers to a service, in braces.
-    OfService(String),
 }
 
 /// Shortest measured time of a point.
@@ -106,17 +102,16 @@ fn address(text: &str) -> Option<(&str, u16)> {
 }
 
 /// Reads the receiver or the file.
-pub fn target(text: &str) -> Result<Target, String> {
-    if text.contains('{') {
-        return Ok(Target::OfService(text.to_owned()));
-    }
+fn target_of(text: &str) -> Result<Target, String> {
     if is_toml(text) {
         return Ok(Target::Experiment(text.to_owned()));
     }
     let found = address(text).filter(|(_, port)| *port > 0);
     let found = found.map(|(host, port)| Target::Receiver(host.to_owned(), port));
     found.ok_or_else(|| {
-        "expected HOST:PORT, as 192.168.1.7:5001 or [fd00::7]:5001, or an experiment file, NAME.toml".to_owned()
+        format!(
+            "'{text}': expected HOST:PORT, as 192.168.1.7:5001, [fd00::7]:5001 or 127.0.0.1:{{SERVICE.port}}, or an experiment file, NAME.toml"
+        )
     })
 }
 
@@ -146,7 +141,8 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         return serve(address, arguments);
     }
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &arguments.session)?;
-    let target = receiver(arguments, &asked.services)?;
+    let target = arguments.target.as_ref().map(|text| asked.services.fill_in_one(text)).transpose()?;
+    let target = target.map(|text| target_of(&text)).transpose().map_err(BadInput)?;
     refuse_odd(arguments, target.as_ref())?;
     let plan = match &target {
         Some(Target::Experiment(file)) => {
@@ -171,7 +167,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     let blast = Measurement {
         settings: Session {
             meters: arguments.meters.meters.clone(),
-            events: arguments.events.events.clone(),
+            events: arguments.meters.events.clone(),
             probes: [session.probes(), session.default_probes(DEFAULT_PROBES)].concat(),
             ..Session::default()
         },
@@ -179,18 +175,6 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         ..Measurement::growing("blast", &plan, lab)
     };
     measure(blast, asked)
-}
-
-/// The target, with references to services replaced.
-fn receiver(arguments: &BlastArguments, services: &Services) -> anyhow::Result<Option<Target>> {
-    let Some(Target::OfService(text)) = &arguments.target else { return Ok(arguments.target.clone()) };
-    match target(&services.fill_in_one(text)?) {
-        Ok(Target::OfService(text)) => {
-            Err(bad(format!("'{text}': a receiver is HOST:PORT, or a service, as 127.0.0.1:{{NAME.port}}")))
-        }
-        Ok(target) => Ok(Some(target)),
-        Err(why) => Err(bad(format!("'{text}': {why}"))),
-    }
 }
 
 fn plan(arguments: &BlastArguments, target: Option<&Target>) -> BlastPlan {
@@ -285,14 +269,13 @@ mod tests {
     #[test]
     fn a_receiver_is_a_host_and_a_port() {
         let receiver = |host: &str, port| Ok(Target::Receiver(host.to_owned(), port));
-        assert_eq!(target("192.168.1.7:5001"), receiver("192.168.1.7", 5001));
-        assert_eq!(target("there.local:1"), receiver("there.local", 1));
-        assert_eq!(target("[fd00::7]:5001"), receiver("fd00::7", 5001));
-        assert_eq!(target("127.0.0.1:{a.port}"), Ok(Target::OfService("127.0.0.1:{a.port}".to_owned())));
-        assert_eq!(target("queues.toml"), Ok(Target::Experiment("queues.toml".to_owned())));
+        assert_eq!(target_of("192.168.1.7:5001"), receiver("192.168.1.7", 5001));
+        assert_eq!(target_of("there.local:1"), receiver("there.local", 1));
+        assert_eq!(target_of("[fd00::7]:5001"), receiver("fd00::7", 5001));
+        assert_eq!(target_of("queues.toml"), Ok(Target::Experiment("queues.toml".to_owned())));
         for text in ["192.168.1.7", "fd00::7", "fd00::7:5001", "there:0", "there:65536", ":5001", "[]:5001", "[a:5001"]
         {
-            assert!(target(text).unwrap_err().contains("HOST:PORT"), "{text}");
+            assert!(target_of(text).unwrap_err().contains("HOST:PORT"), "{text}");
         }
         assert!(listening("[::]:0").is_ok() && listening("there:1").is_err());
     }

@@ -85,15 +85,20 @@ impl Verb {
     /// Whether it is asked for the list of probes instead of a measurement.
     pub fn lists_probes(&self) -> bool {
         let session = match self {
-            Self::Run(arguments) => &arguments.measuring.session,
-            Self::Cost(arguments) => &arguments.measuring.session,
-            Self::Compare(arguments) => &arguments.session,
+            Self::Run(arguments) => &arguments.measuring.observed.session,
+            Self::Cost(arguments) => &arguments.measuring.observed.session,
+            Self::Compare(arguments) => &arguments.observed.session,
             Self::Ftq(arguments) => &arguments.session,
             Self::Blast(arguments) => &arguments.session,
             _ => return false,
         };
         session.lists_probes()
     }
+}
+
+/// A verb with these flags, for what the program does by itself.
+pub fn flags_of(words: &[&str]) -> anyhow::Result<Verb> {
+    Ok(CommandLine::try_parse_from(words)?.verb)
 }
 
 /// A parsed command line, and its words.
@@ -138,13 +143,7 @@ impl Invocation {
             Ok(parsed) => parsed.verb,
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
                 let line = || in_one_line(&error, &command, &words);
-                let known = command_without_dashes(&error, &words).or_else(|| address_in_two_words(&error, &words));
-                return Err(bad(known.unwrap_or_else(line)));
-            }
-            Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion && words.len() > 2 => {
-                let more = words.iter().skip(1).find(|word| !matches!(word.as_str(), "-V" | "--version"));
-                let more = more.map_or("--version", String::as_str);
-                return Err(bad(format!("'{more}': --version stands alone; leave out the rest")));
+                return Err(bad(command_without_dashes(&error, &words).unwrap_or_else(line)));
             }
             Err(error) => {
                 let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
@@ -188,15 +187,6 @@ fn command_without_dashes(error: &clap::Error, words: &[String]) -> Option<Strin
     let Some(ContextValue::String(program)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_command = words.get(1).is_some_and(|verb| verb == "cost") && !program.starts_with('-');
     is_command.then(|| format!("cost: '{program}': put -- before the command, as in: iotoll cost -- fio job.fio"))
-}
-
-/// `iotoll blast HOST PORT`: the address is one word.
-fn address_in_two_words(error: &clap::Error, words: &[String]) -> Option<String> {
-    let Some(ContextValue::String(port)) = error.get(ContextKind::InvalidArg) else { return None };
-    let is_port = words.get(1).is_some_and(|verb| verb == "blast") && port.parse::<u16>().is_ok();
-    is_port.then(|| {
-        format!("blast: '{port}': the receiver is one word, HOST:PORT, as in: iotoll blast 192.168.1.7:{port}")
-    })
 }
 
 /// The error and its tips, without the usage text that clap appends, and without the tip to pass an unknown option as a value.

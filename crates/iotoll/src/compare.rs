@@ -4,9 +4,7 @@
 mod boots;
 
 use crate::arguments::value::{self, List, by};
-use crate::arguments::{
-    Earlier, EventArguments, MeterArguments, Output, PlaceArguments, ProfileArguments, SessionArguments,
-};
+use crate::arguments::{Earlier, JobArguments, Observed, Output};
 use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
@@ -25,7 +23,6 @@ use model::experiment::{
     file, work_counter,
 };
 use model::limit::Limit;
-use model::plan::{DeviceWrites, UnknownOptions};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -38,116 +35,27 @@ pub struct CompareArguments {
     /// experiment file
     #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
     pub job: Vec<String>,
-    /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
-    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
-    pub baseline: Option<List<String>>,
-    /// Options of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
-    pub candidate: Vec<List<String>>,
-    /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
-    pub baseline_cmd: Option<List<String>>,
-    /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", value_parser = value::command)]
-    pub candidate_cmd: Vec<List<String>>,
-    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
-    #[arg(long, help_heading = "Arms", value_name = "SETTING", value_parser = by(Setting::parse))]
-    pub candidate_set: Vec<Setting>,
-    /// Run this shell command to switch something on for the candidate
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_cleanup")]
-    pub candidate_setup: Option<String>,
-    /// Run this shell command to switch it off again; it runs even after a failure
-    #[arg(long, help_heading = "Arms", value_name = "COMMAND", requires = "candidate_setup")]
-    pub candidate_cleanup: Option<String>,
+    #[command(flatten)]
+    pub arms: ArmArguments,
     /// Page cache state of the jobs' files at the start of each slice: warm (read in first and kept), cold (dropped
     /// before each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= takes
     /// precedence]
     #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = by(Cache::parse))]
     pub cache: Option<Cache>,
     #[command(flatten)]
-    pub meters: MeterArguments,
+    pub observed: Observed,
     #[command(flatten)]
-    pub profile: ProfileArguments,
+    pub boots: BootArguments,
     #[command(flatten)]
-    pub events: EventArguments,
+    pub rules: RuleArguments,
     #[command(flatten)]
-    pub place: PlaceArguments,
-    #[command(flatten)]
-    pub session: SessionArguments,
-    /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, help_heading = "Boots", value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
-        "no_save", "command"])]
-    pub resume: Option<PathBuf>,
-    /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
-    #[arg(long, help_heading = "Boots")]
-    pub same_boot: bool,
-    /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
-    #[arg(long, help_heading = "Arms")]
-    pub aa: bool,
-    /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
-    #[arg(long, help_heading = "Arms", value_name = "NAME=A,B,…", value_parser = value::axis)]
-    pub sweep: Vec<Axis>,
-    /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
-    #[arg(long, help_heading = "Rules", value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
-    pub target: Vec<Metric>,
-    /// Ignore changes smaller than this [default: 3%]
-    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
-    pub margin: Option<f64>,
-    /// Stop when every interval is at most this wide to either side [default: a third of the margin]
-    #[arg(long, help_heading = "Rules", value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
-    pub precision: Option<f64>,
-    /// Stop after this time, but measure at least two rounds [default: 60s]
-    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = by(Rules::parse_time))]
-    pub budget: Option<f64>,
-    /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
-    #[arg(long, help_heading = "Rules", value_name = "TIME", value_parser = by(Rules::parse_time))]
-    pub hang_timeout: Option<f64>,
-    /// Length of a slice of a job, 1ms to 60s; use longer slices for a setting that takes a while to have its effect
-    /// [default: by the load]
-    #[arg(long, help_heading = "Turns", value_name = "TIME", value_parser = by(Rules::parse_slice))]
-    pub slice: Option<f64>,
-    /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
-    /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
-    #[arg(long, help_heading = "Turns", value_name = "auto|off|TIME", value_parser = by(Slices::parse))]
-    pub slices: Option<Slices>,
-    /// What counts the I/Os of commands (of whole executions, only a counter of the machine: the last three): auto, io_uring, task:both, task:read, task:write, task:storage,
-    /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
-    #[arg(long, help_heading = "Turns", value_name = "COUNTER", value_parser = by(work_counter::parse))]
-    pub count: Option<String>,
-    /// I/Os that every command does in a whole execution; each slice is one
-    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
-    pub ios: Option<u64>,
-    /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
-    #[arg(long, help_heading = "Turns", value_name = "N", value_parser = value::amount, conflicts_with = "count")]
-    pub bytes: Option<u64>,
-    /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
-    /// [default: INT]
-    #[arg(long, help_heading = "Turns", value_name = "SIGNAL", value_parser = by(EndSignal::parse))]
-    pub end_signal: Option<EndSignal>,
-    /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
-    #[arg(long, help_heading = "Arms", requires = "candidate_set")]
-    pub candidate_fresh: bool,
+    pub turns: TurnArguments,
     /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
     /// change from the machine
     #[arg(long, help_heading = "Result", value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
-    #[arg(long, help_heading = "Rules", value_name = "LIMIT", value_parser = by(Metric::limit))]
-    pub fail_on: Vec<Limit>,
-    /// Seed of the order of slices [default: a new one each time; --full shows it]
-    #[arg(long, help_heading = "Rules", value_name = "N")]
-    pub seed: Option<u64>,
-    /// Warn about unknown options of the job instead of refusing them
-    #[arg(long, help_heading = "Job")]
-    pub ignore_unknown: bool,
-    /// Allow writes to a block device. Mounted or partitioned devices are always refused
-    #[arg(long, help_heading = "Job")]
-    pub allow_device_write: bool,
-    /// Print what would be measured, and exit; with --format json as data
-    #[arg(long, help_heading = "Job")]
-    pub parse_only: bool,
+    #[command(flatten)]
+    pub choices: JobArguments,
     #[command(flatten)]
     pub output: Output,
     /// The command of all arms; {NAME} in it is replaced by the value of a sweep
@@ -155,28 +63,134 @@ pub struct CompareArguments {
     pub command: Vec<String>,
 }
 
+/// What is compared.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Arms")]
+pub struct ArmArguments {
+    /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
+    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    pub baseline: Option<List<String>>,
+    /// Options of a candidate; repeat the flag for more candidates
+    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    pub candidate: Vec<List<String>>,
+    /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
+    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    pub baseline_cmd: Option<List<String>>,
+    /// Command of a candidate; repeat the flag for more candidates
+    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    pub candidate_cmd: Vec<List<String>>,
+    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
+    #[arg(long, value_name = "SETTING", value_parser = by(Setting::parse))]
+    pub candidate_set: Vec<Setting>,
+    /// Run this shell command to switch something on for the candidate
+    #[arg(long, value_name = "COMMAND", requires = "candidate_cleanup")]
+    pub candidate_setup: Option<String>,
+    /// Run this shell command to switch it off again; it runs even after a failure
+    #[arg(long, value_name = "COMMAND", requires = "candidate_setup")]
+    pub candidate_cleanup: Option<String>,
+    /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
+    #[arg(long, requires = "candidate_set")]
+    pub candidate_fresh: bool,
+    /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
+    #[arg(long)]
+    pub aa: bool,
+    /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    pub sweep: Vec<Axis>,
+}
+
+/// When it ends, and what it is judged by.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Rules")]
+pub struct RuleArguments {
+    /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
+    pub target: Vec<Metric>,
+    /// Ignore changes smaller than this [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
+    pub margin: Option<f64>,
+    /// Stop when every interval is at most this wide to either side [default: a third of the margin]
+    #[arg(long, value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
+    pub precision: Option<f64>,
+    /// Stop after this time, but measure at least two rounds [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = by(Rules::parse_time))]
+    pub budget: Option<f64>,
+    /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
+    #[arg(long, value_name = "TIME", value_parser = by(Rules::parse_time))]
+    pub hang_timeout: Option<f64>,
+    /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
+    #[arg(long, value_name = "LIMIT", value_parser = by(Metric::limit))]
+    pub fail_on: Vec<Limit>,
+    /// Seed of the order of slices [default: a new one each time; --full shows it]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// How arms take turns.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Turns")]
+pub struct TurnArguments {
+    /// Length of a slice of a job, 1ms to 60s; use longer slices for a setting that takes a while to have its effect
+    /// [default: by the load]
+    #[arg(long, value_name = "TIME", value_parser = by(Rules::parse_slice))]
+    pub slice: Option<f64>,
+    /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
+    /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
+    #[arg(long, value_name = "auto|off|TIME", value_parser = by(Slices::parse))]
+    pub slices: Option<Slices>,
+    /// What counts the I/Os of commands (of whole executions, only a counter of the machine: the last three): auto, io_uring, task:both, task:read, task:write, task:storage,
+    /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
+    #[arg(long, value_name = "COUNTER", value_parser = by(work_counter::parse))]
+    pub count: Option<String>,
+    /// I/Os that every command does in a whole execution; each slice is one
+    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub ios: Option<u64>,
+    /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
+    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    pub bytes: Option<u64>,
+    /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
+    /// [default: INT]
+    #[arg(long, value_name = "SIGNAL", value_parser = by(EndSignal::parse))]
+    pub end_signal: Option<EndSignal>,
+}
+
+/// Arms that are boots.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Boots")]
+pub struct BootArguments {
+    /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
+        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
+        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
+        "no_save", "command"])]
+    pub resume: Option<PathBuf>,
+    /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
+    #[arg(long)]
+    pub same_boot: bool,
+}
+
 /// Name of the first arm when arms come from flags.
 const BASELINE: &str = "baseline";
 
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = &arguments.resume {
+    if let Some(folder) = &arguments.boots.resume {
         return boots::resume(folder, arguments, words);
     }
     // The limits of an experiment are parts of its plan.
     let earlier = Earlier { stored: arguments.stored.clone(), fail_on: Vec::new() };
     let mut asked = Asked::alone(words, &arguments.output, &earlier);
     let (experiment, addresses) = experiment(arguments, &asked.inputs)?;
-    if arguments.same_boot && experiment.boots.is_none() {
+    if arguments.boots.same_boot && experiment.boots.is_none() {
         return Err(bad(
             "--same-boot needs an experiment whose arms are boots (when = … in an experiment file); leave it out",
         ));
     }
     let jobs = experiment.cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
-    if arguments.parse_only || experiment.boots.is_some() {
+    if arguments.choices.parse_only || experiment.boots.is_some() {
         measure::stored::<CompareRecord>(earlier.stored.as_deref(), &experiment)?;
     }
-    if experiment.boots.is_some() && !arguments.parse_only {
+    if experiment.boots.is_some() && !arguments.choices.parse_only {
         return boots::start(experiment, arguments, words, asked.inputs.command_line(words, Vec::new()));
     }
     asked.services = Services { services: experiment.services.clone(), addresses };
@@ -186,17 +200,12 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 /// The comparison of arms that can all be measured in this boot.
 fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -> Measurement<'a, CompareRecord> {
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        let settings = settings(session, arguments.seed);
+        let settings = settings(session, arguments.rules.seed);
         Ok(lab::compare::compare(experiment.clone(), &settings, &mut |stage| line.show_stage(&stage))?)
     };
     Measurement {
-        shown_plan: if arguments.parse_only { Some(experiment) } else { None },
-        settings: Session {
-            meters: arguments.profile.selection(&arguments.meters),
-            events: arguments.events.events.clone(),
-            probes: arguments.session.probes(),
-            ..Session::default()
-        },
+        shown_plan: if arguments.choices.parse_only { Some(experiment) } else { None },
+        settings: arguments.observed.settings(),
         last_signal: None,
         after_failure: &|_| Some(""),
         ..Measurement::growing("compare", experiment, lab)
@@ -229,40 +238,41 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
         None => Draft {
             workload: workload(arguments, inputs)?,
             arms: arms(arguments)?,
-            axes: arguments.sweep.clone(),
-            against_itself: arguments.aa,
+            axes: arguments.arms.sweep.clone(),
+            against_itself: arguments.arms.aa,
             ..Draft::default()
         },
     };
     let flags = DraftRules {
-        targets: (!arguments.target.is_empty()).then(|| arguments.target.clone()),
-        margin: arguments.margin,
-        precision: arguments.precision,
-        budget_seconds: arguments.budget,
-        slice_seconds: arguments.slice,
-        hang_timeout_seconds: arguments.hang_timeout,
+        targets: (!arguments.rules.target.is_empty()).then(|| arguments.rules.target.clone()),
+        margin: arguments.rules.margin,
+        precision: arguments.rules.precision,
+        budget_seconds: arguments.rules.budget,
+        slice_seconds: arguments.turns.slice,
+        hang_timeout_seconds: arguments.rules.hang_timeout,
     };
     draft.rules = flags.or(draft.rules);
     let commands = DraftCommandRules {
-        slices: arguments.slices,
-        count: arguments.count.clone(),
-        ios: arguments.ios,
-        bytes: arguments.bytes,
-        end_signal: arguments.end_signal,
+        slices: arguments.turns.slices,
+        count: arguments.turns.count.clone(),
+        ios: arguments.turns.ios,
+        bytes: arguments.turns.bytes,
+        end_signal: arguments.turns.end_signal,
     };
     draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
-    draft.around = arguments.session.around().or(draft.around);
-    draft.place = arguments.place.place.clone().or(draft.place);
-    draft.limits.extend(arguments.fail_on.iter().cloned());
-    draft.services.extend(arguments.session.service.iter().cloned());
+    draft.around = arguments.observed.session.around().or(draft.around);
+    draft.place = arguments.observed.place.clone().or(draft.place);
+    draft.limits.extend(arguments.rules.fail_on.iter().cloned());
+    draft.services.extend(arguments.observed.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
+    let (unknown_options, device_writes) = arguments.choices.choices();
     let surroundings = Surroundings {
         environment: &|name| inputs.variable(name),
         included: &|path| inputs.included(Path::new(path)),
         address: &|name| addresses.of(name),
-        unknown_options: if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse },
-        device_writes: if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse },
+        unknown_options,
+        device_writes,
     };
     let experiment = draft.resolve(&surroundings).map_err(|error| match error {
         DraftError::Job(refused) => refused.into(),
@@ -283,7 +293,8 @@ fn experiment_file(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Res
     if !is_toml(file) {
         return Ok(None);
     }
-    let alone = options.is_empty() && arguments.command.is_empty() && arguments.sweep.is_empty() && !arguments.aa;
+    let alone =
+        options.is_empty() && arguments.command.is_empty() && arguments.arms.sweep.is_empty() && !arguments.arms.aa;
     let nothing_said = [ArmPlan { name: BASELINE.to_owned(), ..ArmPlan::default() }];
     if !alone || arms(arguments)? != nothing_said {
         return Err(bad(format!("{file}: arms, sweeps and options belong in the experiment file; move them there")));
@@ -315,16 +326,19 @@ fn workload(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Wor
 fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
     let baseline = ArmPlan {
         name: BASELINE.to_owned(),
-        options: arguments.baseline.clone().unwrap_or_default(),
-        command: arguments.baseline_cmd.clone(),
+        options: arguments.arms.baseline.clone().unwrap_or_default(),
+        command: arguments.arms.baseline_cmd.clone(),
         ..ArmPlan::default()
     };
     let of_options =
-        arguments.candidate.iter().map(|options| ArmPlan { options: options.clone(), ..ArmPlan::default() });
-    let of_commands =
-        arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
+        arguments.arms.candidate.iter().map(|options| ArmPlan { options: options.clone(), ..ArmPlan::default() });
+    let of_commands = arguments
+        .arms
+        .candidate_cmd
+        .iter()
+        .map(|command| ArmPlan { command: Some(command.clone()), ..ArmPlan::default() });
     let mut candidates: Vec<ArmPlan> = of_options.chain(of_commands).collect();
-    let toggled = !arguments.candidate_set.is_empty() || arguments.candidate_setup.is_some();
+    let toggled = !arguments.arms.candidate_set.is_empty() || arguments.arms.candidate_setup.is_some();
     if toggled {
         if candidates.len() > 1 {
             return Err(bad(
@@ -338,14 +352,14 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
             ..ArmPlan::default()
         });
         candidates.push(ArmPlan {
-            settings: arguments.candidate_set.clone(),
-            setup: arguments.candidate_setup.clone(),
-            cleanup: arguments.candidate_cleanup.clone(),
-            fresh: arguments.candidate_fresh,
+            settings: arguments.arms.candidate_set.clone(),
+            setup: arguments.arms.candidate_setup.clone(),
+            cleanup: arguments.arms.candidate_cleanup.clone(),
+            fresh: arguments.arms.candidate_fresh,
             ..candidate
         });
     }
-    if arguments.aa && !candidates.is_empty() {
+    if arguments.arms.aa && !candidates.is_empty() {
         return Err(bad(
             "compare: --aa compares the baseline with itself, but there is a candidate; remove one of them",
         ));

@@ -19,7 +19,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
         return Err(bad("cost: no COMMAND; give it after --, as in: iotoll cost -- fio job.fio; see --help"));
     };
-    if let Some(why) = measuring.place.place.as_ref().and_then(Place::refuses_command) {
+    if let Some(why) = measuring.observed.place.as_ref().and_then(Place::refuses_command) {
         return Err(bad(why));
     }
     let count = match (arguments.count.clone(), arguments.ios, arguments.bytes) {
@@ -28,7 +28,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
-    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.session)?;
+    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
     let command = asked.services.fill_in(&arguments.command)?;
     asked.inputs.note_command(&command);
     let source = Source::Cost { command: command.clone(), counted_by: String::new() };

@@ -4,7 +4,7 @@
 mod markdown;
 mod reference;
 
-use crate::arguments::{AFTER_HELP, Generated, JOB_VERBS, SHELLS, help};
+use crate::arguments::{Generated, JOB_VERBS, SHELLS, help};
 use crate::command_line::CommandLine;
 use crate::stdout;
 use anyhow::Context;
@@ -12,8 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::{Generator, Shell};
 use clap_mangen::Man;
-use model::plan::options::{self, Reference};
-use std::fmt::Write;
+use model::plan::options::{self, JobOption};
 use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, io};
@@ -62,72 +61,19 @@ const BASH_WORDS_AT_EQUALS: &str = r#"    if [[ "$cur" == "=" ]]; then
     opts=""
 "#;
 
-/// Man pages: one for the program, one for each verb, also of a verb of a verb.
+/// Man pages: one for the program, one for each verb, also of a verb of a verb, and one of job options.
 fn man_pages() -> io::Result<Vec<GeneratedFile>> {
-    let mut program = offered();
-    // Gives each verb its usage.
+    let mut program = help::with_texts(offered());
+    // Gives each verb its name.
     program.build();
-    let pages = verbs(&program, &[]);
-    let names: Vec<String> = pages.iter().map(|(verb, _)| verb.join("-")).collect();
-    let pages = pages.into_iter().map(|(verb, command)| page(command, &verb, &names));
-    pages.chain([page(job_options(), &["job".to_owned()], &names)]).collect()
-}
-
-/// The page of a verb, among those of all verbs.
-fn page(mut command: Command, verb: &[String], names: &[String]) -> io::Result<GeneratedFile> {
-    let is_job = verb == ["job"];
-    let usage = if is_job { "iotoll run [--OPTION=VALUE]...".to_owned() } else { command.render_usage().to_string() };
-    let man = Man::new(command).source(concat!("iotoll ", env!("CARGO_PKG_VERSION"))).manual("User Commands");
-    let mut text = Vec::new();
-    man.render(&mut text)?;
-    let text = with_synopsis(&String::from_utf8_lossy(&text), &usage);
-    let (before, version) = text.split_once(".SH VERSION\n").unwrap_or((&text, ""));
-    let version = if version.is_empty() { String::new() } else { format!(".SH VERSION\n{version}") };
-    let more = format!("{}{}{}", shown_examples(verb), exit_status(verb), see_also(verb, names));
-    Ok((man.get_filename(), format!("{before}{more}{version}")))
-}
-
-/// Text as roff shows it.
-fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    if text.starts_with('.') { format!("\\&{text}") } else { text }
-}
-
-fn shown_examples(verb: &[String]) -> String {
-    let mut text = String::new();
-    for (command, what) in help::examples(verb) {
-        let heading = if text.is_empty() { ".SH EXAMPLES\n" } else { ".PP\n" };
-        let (what, command) = (roff(what), roff(command));
-        // A command is not filled: a line end in it would be one for the shell too. Writing to a String cannot fail.
-        let _ = write!(text, "{heading}{what}:\n.PP\n.RS 4\n.nf\n.B {command}\n.fi\n.RE\n");
-    }
-    text
-}
-
-fn exit_status(verb: &[String]) -> String {
-    let statuses = AFTER_HELP.trim_start_matches("Exit status: ");
-    if verb.is_empty() { format!(".SH \"EXIT STATUS\"\n{}\n", roff(statuses)) } else { String::new() }
-}
-
-/// All other pages from that of the program; from the others that, and that of job options.
-fn see_also(verb: &[String], names: &[String]) -> String {
-    let own = verb.join("-");
-    let near = ["", "job"].map(str::to_owned);
-    let pages = if verb.is_empty() { [names, &["job".to_owned()]].concat() } else { near.to_vec() };
-    let page = |name: &String| if name.is_empty() { "iotoll".to_owned() } else { format!("iotoll\\-{}", roff(name)) };
-    let pages = pages.iter().filter(|name| **name != own).map(page).chain(["fio".to_owned()]);
-    let lines: Vec<String> = pages.map(|page| format!(".BR {page} (1)")).collect();
-    format!(".SH \"SEE ALSO\"\n{}\n", lines.join(",\n"))
-}
-
-/// The page with the usage as its synopsis: clap_mangen lists every option there, and those of a job are many.
-fn with_synopsis(page: &str, usage: &str) -> String {
-    const BEGIN: &str = ".SH SYNOPSIS\n";
-    const END: &str = ".SH DESCRIPTION\n";
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let Some((before, after)) = parts else { return page.to_owned() };
-    let usage = usage.trim().trim_start_matches("Usage: ").replace('\\', "\\e").replace('-', "\\-");
-    format!("{before}{BEGIN}{usage}\n{END}{after}")
+    let pages = verbs(&program, &[]).into_iter().map(|(_, command)| command).chain([job_options()]);
+    let page = |command: Command| {
+        let man = Man::new(command).source(concat!("iotoll ", env!("CARGO_PKG_VERSION"))).manual("User Commands");
+        let mut text = Vec::new();
+        man.render(&mut text)?;
+        Ok((man.get_filename(), String::from_utf8_lossy(&text).into_owned()))
+    };
+    pages.map(page).collect()
 }
 
 /// The heading of the options that come from the table of job options.
@@ -170,21 +116,21 @@ fn job_options() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .args(options::reference().map(|option| argument(&option)))
+        .args(options::reference().map(|option| argument(option)))
 }
 
 fn with_job_options(verb: Command) -> Command {
     // Completion scripts offer no options after a positional argument that takes everything.
     let takes_all = verb.get_positionals().any(Arg::is_trailing_var_arg_set);
     let verb = if takes_all { verb.mut_arg("job", |job| job.trailing_var_arg(false)) } else { verb };
-    verb.args(options::reference().map(|option| argument(&option)))
+    verb.args(options::reference().map(|option| argument(option)))
 }
 
-fn argument(option: &Reference) -> Arg {
+fn argument(option: &JobOption) -> Arg {
     let argument = Arg::new(option.name)
         .long(option.name)
         .visible_aliases(option.aliases)
-        .help(format!("{} [{}]", option.full_help, option.value))
+        .help(format!("{} [{}]", option.full_help(), option.values()))
         .help_heading(JOB_OPTIONS)
         .value_name("VALUE");
     let argument = match option.name {
@@ -194,10 +140,10 @@ fn argument(option: &Reference) -> Arg {
     };
     if options::is_switch(option.name) {
         argument.num_args(0..=1).value_parser(PossibleValuesParser::new(["0", "1"])).hide_possible_values(true)
-    } else if option.words.is_empty() {
+    } else if option.words().is_empty() {
         argument
     } else {
-        argument.value_parser(PossibleValuesParser::new(option.words.clone())).hide_possible_values(true)
+        argument.value_parser(PossibleValuesParser::new(option.words())).hide_possible_values(true)
     }
 }
 
@@ -222,52 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_names_its_version_and_how_to_call_it() {
-        let files = man_pages().unwrap();
-        let text = |page: &str| &files.iter().find(|(name, _)| name == page).unwrap().1;
+    fn a_page_names_its_version_and_has_the_verb_s_examples() {
         let version = concat!("\"iotoll ", env!("CARGO_PKG_VERSION"), "\" \"User Commands\"");
-        for (name, title, synopsis) in [
-            ("iotoll.1", ".TH iotoll 1  ", "iotoll <COMMAND>\n"),
-            (
-                "iotoll-run.1",
-                ".TH iotoll-run 1  ",
-                "iotoll run [OPTIONS] [JOB.fio … | \\- | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
-            ),
-            (
-                "iotoll-guest-run.1",
-                ".TH iotoll-guest-run 1  ",
-                "iotoll guest run [OPTIONS] [JOB.fio | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
-            ),
-            ("iotoll-cost.1", ".TH iotoll-cost 1  ", "iotoll cost [OPTIONS] [\\-\\- <COMMAND>...]\n"),
-        ] {
-            let text = text(name);
-            assert!(text.contains(&format!("{title}{version}")), "{text}");
-            assert!(text.contains(&format!(".SH SYNOPSIS\n{synopsis}.SH DESCRIPTION\n")), "{text}");
+        for (name, text) in man_pages().unwrap() {
+            let title = name.trim_end_matches(".1");
+            assert!(text.contains(&format!(".TH {title} 1  {version}")), "{text}");
+            assert_eq!(text.contains("Examples:"), title != "iotoll-job", "{name}");
+            assert_eq!(text.contains("\\-\\-ioengine") && !text.contains("Examples:"), title == "iotoll-job", "{name}");
         }
-        assert!(text("iotoll.1").contains(".SH \"EXIT STATUS\"\n0 done"), "{}", text("iotoll.1"));
-    }
-
-    #[test]
-    fn a_page_has_the_verb_s_examples_and_names_its_neighbours() {
-        let files = man_pages().unwrap();
-        let text = |page: &str| &files.iter().find(|(name, _)| name == page).unwrap().1;
-        let part = |name: &str, section: &str| {
-            let part =
-                text(name).split_once(&format!(".SH {section}\n")).unwrap_or_else(|| panic!("{name}: {section}")).1;
-            part.split(".SH ").next().unwrap().to_owned()
-        };
-        for (name, _) in files.iter().filter(|(name, _)| name != "iotoll-job.1") {
-            assert_eq!(part(name, "EXAMPLES").matches(".B iotoll ").count(), 3, "{name}");
-        }
-        for (name, near) in [
-            ("iotoll.1", &["iotoll\\-run", "iotoll\\-guest\\-run", "iotoll\\-job"][..]),
-            ("iotoll-guest-run.1", &["iotoll", "iotoll\\-job", "fio"]),
-            ("iotoll-job.1", &["iotoll", "fio"]),
-        ] {
-            let part = part(name, "\"SEE ALSO\"");
-            assert!(near.iter().all(|page| part.contains(&format!(".BR {page} (1)"))), "{name}: {part}");
-        }
-        assert!(text("iotoll-job.1").contains("\\-\\-ioengine") && !text("iotoll-run.1").contains("\\-\\-ioengine"));
     }
 
     #[test]
@@ -278,7 +186,7 @@ mod tests {
             for option in options::reference() {
                 let argument = verb.get_arguments().find(|argument| argument.get_long() == Some(option.name)).unwrap();
                 let words = argument.get_possible_values().len();
-                assert!(words >= option.words.len(), "{}", option.name);
+                assert!(words >= option.words().len(), "{}", option.name);
             }
         }
         command.debug_assert();

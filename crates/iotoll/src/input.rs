@@ -57,13 +57,10 @@ impl Inputs {
         }
     }
 
-    /// An environment variable that a file or an option refers to, or one of fio's keywords, which each machine has its own
-    /// values of.
+    /// An environment variable that a file or an option refers to.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let value = value(name)?;
-        if !name.starts_with('$') {
-            self.variables.borrow_mut().insert(name.to_owned(), value.clone());
-        }
+        let value = std::env::var(name).ok()?;
+        self.variables.borrow_mut().insert(name.to_owned(), value.clone());
         Some(value)
     }
 
@@ -122,48 +119,4 @@ fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes_of(path).map_err(unreadable)?)
         .ok()
         .with_context(|| BadInput(format!("{}: not UTF-8 text; save it as UTF-8", path.display())))
-}
-
-/// What job files may refer to: the value of a variable of the environment, or of one of fio's keywords, which are facts of this machine.
-fn value(name: &str) -> Option<String> {
-    match name {
-        "$pagesize" => Some(rustix::param::page_size().to_string()),
-        "$ncpus" => Some(configured_cpus()?.to_string()),
-        "$mb_memory" => memory_mebibytes().map(|megabytes| megabytes.to_string()),
-        name => std::env::var(name).ok(),
-    }
-}
-
-/// As in fio, offline CPUs too.
-fn configured_cpus() -> Option<usize> {
-    let is_cpu = |name: &str| {
-        name.strip_prefix("cpu")
-            .is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
-    };
-    let entries = std::fs::read_dir("/sys/devices/system/cpu").ok()?;
-    let cpus = entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_cpu)));
-    Some(cpus.count()).filter(|cpus| *cpus > 0)
-}
-
-/// As in fio, the physical memory.
-fn memory_mebibytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes >> 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::plan::parse::KEYWORDS;
-
-    #[test]
-    fn every_keyword_has_a_value() {
-        for keyword in KEYWORDS {
-            let number = value(keyword).and_then(|text| text.parse::<u64>().ok());
-            assert!(number.is_some_and(|number| number > 0), "{keyword}");
-        }
-        assert_eq!(value("$other"), None);
-    }
 }

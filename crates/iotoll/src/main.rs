@@ -11,7 +11,6 @@ mod ftq;
 mod generate;
 mod guest;
 mod input;
-mod kinds;
 mod measure;
 mod progress;
 mod report;

@@ -213,14 +213,9 @@ where
     let note = !output.quiet && !results.say_where();
     let mut kept = saved.and_then(|saved| {
         let Some(saved) = saved else { return Ok(()) };
-        if note && verb.grows {
-            saving::note_folder(&saved.folder, verb.files);
-        }
         let page = saving::write_page(&saved.folder, &finding);
         let written = page.and_then(|()| (verb.write_beside)(&saved.folder, record, &finding));
-        if !verb.grows {
-            saving::note_record(saved, written.is_ok(), note);
-        }
+        saving::note(&saved, verb.files, written.is_ok(), note);
         written
     });
     if let Outcome::Failed(why) = finding.outcome()
@@ -246,7 +241,7 @@ pub fn begun(
 }
 
 /// Undoes what a measurement did to files, if it still runs, and then the rest.
-pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
+fn undo(created: &Weak<Created>, rest: impl Fn()) {
     if let Some(created) = created.upgrade() {
         created.undo();
     }

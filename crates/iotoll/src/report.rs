@@ -3,15 +3,17 @@
 
 use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
 use crate::failure::{self, BadInput, bad};
-use crate::kinds;
-use crate::series;
-use crate::stdout;
+use crate::{measure, series, stdout};
 use lab::calibration::Calibration;
+use model::blast::BlastRecord;
+use model::comparison::CompareRecord;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
+use model::guest::GuestRecord;
+use model::history::Observation;
 use model::kind::Recorded;
 use model::record::Record;
-use report::Annotation;
+use report::{Annotation, Finding};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,16 +34,56 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(function) = &arguments.annotate {
         return annotate(&path, function, arguments);
     }
-    let studied = kinds::study_at(&path, &arguments.earlier)?;
-    if let Some(why) = studied.cut_off {
-        failure::complain(&why);
+    match lab::store::kind_at(&path)? {
+        Kind::Cost => show::<Record>(&path, arguments),
+        Kind::Compare => show::<CompareRecord>(&path, arguments),
+        Kind::Guest => show::<GuestRecord>(&path, arguments),
+        Kind::Ftq => show::<FtqRecord>(&path, arguments),
+        Kind::Blast => show::<BlastRecord>(&path, arguments),
     }
+}
+
+/// Studies a record, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
+/// the program ends.
+fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let mut record: R = to_show(path)?;
+    let limits = measure::limits::<R>(&arguments.earlier, record.plan())?;
+    let stored = measure::stored(arguments.earlier.stored.as_deref(), record.plan())?;
+    let is_judged = !limits.is_empty();
+    if is_judged {
+        *record.limits_mut() = limits;
+    }
+    let finding = record.study(stored.as_ref());
     let format = arguments.shown.format;
-    if format.is_of_fio() && studied.finding.own_run().is_none() {
+    if format.is_of_fio() && finding.own_run().is_none() {
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
     }
-    stdout::print(&*studied.finding, arguments.shown, Some(folder_of(&path)))?;
-    Ok(studied.judged.unwrap_or(ExitCode::SUCCESS))
+    let judged = is_judged.then(|| failure::of_finding(&finding));
+    stdout::print(&finding, arguments.shown, Some(folder_of(path)))?;
+    Ok(judged.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// A record, as far as it goes.
+fn to_show<R: Recorded>(path: &Path) -> anyhow::Result<R> {
+    let (record, cut_off): (R, Option<String>) = lab::store::load_to_show(path)?;
+    cut_off.iter().for_each(|why| failure::complain(why));
+    Ok(record)
+}
+
+/// What the record at `path` says of each metric, of whatever version of the method it is.
+fn observe<R: Recorded>(path: &Path) -> anyhow::Result<Observation> {
+    let record: R = lab::store::load_earlier(path)?;
+    Ok(model::history::observe(path.display().to_string(), record))
+}
+
+fn observe_at(path: &Path) -> anyhow::Result<Observation> {
+    match lab::store::kind_at(path)? {
+        Kind::Cost => observe::<Record>(path),
+        Kind::Compare => observe::<CompareRecord>(path),
+        Kind::Guest => observe::<GuestRecord>(path),
+        Kind::Ftq => observe::<FtqRecord>(path),
+        Kind::Blast => observe::<BlastRecord>(path),
+    }
 }
 
 /// The folder of a record, which its user may have named by its file.
@@ -60,11 +102,7 @@ fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow:
             "--annotate: {path} is the record of {noun}; only run and cost sample functions (--profile)"
         )));
     }
-    let (record, cut_off): (Record, _) = lab::store::load_to_show(path)?;
-    if let Some(why) = cut_off {
-        failure::complain(&why);
-    }
-    let finding = record.study(None);
+    let finding = to_show::<Record>(path)?.study(None);
     let annotation = Annotation::of(finding, function).map_err(|why| BadInput(format!("--annotate: {why}")))?;
     stdout::print(&annotation, arguments.shown.in_full(), None)?;
     Ok(ExitCode::SUCCESS)
@@ -96,7 +134,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
     let records = lab::store::records_below(&paths)?;
     let mut observations = Vec::new();
     for path in &records {
-        match kinds::observe_at(path) {
+        match observe_at(path) {
             Ok(observation) => observations.push(observation),
             Err(error) => failure::complain(&format!("left out: {error}")),
         }

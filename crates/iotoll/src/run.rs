@@ -9,7 +9,7 @@ use crate::progress::ProgressLine;
 use lab::replaying;
 use lab::session::Settings as Measured;
 use lab::workload::target::Created;
-use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
+use model::plan::{Plan, Settings, options, parse};
 use model::record::Source;
 use report::Finding;
 use std::path::Path;
@@ -17,22 +17,22 @@ use std::process::ExitCode;
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
-    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.session)?;
+    let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
     let (mut plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
     if arguments.readonly {
         refuse_writes(&mut plan)?;
     }
-    let place = measuring.place.place.as_ref();
+    let place = measuring.observed.place.as_ref();
     let jobs = || plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = place.and_then(|place| place.refuses_jobs(jobs())) {
         return Err(bad(why));
     }
     lab::placing::check(place, &[], jobs())?;
-    if arguments.parse_only && plan.phases.is_empty() {
+    if arguments.choices.parse_only && plan.phases.is_empty() {
         failure::complain("no file has a job: their options hold for jobs of files that include them");
     }
     // Otherwise they are checked when setup has run.
-    if !arguments.parse_only && asked.around.setup.is_none() {
+    if !arguments.choices.parse_only && asked.around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
         let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
         lab::run::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
@@ -42,7 +42,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let lab = |settings: Measured, created: &Created, line: &ProgressLine| {
         Ok(lab::run::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
     };
-    let shown_plan: Option<&dyn Finding> = if arguments.parse_only { Some(&plan) } else { None };
+    let shown_plan: Option<&dyn Finding> = if arguments.choices.parse_only { Some(&plan) } else { None };
     let run =
         Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring, lab) };
     measure(run, asked)
@@ -50,8 +50,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
 
 fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {
     let environment = |name: &str| inputs.variable(name);
-    let unknown_options = if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
-    let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
+    let (unknown_options, device_writes) = arguments.choices.choices();
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
@@ -63,7 +62,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
         sections: &arguments.section,
         unknown_options,
         device_writes,
-        without_jobs: arguments.parse_only,
+        without_jobs: arguments.choices.parse_only,
     };
     match files.as_slice() {
         [file, ..] => {

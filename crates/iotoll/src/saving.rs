@@ -72,20 +72,14 @@ pub fn write_file(path: &Path, doing: &'static str, contents: &[u8]) -> anyhow::
     Ok(written.map_err(|error| lab::Error::file(path, doing, error))?)
 }
 
-/// Says where the record and its report are, and other `files` beside them.
-pub fn note_folder(folder: &Path, files: &str) {
-    let folder = folder.display();
-    failure::complain(&format!("record{files} and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
-}
-
-/// Says where a complete record is, if the user wants the note or it is not in the folder that the user named.
-pub fn note_record(saved: Saved, has_page: bool, note: bool) {
-    let (path, folder) = (saved.path.display(), saved.folder.display());
-    let beside = if has_page { format!(" and {PAGE} beside it") } else { String::new() };
-    let why = saved.instead.map(|why| format!("{why}; saved elsewhere: "));
-    if note || why.is_some() {
+/// Says where the record and its page are, and other `files` beside them, if the user wants the note or it is not the folder that the user named.
+pub fn note(saved: &Saved, files: &str, has_page: bool, wanted: bool) {
+    let folder = saved.folder.display();
+    let page = if has_page { format!(" and {PAGE}") } else { String::new() };
+    let why = saved.instead.as_ref().map(|why| format!("{why}; saved elsewhere: "));
+    if wanted || why.is_some() {
         let why = why.unwrap_or_default();
-        failure::complain(&format!("{why}record in {path}{beside}; to show it again: iotoll report {folder}"));
+        failure::complain(&format!("{why}record{files}{page} in {folder}; to show it again: iotoll report {folder}"));
     }
 }
 
@@ -110,12 +104,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes the report beside the record in `folder`.
 pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
-    write_html(folder, &Format::Html.render(finding, Ink::Plain, 0))
-}
-
-/// Writes a rendered report beside the record in `folder`.
-pub fn write_html(folder: &Path, page: &str) -> anyhow::Result<()> {
-    let path = folder.join(PAGE);
+    let (path, page) = (folder.join(PAGE), Format::Html.render(finding, Ink::Plain, 0));
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
     Ok(written.map_err(|error| {
         // Half a page is none.

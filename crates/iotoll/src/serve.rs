@@ -5,13 +5,11 @@ use crate::signals::{self, LeftBehind};
 use crate::standard_error::Log;
 use crate::stdout;
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use lab::calibration::Calibration;
 use model::injected::Injected;
-use model::plan::value::{Choice, Wrong, choice, list_words};
-use model::plan::{
-    InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, Peer,
-};
+use model::plan::value::choice;
+use model::plan::{InjectAt, JobPlan, PathNull, PathPlan, Peer, options};
 use model::unit::{Hertz, Nanos};
 use nbd::backends::Backend;
 use nbd::client::{Address, Uri};
@@ -74,44 +72,14 @@ pub struct ServeArguments {
     #[arg(long, help_heading = "Server", value_name = "N", default_value_t = Options::default().connections,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     pub connections: usize,
-    /// How replies carry payloads: pull-up copies all, pull-up:BYTES copies up to BYTES, gather copies none; zero-copy
-    /// sends pages, zero-copy:BYTES only for payloads above BYTES [default: pull-up:2048, and a file is read before it
-    /// is sent. Any explicit value sends a file straight from the page cache, where a storage error ends the
-    /// connection]
-    #[arg(long, help_heading = "Path", value_name = "HOW", value_parser = of_form(PathSend::parse, PathSend::FORM))]
-    pub path_send: Option<PathSend>,
-    /// How the payloads of writes reach memory: copy receives everything into a buffer and copies, copy:BYTES copies up
-    /// to BYTES, in-place copies none
-    #[arg(long, help_heading = "Path", value_name = "HOW", default_value_t, value_parser = of_form(PathReceive::parse, PathReceive::FORM))]
-    pub path_receive: PathReceive,
-    /// Message framing: one-go (send and receive all that is ready at once), segment-at-a-time (one send per header and
-    /// per segment), or page-at-a-time (one send and one receive per header and per page)
-    #[arg(long, help_heading = "Path", value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = word::<PathFraming>)]
-    pub path_framing: PathFraming,
-    /// Split payloads that are sent without a copy into segments of this many bytes: whole, or at least 512
-    #[arg(long, help_heading = "Path", value_name = "BYTES", default_value_t, value_parser = of_form(PathSegment::parse, PathSegment::FORM))]
-    pub path_segment: PathSegment,
+    #[command(flatten)]
+    pub path: PathArguments,
     /// Largest payload of a request, 4k to 32m; advertised to clients, but nbdcopy and fio ignore limits below 256k
     #[arg(long, help_heading = "Path", value_name = "BYTES", default_value = "32m", value_parser = payload)]
     pub path_max_payload: u32,
-    /// Copy method: plain, rep-movsb, or non-temporal (bypasses the caches)
-    #[arg(long, help_heading = "Path", value_name = "HOW", default_value = model::plan::value::word(PathCopy::default()), value_parser = word::<PathCopy>)]
-    pub path_copy: PathCopy,
-    /// Offer checksums: append a CRC-32C to each payload and verify the client's. Only iotoll's own client supports it
-    #[arg(long, help_heading = "Path", value_name = "off|on", default_value = model::plan::value::word(PathCrc::default()), value_parser = word::<PathCrc>)]
-    pub path_crc: PathCrc,
     /// Skip the storage: none, or server (never touch the storage: discard writes, return zeros)
-    #[arg(long, help_heading = "Path", value_name = "none|server", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
+    #[arg(long, help_heading = "Path", value_name = "none|server", default_value = "none", value_parser = null)]
     pub path_null: PathNull,
-    /// Longest wait for more requests from a client that has several in flight; shorter if they usually arrive sooner;
-    /// 0 disables it
-    #[arg(long, help_heading = "Path", value_name = "MICROSECONDS", default_value_t = Options::default().tuning.coalesce.as_micros() as u64,
-        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub path_coalesce: u64,
-    /// Busy-poll time before sleeping; costs CPU, saves wake-ups
-    #[arg(long, help_heading = "Path", value_name = "MICROSECONDS", default_value_t = Tuning::default().busy_poll.as_micros() as u64,
-        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub path_busy_poll: u64,
     /// Busy work added to each request at --inject-at, to check that a measurement finds it. The thread does nothing
     /// else meanwhile; other connections get their turn between requests
     #[arg(long, help_heading = "Injection", value_name = "NANOSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
@@ -120,6 +88,69 @@ pub struct ServeArguments {
     /// --path-null server)
     #[arg(long, help_heading = "Injection", value_name = "server|storage", default_value = "server", requires = "inject_ns", value_parser = layer)]
     pub inject_at: Layer,
+}
+
+/// The options of engine `nbd` that the server has too, each as a flag of the same name.
+#[derive(Debug)]
+pub struct PathArguments {
+    path: PathPlan,
+    /// `--path-send` is given: a file is sent from the page cache, where it allows it.
+    sends_from_cache: bool,
+}
+
+/// What `--path-send` says besides.
+const SENDS_FROM_CACHE: &str = ". Any explicit value sends a file straight from the page cache, where a storage error ends the \
+                                connection; without one, a file is read before it is sent";
+
+/// Their names.
+const OF_BOTH_SIDES: [&str; 8] = [
+    "path_send",
+    "path_receive",
+    "path_framing",
+    "path_segment",
+    "path_copy",
+    "path_crc",
+    "path_coalesce",
+    "path_busy_poll",
+];
+
+impl Args for PathArguments {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let ours = options::reference().filter(|option| OF_BOTH_SIDES.contains(&option.name));
+        command.args(ours.map(|option| {
+            let flag = clap::Arg::new(option.name).long(option.name.replace('_', "-")).help_heading("Path");
+            let more = if option.name == "path_send" { SENDS_FROM_CACHE } else { "" };
+            let help = format!("{}{more}: {} [default: {}]", option.help, option.values(), option.default_in_words());
+            let name = option.name;
+            flag.value_name("HOW").help(help).value_parser(move |text: &str| {
+                options::apply(&mut JobPlan::default(), name, text)
+                    .map(|()| text.to_owned())
+                    .map_err(|wrong| wrong.reason)
+            })
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PathArguments {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut job = JobPlan::default();
+        for name in OF_BOTH_SIDES {
+            if let Some(text) = matches.get_one::<String>(name) {
+                // Its parser has accepted it.
+                let _ = options::apply(&mut job, name, text);
+            }
+        }
+        Ok(Self { path: job.path, sends_from_cache: matches.contains_id("path_send") })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// The storage of the exports.
@@ -150,14 +181,6 @@ fn peer(text: &str) -> Result<Peer, String> {
     Peer::parse(text).map_err(|_| format!("expected {}", Peer::FORM))
 }
 
-/// A parser whose reason says what is `expected`.
-fn of_form<T>(
-    parse: impl Fn(&str) -> Result<T, Wrong> + Clone + Send + Sync,
-    expected: &'static str,
-) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
-    move |text| parse(text).map_err(|wrong| format!("{}; expected {expected}", wrong.reason))
-}
-
 fn payload(text: &str) -> Result<u32, String> {
     match model::plan::value::integer(text) {
         Ok(bytes @ 4096..=33_554_432) => Ok(bytes as u32),
@@ -166,9 +189,12 @@ fn payload(text: &str) -> Result<u32, String> {
 }
 
 fn null(text: &str) -> Result<PathNull, String> {
-    match word(text)? {
-        PathNull::Wire => Err("'wire' is for the client (path_null=wire in a job); expected none or server".to_owned()),
-        null => Ok(null),
+    match choice(text) {
+        Ok(PathNull::Wire) => {
+            Err("'wire' is for the client (path_null=wire in a job); expected none or server".to_owned())
+        }
+        Ok(null) => Ok(null),
+        Err(wrong) => Err(format!("{}; expected none or server", wrong.reason)),
     }
 }
 
@@ -183,32 +209,18 @@ fn layer(text: &str) -> Result<Layer, String> {
     }
 }
 
-fn word<T: Choice>(text: &str) -> Result<T, String> {
-    choice(text).map_err(|wrong| format!("{}; expected one of {}", wrong.reason, list_words::<T>()))
-}
-
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let Some(storage) = &arguments.backend else { return echo(arguments) };
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let path = PathPlan {
-        send: arguments.path_send.unwrap_or_default(),
-        receive: arguments.path_receive,
-        framing: arguments.path_framing,
-        segment: arguments.path_segment,
-        copy: arguments.path_copy,
-        crc: arguments.path_crc,
-        coalesce: Nanos(arguments.path_coalesce * 1000),
-        busy_poll: Nanos(arguments.path_busy_poll * 1000),
-        ..PathPlan::default()
-    };
     let teller = StderrReporter {
         calibration: Calibration::begin(),
         begun: Instant::now(),
         inject_ns: arguments.inject_ns,
         log: Log::start().map_err(|error| lab::Error::instrument("starting the thread of the log", error))?,
     };
-    let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
+    let tuning =
+        Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&arguments.path.path) };
     let mut storage = backend(storage, arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
@@ -303,8 +315,7 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
             BadInput(format!("--backend file:{} --direct: {error}: {mend}", path.display())).into()
         });
     }
-    // An explicit `--path-send` sends from the page cache, where the file allows it.
-    let opened = if arguments.path_send.is_some() { Backend::page_cache(file) } else { Backend::file(file) };
+    let opened = if arguments.path.sends_from_cache { Backend::page_cache(file) } else { Backend::file(file) };
     opened.with_context(|| format!("reading the size of {}", path.display()))
 }
 

@@ -1,6 +1,6 @@
 //! Writes results to standard output, or where fio's `--output` says and in the format of its `--output-format`.
 
-use crate::arguments::{FioFlags, Shown};
+use crate::arguments::{FioFlags, Shown, ink};
 use crate::failure::{self, BadInput};
 use report::Finding;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Prints a finding on standard output; `folder` has its record.
 pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {
-    let ink = shown.color.ink(std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
+    let ink = ink(shown.color, std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
     write(&shown.render(finding, ink, columns(), folder))
 }
 
@@ -58,7 +58,7 @@ impl Results {
         let Some((path, mut file)) = self.file.as_ref().map(|(path, file)| (path, file)) else {
             return print(finding, self.shown, folder);
         };
-        let ink = self.shown.color.ink(false, &|name| std::env::var_os(name));
+        let ink = ink(self.shown.color, false, &|name| std::env::var_os(name));
         let text = self.shown.render(finding, ink, COLUMNS, folder);
         // A device or a pipe has no contents to replace.
         let is_file = file.metadata().is_ok_and(|data| data.is_file());

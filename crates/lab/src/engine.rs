@@ -3,7 +3,6 @@
 mod busy;
 mod control;
 pub(crate) mod files_in_loop;
-mod immediate;
 mod mem;
 mod nbd;
 mod observers;
@@ -13,20 +12,22 @@ mod rings;
 mod rr;
 pub mod tally;
 mod traits;
-mod trims;
 pub mod worker;
 
 use crate::error::{Error, Result};
 use crate::workload::payload::fill_once;
+use crate::workload::request_source::Request;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use files_in_loop::opens_in_loop;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
 use model::unit::Hertz;
 pub use nbd::tuning as path_tuning;
+use rustix::fs::FallocateFlags;
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use sys::buffer::AlignedBuffer;
-use traits::Sync;
+pub(crate) use traits::Sync;
 use worker::Worker;
 
 /// Input for opening an engine.
@@ -122,6 +123,39 @@ fn sync_file(file: Option<&File>, what: Sync) -> std::io::Result<bool> {
         Sync::Data => file.sync_data(),
     }?;
     Ok(true)
+}
+
+/// Trims as fio makes them: of a device with BLKDISCARD, of a file by punching a hole. One system call each.
+struct Trims {
+    /// Whether it is a device: found out before the first I/O, so that no trim has to ask.
+    devices: Vec<bool>,
+    calls: u64,
+}
+
+impl Trims {
+    fn of(setup: &Setup) -> Self {
+        let is_device = |path| std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
+        Self { devices: setup.targets.iter().map(|target| is_device(&target.path)).collect(), calls: 0 }
+    }
+
+    /// Not inlined, so that the loops of reads and writes stay small.
+    #[inline(never)]
+    fn perform(&mut self, file: &File, request: &Request) -> i32 {
+        let (offset, length) = (request.offset, u64::from(request.length));
+        self.calls += 1;
+        let outcome = if self.devices.get(request.file as usize) == Some(&true) {
+            sys::device::discard(file, offset, length)
+        } else {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            rustix::fs::fallocate(file, hole, offset, length).map_err(Into::into)
+        };
+        result_of(outcome.map(|()| request.length as usize))
+    }
+
+    /// System calls so far.
+    fn calls(&self) -> u64 {
+        self.calls
+    }
 }
 
 /// Bytes as a result: those of a block above 2 GiB are negative numbers below the errors.

@@ -5,6 +5,7 @@ pub(crate) mod files;
 mod rows;
 mod sums;
 
+use crate::engine::Sync;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
@@ -98,9 +99,9 @@ impl IoLog {
     }
 
     /// Notes a sync, of everything or of data.
-    pub(crate) fn note_sync(&mut self, file: u32, of_data: bool) {
+    pub(crate) fn note_sync(&mut self, file: u32, what: Sync) {
         if let Some(trace) = &mut self.trace {
-            trace.note_sync(file, of_data, ticks());
+            trace.note_sync(file, what, ticks());
         }
     }
 
@@ -206,9 +207,8 @@ impl Trace {
         self.note(Step { at, action, file: request.file, offset: request.offset, length: request.length });
     }
 
-    pub fn note_sync(&mut self, file: u32, of_data: bool, at: u64) {
-        let action = if of_data { Action::DataSync } else { Action::Sync };
-        self.note(Step { at, action, file, offset: 0, length: 0 });
+    pub fn note_sync(&mut self, file: u32, what: Sync, at: u64) {
+        self.note(Step { at, action: Action::Sync(what), file, offset: 0, length: 0 });
     }
 
     fn note(&mut self, step: Step) {
@@ -278,7 +278,7 @@ mod tests {
         trace.begin(5000);
         let request = |kind, offset| Request { kind, file: 1, offset, length: 512 };
         trace.note_request(&request(Kind::Read, 0), 1500);
-        trace.note_sync(0, true, 2000);
+        trace.note_sync(0, Sync::Data, 2000);
         trace.note_request(&request(Kind::Trim, 4096), 3000);
         trace.note_request(&request(Kind::Write, 0), 4000);
         assert_eq!(trace.full, Some(4000));

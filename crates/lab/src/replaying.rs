@@ -134,7 +134,7 @@ fn as_replayed(job: &JobPlan, replays: &[Arc<Replay>]) -> JobPlan {
     let requests = || {
         steps().filter_map(|step| match step.what {
             What::Io(request) => Some(request),
-            What::Sync(_) | What::DataSync(_) => None,
+            What::Sync(..) => None,
         })
     };
     let [reads, writes, trims] = Kind::ALL.map(|kind| requests().any(|request| request.kind == kind));

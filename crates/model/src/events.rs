@@ -7,7 +7,7 @@ mod table;
 
 pub use table::{GROUPS, Group, TRACEPOINTS, Tracepoint};
 
-use crate::plan::nearest::nearest;
+use crate::plan::value::nearest;
 use crate::reading::Reading;
 use crate::warning::{Code, Warning, add_once};
 use serde::{Deserialize, Serialize};

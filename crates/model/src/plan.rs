@@ -5,7 +5,6 @@
 
 mod draft;
 pub mod job;
-pub(crate) mod nearest;
 pub mod options;
 pub mod parse;
 pub mod service;

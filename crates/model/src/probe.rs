@@ -10,7 +10,7 @@ mod field;
 pub use families::{FAMILIES, Family, Instance, Part, WorkerCounter};
 pub use field::Field;
 
-use crate::plan::nearest;
+use crate::plan::value::nearest;
 use crate::reading::Reading;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
@@ -181,8 +181,7 @@ impl Probe {
         let of_family = FAMILIES.iter().find_map(|family| Some((family, rest.strip_prefix(family.prefix)?)));
         let Some((family, rest)) = of_family else {
             let names = ROWS.iter().map(|row| row.name).chain(FAMILIES.iter().map(|family| family.form));
-            let near =
-                nearest::nearest(name, names).map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+            let near = nearest(name, names).map_or_else(String::new, |near| format!("did you mean '{near}'? "));
             return Err(format!("'{name}' is not a probe; {near}use --probe list to list the probes of this machine"));
         };
         let wrong = |what: String| format!("probe '{name}': {what}");

@@ -8,7 +8,12 @@
 pub mod backends;
 pub mod client;
 pub mod filters;
-pub mod protocol;
+/// The NBD protocol as bytes, without I/O: [`handshake`] negotiates an export, [`wire`] has the requests and replies
+/// that follow.
+pub mod protocol {
+    pub mod handshake;
+    pub mod wire;
+}
 pub mod server;
 mod socket;
 pub mod transmit_queue;

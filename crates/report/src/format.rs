@@ -129,11 +129,6 @@ static TABLE: [Row; 9] = [
     Row { format: Format::Terse, name: "terse", render: Render::Fio(fio::terse) },
 ];
 
-/// One page for two findings, the second below the first: a measurement of several parts.
-pub fn page_of_both(first: &impl Finding, second: &impl Finding) -> String {
-    html::page(&first.document(), &[second.document()])
-}
-
 impl Format {
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.format)
@@ -230,18 +225,6 @@ mod tests {
                 assert!(!plain.contains('\u{1b}'), "{name}");
             }
         }
-    }
-
-    #[test]
-    fn a_page_of_two_findings_has_all_of_both() {
-        let page = page_of_both(&compare::fixture::named("options"), &cost::fixture::named("psync_4k"));
-        let alone = [
-            Format::Html.render(&compare::fixture::named("options"), Ink::Plain, 0),
-            Format::Html.render(&cost::fixture::named("psync_4k"), Ink::Plain, 0),
-        ];
-        let main = |page: &str| page.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
-        assert_eq!(main(&page), main(&alone[0]) + main(&alone[1]).trim_start_matches('\n'));
-        assert_eq!((page.matches("<html").count(), page.matches("<style>").count()), (1, 1));
     }
 
     /// README says that they are read first.

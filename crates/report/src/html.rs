@@ -18,13 +18,10 @@ const READER: Audience = Audience::PAGE;
 const STYLE: &str = include_str!("html/style.css");
 
 pub fn html(document: &Document) -> String {
-    page(document, &[])
-}
-
-/// A file with several documents, below each other. The first one names it.
-pub fn page(first: &Document, others: &[Document]) -> String {
-    let documents = || std::iter::once(first).chain(others);
-    let has = |wanted: fn(&Body) -> bool| documents().any(|document| contains(document, wanted));
+    let has = |wanted: fn(&Body) -> bool| {
+        let mut blocks = document.sections.iter().flat_map(|section| section.seen_by(READER).1);
+        blocks.any(|block| wanted(&block.body))
+    };
     let timeline =
         if has(|body| matches!(body, Body::Timeline(_))) { timeline::Means::ALL } else { timeline::Means::default() };
     // A policy names each kind once.
@@ -36,9 +33,9 @@ pub fn page(first: &Document, others: &[Document]) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{}\">\n\
          <title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n{}</body>\n</html>\n",
         policy,
-        escape(&title(first)),
+        escape(&title(document)),
         timeline.style,
-        documents().map(contents).collect::<String>(),
+        contents(document),
         timeline.script,
     )
 }
@@ -46,11 +43,6 @@ pub fn page(first: &Document, others: &[Document]) -> String {
 fn contents(document: &Document) -> String {
     let sections = document.sections.iter().map(|section| self::section(document, section));
     [head(document), caveats(document), sections.collect(), provenance(document)].concat()
-}
-
-fn contains(document: &Document, wanted: fn(&Body) -> bool) -> bool {
-    let mut blocks = document.sections.iter().flat_map(|section| section.seen_by(READER).1);
-    blocks.any(|block| wanted(&block.body))
 }
 
 fn title(document: &Document) -> String {

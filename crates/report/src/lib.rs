@@ -57,5 +57,5 @@ mod hostile;
 
 pub use annotation::Annotation;
 pub use flame_graph::folded;
-pub use format::{Finding, Format, PAGE, page_of_both};
+pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;

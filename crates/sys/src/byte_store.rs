@@ -128,9 +128,7 @@ impl ByteStore {
     /// When the range is out of bounds: a bug in the caller, which would otherwise access foreign memory.
     #[inline]
     pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
-        let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
-        assert!(inside, "{length} bytes at {offset} are outside {} bytes", self.length);
-        self.memory.pointer().wrapping_add(offset)
+        address(&self.memory, self.length, offset, length)
     }
 
     /// Copies bytes out.
@@ -228,6 +226,45 @@ impl ByteStore {
             done += part;
         }
     }
+}
+
+/// A file mapped for reading by the kernel only. Because this process never accesses it, a failing device or a
+/// truncated file is an error (EFAULT) of the call that needed the page, not a SIGBUS. The rest of the page in which a
+/// file ends reads as zeros.
+#[derive(Debug)]
+pub struct MappedFile {
+    memory: AlignedBuffer,
+    length: usize,
+}
+
+// SAFETY: no reference to the bytes ever exists; only the kernel reads them.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Maps the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// When address space is not available or the file system does not support mapping.
+    pub fn new(file: &File, length: usize) -> io::Result<Self> {
+        Ok(Self { memory: AlignedBuffer::shared_to_read(file, length)?, length })
+    }
+
+    /// Address of a range, for the kernel to read while `self` exists.
+    ///
+    /// # Panics
+    /// As for [`ByteStore::address`].
+    #[inline]
+    pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
+        address(&self.memory, self.length, offset, length)
+    }
+}
+
+/// Address of a range of a memory that is used up to a length.
+#[inline]
+fn address(memory: &AlignedBuffer, all: usize, offset: usize, length: usize) -> *mut u8 {
+    let inside = offset.checked_add(length).is_some_and(|end| end <= all);
+    assert!(inside, "{length} bytes at {offset} are outside {all} bytes");
+    memory.pointer().wrapping_add(offset)
 }
 
 /// Huge pages are only advice: without them everything works, more slowly.

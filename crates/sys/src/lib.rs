@@ -13,7 +13,6 @@ pub mod clock;
 pub mod datagrams;
 pub mod device;
 pub mod guest;
-pub mod mapped_file;
 pub mod page_cache;
 pub mod perf;
 pub mod process;

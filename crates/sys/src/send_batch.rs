@@ -1,8 +1,7 @@
 //! A gather list for sending on a stream: copied headers and payloads, payloads gathered from memory, and pages of a
 //! file (sendfile). It keeps what it has not sent.
 
-use crate::byte_store::ByteStore;
-use crate::mapped_file::MappedFile;
+use crate::byte_store::{ByteStore, MappedFile};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,7 +1,7 @@
-//! Unsafe code is confined to one crate, and each use states why it is sound.
+//! Unsafe code is confined to one crate. That each use states why it is sound is a lint (`undocumented_unsafe_blocks`).
 
 use super::Breach;
-use super::tree::{File, Tree};
+use super::tree::Tree;
 
 const UNSAFE: &str = "unsafe";
 /// The crate that may contain it.
@@ -34,43 +34,4 @@ pub fn only_in_sys(tree: &Tree) -> Vec<Breach> {
         }
     }
     breaches
-}
-
-/// Each unsafe block and impl has its `SAFETY:`, each unsafe function its `# Safety`.
-pub fn explained(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for file in tree.sources() {
-        for (index, line) in file.lines.iter().enumerate() {
-            let code = &line.code;
-            if !line.has_word(UNSAFE) || is_type(code) {
-                continue;
-            }
-            let function = code.contains("unsafe fn ") || (code.contains("unsafe extern ") && code.contains(" fn "));
-            let wanted = if function { "# Safety" } else { "SAFETY:" };
-            if !line.comment.contains(wanted) && !comment_above(file, index).contains(wanted) {
-                breaches.push(Breach::new(
-                    &file.path,
-                    index + 1,
-                    format!("unsafe without `{wanted}`: state why it is sound"),
-                ));
-            }
-        }
-    }
-    breaches
-}
-
-/// `unsafe fn` as a type or in an attribute performs nothing unsafe.
-fn is_type(code: &str) -> bool {
-    code.contains("unsafe fn(") || code.contains("unsafe extern \"\" fn(") || code.trim_start().starts_with("#")
-}
-
-/// The comment of a line: the lines above it, up to one that has neither a comment nor the start of the same statement.
-fn comment_above(file: &File, index: usize) -> String {
-    let above = file.lines.iter().take(index).rev();
-    let part = above.take_while(|line| {
-        let code = line.code.trim();
-        let continued = !code.is_empty() && !code.ends_with([';', '{', '}']);
-        !line.comment.is_empty() || continued
-    });
-    part.map(|line| line.comment.as_str()).collect::<Vec<_>>().join("\n")
 }

@@ -27,7 +27,7 @@ pub fn lines(file: &File) -> Vec<bool> {
 }
 
 /// By how much `code` opens more than it closes.
-pub fn nesting(code: &str, opens: &str, closes: &str) -> i32 {
+fn nesting(code: &str, opens: &str, closes: &str) -> i32 {
     code.chars().map(|letter| i32::from(opens.contains(letter)) - i32::from(closes.contains(letter))).sum()
 }
 

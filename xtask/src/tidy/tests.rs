@@ -118,32 +118,11 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             ("ARCHITECTURE.md", 1, imports::architecture().replace("report → model\n", "")),
             ("ARCHITECTURE.md", 6, imports::architecture().replace("report → model\n", "report → model, lab\n")),
         ],
-        "circle" => {
-            let job = |line: &str| ("crates/model/src/job.rs", 3, format!("//! Job.\n\n{line}\n"));
-            let size = |line: &str| ("crates/model/src/job/size.rs", 3, format!("//! Size.\n\n{line}\n"));
-            vec![
-                job("use super::plan;"),
-                job("use crate::{job::Size, error::{self, Error}, plan};"),
-                (
-                    "crates/model/src/job.rs",
-                    4,
-                    "//! Job.\nuse crate::{\n    job::{Size},\n    plan::Plan,\n};\n".to_owned(),
-                ),
-                size("fn f() { crate::plan::g() }"),
-                size("use super::super::plan::Plan;"),
-            ]
-        }
         "unsafe" => vec![
             model("fn f() { unsafe { g() } }"),
             model("#![allow(unsafe_code)]"),
             ("crates/model/Cargo.toml", 1, "[package]\n[dependencies]\n".to_owned()),
         ],
-        "safety" => {
-            let sys = |line: &str| {
-                ("crates/sys/src/lib.rs", 4, format!("//! Sys.\n// SAFETY: of another.\nfn f() {{}}\n{line}\n"))
-            };
-            vec![sys("fn h() { unsafe { g() } }"), sys("pub unsafe fn g() {}"), sys("unsafe impl Send for X {}")]
-        }
         "print" => ["println!(\"\")", "std::eprintln!()", "let x = dbg!(1);"].map(model).to_vec(),
         "unfinished" => {
             let notes = [concat!("// FIX", "ME later"), concat!("/* HA", "CK */")];

@@ -3,7 +3,7 @@
 use super::{AFTER_HELP, JOB_VERBS};
 use crate::failure::BadInput;
 use clap::{Arg, Command};
-use model::plan::options::{self, Reference};
+use model::plan::options::{self, JobOption};
 
 /// Widest line.
 const COLUMNS: usize = 99;
@@ -153,7 +153,7 @@ fn all_options() -> String {
     for option in options::reference() {
         const INDENT: &str = "                              ";
         let first = format!("  {:<27} ", option.name);
-        let about = format!("{} [{}]", option.full_help, option.value);
+        let about = format!("{} [{}]", option.full_help(), option.values());
         let layout = textwrap::Options::new(COLUMNS).initial_indent(&first).subsequent_indent(INDENT);
         text += &textwrap::fill(&about, layout);
         text.push('\n');
@@ -164,19 +164,19 @@ fn all_options() -> String {
 fn one_option(name: &str) -> Result<String, BadInput> {
     let name = name.trim_start_matches('-');
     let found = options::reference().find(|option| option.name == name || option.aliases.contains(&name));
-    found.as_ref().map(described).ok_or_else(|| BadInput(options::no_such(name)))
+    found.map(described).ok_or_else(|| BadInput(options::no_such(name)))
 }
 
-fn described(option: &Reference) -> String {
+fn described(option: &JobOption) -> String {
     let mut text = format!("{}\n", option.name);
-    let aliases = option.aliases.join(", ");
+    let engines: Vec<&str> = option.engines.iter().map(|engine| engine.name()).collect();
     let example = format!("--{}={}", option.name, option.example);
     let lines = [
         ("", option.help),
-        ("Values", &option.value),
-        ("Engine", &option.engines.join(", ")),
-        ("Default", &option.default),
-        ("Other names", &aliases),
+        ("Values", &option.values()),
+        ("Engine", &engines.join(", ")),
+        ("Default", &option.default_in_words()),
+        ("Other names", &option.aliases.join(", ")),
         ("Example", &example),
     ];
     for (name, line) in lines.iter().filter(|(_, line)| !line.is_empty()) {

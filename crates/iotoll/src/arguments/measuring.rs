@@ -9,10 +9,11 @@ use model::events::Wanted;
 use model::experiment::Around;
 use model::placement::Place;
 use model::plan::service::ServicePlan;
+use model::plan::{DeviceWrites, UnknownOptions};
 use model::probe::Probe;
 use std::time::Duration;
 
-/// Meters.
+/// Meters, and events per I/O.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct MeterArguments {
@@ -20,45 +21,11 @@ pub struct MeterArguments {
     /// pmu, all [default: the meters that do not disturb the workload, and the accounts of run and cost]
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
-}
-
-/// Events per I/O.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct EventArguments {
     /// Count these events of the kernel per I/O, in windows or rounds of their own: tracepoints (sched:sched_waking, block:*), system calls
     /// (syscalls:pread64), or groups of them: default, syscalls, sched, ipi, timer, mm, alloc, block, fs, io_uring, net, dma, hw (counters
     /// of the hardware), none; needs the right to load BPF programs [default: default, if --meters is not given]
     #[arg(long, value_name = "EVENTS", value_parser = Wanted::parse_list)]
     pub events: Option<List<Wanted>>,
-}
-
-/// Samples of functions.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct ProfileArguments {
-    /// Sample the stacks of what runs, in windows or rounds of their own: cycles per I/O by function of the kernel and of programs, and
-    /// a flame graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
-    #[arg(long)]
-    pub profile: bool,
-}
-
-impl ProfileArguments {
-    /// The meters that may run, of those that the user chose.
-    pub fn selection(&self, chosen: &MeterArguments) -> Selection {
-        let chosen = chosen.meters.clone();
-        if self.profile { chosen.with_profile() } else { chosen }
-    }
-}
-
-/// The CPUs of the workload.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
-pub struct PlaceArguments {
-    /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
-    /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::by(Place::parse))]
-    pub place: Option<Place>,
 }
 
 /// What every verb that measures on this machine takes: what is read beside the measurement, and what surrounds it.
@@ -119,35 +86,75 @@ impl SessionArguments {
     }
 }
 
+/// What `run`, `cost` and `compare` take.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct Observed {
+    #[command(flatten)]
+    pub meters: MeterArguments,
+    /// Sample the stacks of what runs, in windows or rounds of their own: cycles per I/O by function of the kernel and of programs, and
+    /// a flame graph in report.html; needs root, CAP_PERFMON, or kernel.perf_event_paranoid below 1
+    #[arg(long)]
+    pub profile: bool,
+    /// Pin the workload, of all arms alike: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a
+    /// CPU list (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::by(Place::parse))]
+    pub place: Option<Place>,
+    #[command(flatten)]
+    pub session: SessionArguments,
+}
+
+impl Observed {
+    /// The same as settings of the lab, without the place.
+    pub fn settings(&self) -> Settings {
+        let chosen = self.meters.meters.clone();
+        Settings {
+            meters: if self.profile { chosen.with_profile() } else { chosen },
+            events: self.meters.events.clone(),
+            probes: self.session.probes(),
+            ..Settings::default()
+        }
+    }
+}
+
 /// What `run` and `cost` take.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct Measuring {
     #[command(flatten)]
-    pub meters: MeterArguments,
-    #[command(flatten)]
-    pub profile: ProfileArguments,
-    #[command(flatten)]
-    pub events: EventArguments,
+    pub observed: Observed,
     /// Measure the machine without the workload for this long, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
-    #[command(flatten)]
-    pub place: PlaceArguments,
-    #[command(flatten)]
-    pub session: SessionArguments,
 }
 
 impl Measuring {
     /// The same as settings of the lab.
     pub fn settings(&self) -> Settings {
-        Settings {
-            meters: self.profile.selection(&self.meters),
-            events: self.events.events.clone(),
-            probes: self.session.probes(),
-            background: self.background,
-            place: self.place.place.clone(),
-            ..Settings::default()
-        }
+        let Self { observed, background } = self;
+        Settings { background: *background, place: observed.place.clone(), ..observed.settings() }
+    }
+}
+
+/// What `run` and `compare` take about jobs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Job")]
+pub struct JobArguments {
+    /// Print what would be measured, and exit; with --format json as data
+    #[arg(long)]
+    pub parse_only: bool,
+    /// Warn about unknown options instead of refusing them
+    #[arg(long)]
+    pub ignore_unknown: bool,
+    /// Allow writes to a block device. Mounted or partitioned devices are always refused
+    #[arg(long)]
+    pub allow_device_write: bool,
+}
+
+impl JobArguments {
+    /// What the parser of plans makes of them.
+    pub fn choices(&self) -> (UnknownOptions, DeviceWrites) {
+        let unknown = if self.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
+        (unknown, if self.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse })
     }
 }

@@ -1,7 +1,7 @@
 //! How a result is shown on standard output, where it is saved, and what it is judged by.
 
 use super::value;
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice};
 use report::{Finding, Format, Ink, PAGE, shell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Shown {
     pub full: bool,
     /// Colour a table: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), never, always
     #[arg(long, value_name = "auto|never|always", default_value = "auto", hide_possible_values = true)]
-    pub color: Color,
+    pub color: ColorChoice,
 }
 
 impl Shown {
@@ -76,27 +76,14 @@ pub struct Earlier {
     pub fail_on: Vec<String>,
 }
 
-/// When a table has colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// Where a terminal shows them and nobody asked to have none.
-    Auto,
-    /// Not at all.
-    Never,
-    /// Also in a file or a pipe, as for `less -R`.
-    Always,
-}
-
-impl Color {
-    /// The ink for an output that is a terminal or not.
-    pub fn ink(self, is_terminal: bool, variable: &dyn Fn(&str) -> Option<OsString>) -> Ink {
-        // no-color.org: any value but an empty one.
-        let unwanted = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-        match self {
-            Self::Always => Ink::Colour,
-            Self::Auto if is_terminal && !unwanted && !is_dumb(variable) => Ink::Colour,
-            Self::Auto | Self::Never => Ink::Plain,
-        }
+/// The ink for an output that is a terminal or not.
+pub fn ink(color: ColorChoice, is_terminal: bool, variable: &dyn Fn(&str) -> Option<OsString>) -> Ink {
+    // no-color.org: any value but an empty one.
+    let unwanted = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match color {
+        ColorChoice::Always => Ink::Colour,
+        ColorChoice::Auto if is_terminal && !unwanted && !is_dumb(variable) => Ink::Colour,
+        ColorChoice::Auto | ColorChoice::Never => Ink::Plain,
     }
 }
 
@@ -111,17 +98,17 @@ mod tests {
 
     #[test]
     fn colours_are_for_terminals_that_show_them() {
-        let ink = |color: Color, is_terminal, set: &[(&str, &str)]| {
+        let ink = |color: ColorChoice, is_terminal, set: &[(&str, &str)]| {
             let value = |name: &str| set.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into());
-            color.ink(is_terminal, &value)
+            super::ink(color, is_terminal, &value)
         };
-        assert_eq!(ink(Color::Auto, true, &[("TERM", "xterm")]), Ink::Colour);
-        assert_eq!(ink(Color::Auto, true, &[("NO_COLOR", "")]), Ink::Colour, "an empty value means nothing");
+        assert_eq!(ink(ColorChoice::Auto, true, &[("TERM", "xterm")]), Ink::Colour);
+        assert_eq!(ink(ColorChoice::Auto, true, &[("NO_COLOR", "")]), Ink::Colour, "an empty value means nothing");
         for set in [&[("NO_COLOR", "1")], &[("TERM", "dumb")]] {
-            assert_eq!(ink(Color::Auto, true, set), Ink::Plain, "{set:?}");
-            assert_eq!(ink(Color::Always, false, set), Ink::Colour, "the flag precedes {set:?}");
+            assert_eq!(ink(ColorChoice::Auto, true, set), Ink::Plain, "{set:?}");
+            assert_eq!(ink(ColorChoice::Always, false, set), Ink::Colour, "the flag precedes {set:?}");
         }
-        assert_eq!(ink(Color::Auto, false, &[]), Ink::Plain);
-        assert_eq!(ink(Color::Never, true, &[]), Ink::Plain);
+        assert_eq!(ink(ColorChoice::Auto, false, &[]), Ink::Plain);
+        assert_eq!(ink(ColorChoice::Never, true, &[]), Ink::Plain);
     }
 }

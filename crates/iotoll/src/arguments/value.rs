@@ -123,13 +123,7 @@ pub fn probes(text: &str) -> Result<Probes, String> {
 
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.
 pub fn background(text: &str) -> Result<Duration, String> {
-    let duration =
-        humantime::parse_duration(text).map_err(|error| format!("{error}; expected a time such as 1s or 500ms"))?;
-    match duration {
-        duration if duration < Duration::from_millis(200) => Err("expected at least 200ms".to_owned()),
-        duration if duration > Duration::from_secs(3600) => Err("expected at most 1h".to_owned()),
-        duration => Ok(duration),
-    }
+    within(text, Duration::from_millis(200), Duration::from_secs(3600), "200ms to 1h")
 }
 
 /// A time within a range, which `range` names.

@@ -46,28 +46,26 @@ pub fn start(
     words: &[String],
     command_line: CommandLine,
 ) -> anyhow::Result<ExitCode> {
-    if arguments.profile.profile {
-        return Err(bad(
-            "--profile: each boot measures one arm, so no round samples both; leave it out, and profile each boot by iotoll run or cost",
-        ));
-    }
-    if arguments.events.events.as_ref().is_some_and(|events| !events.is_empty()) {
-        return Err(bad(
-            "--events: each boot measures one arm, so no round counts both; leave it out, and count in each boot by iotoll run or cost",
-        ));
-    }
-    if !arguments.session.probes().is_empty() {
-        return Err(bad(
-            "--probe: arms that are boots run kernels that need not have the same counters, and are resumed in another boot; leave it out",
-        ));
-    }
-    if arguments.output.no_save {
-        return Err(bad("compare: an experiment of boots needs a saved record; leave out --no-save"));
+    let events = arguments.observed.meters.events.as_ref().is_some_and(|events| !events.is_empty());
+    let odd = [
+        (
+            arguments.observed.profile,
+            "--profile: each boot measures one arm; leave it out, and profile each boot by iotoll run or cost",
+        ),
+        (events, "--events: each boot measures one arm; leave it out, and count in each boot by iotoll run or cost"),
+        (
+            !arguments.observed.session.probes().is_empty(),
+            "--probe: the kernels of arms that are boots need not have the same counters; leave it out",
+        ),
+        (arguments.output.no_save, "compare: an experiment of boots needs a saved record; leave out --no-save"),
+    ];
+    if let Some((_, why)) = odd.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(bad(why));
     }
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
     }
-    let settings = settings(arguments, &experiment, arguments.meters.meters.clone(), words, command_line)?;
+    let settings = settings(arguments, &experiment, arguments.observed.meters.meters.clone(), words, command_line)?;
     let saving = Saving::prepare(&arguments.output, "compare")?;
     let saver = saving.saver();
     let header = boots::begin(experiment, &settings)
@@ -92,7 +90,7 @@ fn settings(
     let comparison = comparison(arguments, experiment);
     let begun = measure::begun(words, command_line, comparison.last_signal, LeftBehind::default())?;
     let Session { events, probes, .. } = comparison.settings;
-    Ok(super::settings(Session { meters, events, probes, ..begun }, arguments.seed))
+    Ok(super::settings(Session { meters, events, probes, ..begun }, arguments.rules.seed))
 }
 
 /// Directory and flags of the start.
@@ -103,7 +101,7 @@ fn begun(arguments: &CompareArguments) -> anyhow::Result<Begun> {
         let shown = directory.display();
         return Err(lost(format!("'{shown}' is not UTF-8 text, which a record cannot store; rename it")).into());
     }
-    Ok(Begun { directory, meters: arguments.meters.meters.clone(), stored: arguments.stored.clone() })
+    Ok(Begun { directory, meters: arguments.observed.meters.meters.clone(), stored: arguments.stored.clone() })
 }
 
 /// Continues the experiment at `path` (a folder, or the record in it), in the directory and with the flags of its
@@ -130,7 +128,7 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     }
     // Needed only after the last boot; checked now so that an error shows at once.
     stored::<CompareRecord>(stored_path(&header), &header.experiment)?;
-    let meters = begun.map_or_else(|| arguments.meters.meters.clone(), |begun| begun.meters.clone());
+    let meters = begun.map_or_else(|| arguments.observed.meters.meters.clone(), |begun| begun.meters.clone());
     let settings = settings(arguments, &header.experiment, meters, words, words.to_vec().into())?;
     let mut course = Course { folder, saver, header, boots, arguments, settings };
     match course.ready()? {
@@ -184,7 +182,7 @@ impl Course<'_> {
             Some(last) => last.arm == next && last.boot_id == lab::host::boot_id()?,
             None => false,
         };
-        Ok(if again && !self.arguments.same_boot { Ready::SameBoot } else { Ready::Yes })
+        Ok(if again && !self.arguments.boots.same_boot { Ready::SameBoot } else { Ready::Yes })
     }
 
     /// Measures the booted arm, and further arms as long as the hook boots them.

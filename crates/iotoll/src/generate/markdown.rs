@@ -84,12 +84,6 @@ fn plain(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Splits the default off the end of a help text like "Margin [default: 3%]", because tables have a column for it.
-pub fn default_apart(help: &str) -> (&str, &str) {
-    let parts = help.strip_suffix(']').and_then(|rest| rest.rsplit_once(" [default: "));
-    parts.filter(|(_, default)| !default.contains('[')).unwrap_or((help, ""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +105,5 @@ mod tests {
             prose("fio's jobs' files: 's=serve --listen {port}'. The client's 'word' ('iops < -5%')"),
             "fio's jobs' files: `s=serve --listen {port}`. The client's 'word' (`iops < -5%`)"
         );
-    }
-
-    #[test]
-    fn a_default_at_the_end_of_a_help_text_is_apart() {
-        assert_eq!(default_apart("Margin [default: 3%]"), ("Margin", "3%"));
-        assert_eq!(default_apart("Bytes [1 to 4]"), ("Bytes [1 to 4]", ""));
-        assert_eq!(default_apart("A [default: 1] and b [2]"), ("A [default: 1] and b [2]", ""));
     }
 }

@@ -1,12 +1,13 @@
 //! The generated pages of the reference.
 
-use super::markdown::{Page, code, default_apart, prose};
-use super::{GeneratedFile, JOB_OPTIONS, documented, verbs};
+use super::markdown::{Page, code, prose};
+use super::{GeneratedFile, offered, verbs};
+use crate::arguments::help;
 use crate::failure;
-use clap::{Arg, Command};
+use clap::Command;
 use lab::guest::programs::Program;
 use lab::guest::stack::{self, Expected, Stack};
-use model::plan::options::{OfFio, Reference, of_fio, reference};
+use model::plan::options::{JobOption, OfFio, of_fio, reference};
 use model::plan::{ENGINES, Engine, Medium, Queue};
 use model::warning::Code;
 
@@ -71,28 +72,32 @@ fn job_options() -> String {
     };
     page.table(&["Engine", "What it does", "Its I/O goes to", "I/Os in flight"], ENGINES.iter().map(about));
     let mut groups: Vec<String> = Vec::new();
-    for group in reference().map(|option| option.group) {
+    for group in reference().map(JobOption::group) {
         if !groups.contains(&group) {
             groups.push(group);
         }
     }
     for group in groups {
         page.section(&group);
-        let options = reference().filter(|option| option.group == group);
-        page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(&option)));
+        let options = reference().filter(|option| option.group() == group);
+        page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(option)));
     }
     page.finish()
 }
 
 /// A table row. Names are long and cannot be wrapped, so the values and the default share a column.
-fn option_row(option: &Reference) -> Vec<String> {
+fn option_row(option: &JobOption) -> Vec<String> {
     let aliases: Vec<String> = option.aliases.iter().map(|name| code(name)).collect();
     let also = if aliases.is_empty() { String::new() } else { format!(". Also {}", aliases.join(", ")) };
     let example = code(option.example);
     vec![
         code(option.name),
         prose(option.help) + &also,
-        format!("{}, as in {example}. Default: {}", prose(&capital(&option.value)), prose(&option.default)),
+        format!(
+            "{}, as in {example}. Default: {}",
+            prose(&capital(&option.values())),
+            prose(&option.default_in_words())
+        ),
     ]
 }
 
@@ -178,81 +183,29 @@ fn programs(stack: &'static Stack) -> String {
     stack.programs().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// The page of commands: each verb with its usage, arguments and options.
+/// The page of commands: what `--help` says of each verb.
 fn commands() -> String {
     let mut page = Page::new("Commands");
-    let mut command = documented();
+    // The width does not depend on a terminal.
+    let mut command = help::with_texts(offered()).term_width(100);
     // Gives each verb its usage.
     command.build();
-    page.paragraph(&about(&command));
-    page.verbatim(&command.render_usage().to_string());
+    page.paragraph(
+        "What `iotoll VERB --help` says. Verbs that take a job have the [job options](job-options.md) as flags too.",
+    );
     // Those that do something.
     let verbs = verbs(&command, &[]).into_iter().filter(|(_, verb)| !verb.has_subcommands());
     let verbs: Vec<(String, Command)> = verbs.map(|(path, verb)| (path.join(" "), verb)).collect();
+    let about = |verb: &Command| prose(&verb.get_about().map(ToString::to_string).unwrap_or_default());
     let row =
         |(name, verb): &(String, Command)| vec![format!("[`{name}`](#iotoll-{})", name.replace(' ', "-")), about(verb)];
     page.table(&["Verb", "What it does"], verbs.iter().map(row));
-    for (name, verb) in verbs {
-        show_verb(&mut page, &name, verb);
+    for (name, mut verb) in verbs {
+        page.section(&format!("iotoll {name}"));
+        let help = verb.render_long_help().to_string();
+        page.verbatim(&help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"));
     }
     page.finish()
-}
-
-fn about(command: &Command) -> String {
-    let about = command.get_long_about().or_else(|| command.get_about());
-    prose(&about.map(ToString::to_string).unwrap_or_default())
-}
-
-fn show_verb(page: &mut Page, name: &str, mut verb: Command) {
-    page.section(&format!("iotoll {name}"));
-    page.paragraph(&format!("{}.", about(&verb).trim_end_matches('.')));
-
-    page.verbatim(&verb.render_usage().to_string());
-    let arguments: Vec<&Arg> = verb.get_arguments().filter(|argument| !argument.is_hide_set()).collect();
-    let (places, flags): (Vec<&Arg>, Vec<&Arg>) = arguments.iter().partition(|argument| argument.is_positional());
-    let places = places.iter().map(|place| vec![as_typed(place), prose(&meaning_of(place))]);
-    page.table(&["Argument", "Meaning"], places);
-    let (job, own): (Vec<&Arg>, Vec<&Arg>) =
-        flags.iter().partition(|flag| flag.get_help_heading() == Some(JOB_OPTIONS));
-    let own = own.iter().map(|flag| {
-        let help = meaning_of(flag);
-        let (meaning, default) = default_apart(&help);
-        let default = if default.is_empty() { default_of(flag) } else { prose(default) };
-        vec![as_typed(flag), prose(meaning), default]
-    });
-    page.table(&["Option", "Meaning", "Default"], own);
-    if !job.is_empty() {
-        page.paragraph("It also takes the [job options](job-options.md).");
-    }
-}
-
-/// As on the command line: `--out DIR`, `RECORD`.
-fn as_typed(argument: &Arg) -> String {
-    let values = argument.get_value_names().unwrap_or_default().join(" ");
-    let long = argument.get_long().map(|long| format!("--{long}"));
-    let short = argument.get_short().map(|short| format!("-{short}"));
-    let takes = argument.is_positional() || argument.get_action().takes_values();
-    let names = [short, long].into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let value = if takes { values } else { String::new() };
-    code(format!("{names} {value}").trim())
-}
-
-fn meaning_of(argument: &Arg) -> String {
-    let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
-    let words: Vec<_> = argument.get_possible_values().iter().map(|word| word.get_name().to_owned()).collect();
-    if words.is_empty() || argument.is_hide_possible_values_set() || !argument.get_action().takes_values() {
-        help
-    } else {
-        format!("{help}: {}", words.join(", "))
-    }
-}
-
-/// The default that clap knows.
-fn default_of(argument: &Arg) -> String {
-    if argument.is_hide_default_value_set() || !argument.get_action().takes_values() {
-        return String::new();
-    }
-    code(&argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

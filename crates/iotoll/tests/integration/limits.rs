@@ -43,11 +43,7 @@ fn the_first_contact_needs_no_io_uring() {
     let documents = serde_json::Deserializer::from_str(&demo.stdout).into_iter::<Value>();
     let documents: Vec<Value> = documents.collect::<Result<_, _>>().unwrap();
     let [_, comparison] = documents.as_slice() else { panic!("{demo:?}") };
-    assert_eq!(comparison["cells"][0]["arm"], "mmap");
-    assert!(
-        comparison["title"].as_str().unwrap().contains("io_uring is refused here: Operation not permitted"),
-        "{comparison}"
-    );
+    assert!(comparison.to_string().contains("ioengine=mmap"), "{comparison}");
     let doctor = filtered("doctor --full");
     assert!(doctor.code == Some(0) && doctor.stdout.contains("seccomp"), "{doctor:?}");
     filtered(READ).done();

@@ -30,7 +30,7 @@ fn a_record_is_saved_in_the_requested_folder() {
     let folder = Folder::new();
     let ended = folder.iotoll(&format!("{NULL} --format json --out o")).run();
     assert!(ended.json().is_object() && ended.stderr.lines().count() == 1, "{ended:?}");
-    assert!(ended.stderr.starts_with("iotoll: record in o/record.jsonl"), "{ended:?}");
+    assert!(ended.stderr.starts_with("iotoll: record and report.html in o;"), "{ended:?}");
     // Also in the same second.
     let folder = Folder::new();
     at_once(0..6, |_| drop(folder.iotoll(NULL).run().done()));

@@ -1,7 +1,6 @@
 //! Engines without I/O. At a depth of several, they show the overhead floor of a queue.
 
-use super::immediate::Immediate;
-use super::traits::Perform;
+use super::traits::{Immediate, Perform};
 use super::{OpenEngine, Setup};
 use crate::error::Result;
 use crate::workload::request_source::Request;

@@ -123,7 +123,7 @@ impl Queue for Observed<'_> {
     }
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
-        self.log.iter_mut().for_each(|log| log.note_sync(file, what == Sync::Data));
+        self.log.iter_mut().for_each(|log| log.note_sync(file, what));
         self.engine.sync(file, what)
     }
 

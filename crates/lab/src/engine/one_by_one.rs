@@ -1,8 +1,7 @@
 //! Engines that move one block of a file at a time in this thread: psync, sync and mmap.
 
 use super::traits::{Perform, Sync};
-use super::trims::Trims;
-use super::{OpenEngine, Setup, moved, noisy_slots, open_files, result_of, sync_file};
+use super::{OpenEngine, Setup, Trims, moved, noisy_slots, open_files, result_of, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use rustix::fs::{SeekFrom, seek};

@@ -316,10 +316,8 @@ pub(crate) enum Due {
     /// Nothing until then.
     Wait(u64),
     Issue(Request),
-    /// Of a file, everything.
-    Sync(u32),
-    /// Of a file, its data.
-    DataSync(u32),
+    /// Of a file.
+    Sync(u32, Sync),
     Done,
 }
 
@@ -345,8 +343,7 @@ impl Replaying {
         self.next += 1;
         match *what {
             replay::What::Io(request) => Due::Issue(request),
-            replay::What::Sync(file) => Due::Sync(file),
-            replay::What::DataSync(file) => Due::DataSync(file),
+            replay::What::Sync(file, what) => Due::Sync(file, what),
         }
     }
 }
@@ -524,10 +521,10 @@ mod tests {
         let mut timed = replaying(ReplayPlan::default());
         assert!(matches!(timed.step(5_000), Due::Issue(Request { length: 1, .. })));
         assert!(matches!(timed.step(6_000), Due::Wait(1_005_000)));
-        assert!(matches!(timed.step(1_005_000), Due::Sync(0)));
+        assert!(matches!(timed.step(1_005_000), Due::Sync(0, Sync::All)));
         assert!(matches!(timed.step(1_005_000), Due::Done));
         let mut fast = replaying(ReplayPlan { no_stall: true, ..ReplayPlan::default() });
-        assert!(matches!((fast.step(5_000), fast.step(5_000)), (Due::Issue(_), Due::Sync(0))));
+        assert!(matches!((fast.step(5_000), fast.step(5_000)), (Due::Issue(_), Due::Sync(0, Sync::All))));
     }
 
     fn thinking(think_blocks: u32) -> Thinking {

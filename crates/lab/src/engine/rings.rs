@@ -3,8 +3,7 @@
 
 use super::files_in_loop::opens_in_loop;
 use super::traits::{Queue, Stages, Sync};
-use super::trims::Trims;
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file};
+use super::{OpenEngine, Setup, Trims, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;

@@ -1,6 +1,7 @@
 //! Reads traces of fio: the requests that a job replays.
 
 use super::request_source::{Kind, Request};
+use crate::engine::Sync;
 use model::plan::ReplayPlan;
 use std::collections::HashMap;
 
@@ -28,10 +29,8 @@ pub(crate) struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Io(Request),
-    /// Of a file, everything.
-    Sync(u32),
-    /// Of a file, its data.
-    DataSync(u32),
+    /// Of a file.
+    Sync(u32, Sync),
 }
 
 /// The version of a trace.
@@ -108,12 +107,8 @@ impl Reader<'_> {
         let action = Action::parse(action).ok_or_else(|| format!("'{}' is no action of a trace", shown(action)))?;
         let kind = match action {
             Action::Io(kind) => kind,
-            Action::Sync => {
-                self.steps.push(Step { at, what: What::Sync(file) });
-                return Ok(());
-            }
-            Action::DataSync => {
-                self.steps.push(Step { at, what: What::DataSync(file) });
+            Action::Sync(what) => {
+                self.steps.push(Step { at, what: What::Sync(file, what) });
                 return Ok(());
             }
         };
@@ -164,8 +159,7 @@ impl Reader<'_> {
         let moved = |step: Step| {
             let what = match step.what {
                 What::Io(request) => What::Io(Request { file: place(request.file)?, ..request }),
-                What::Sync(file) => What::Sync(place(file)?),
-                What::DataSync(file) => What::DataSync(place(file)?),
+                What::Sync(file, what) => What::Sync(place(file)?, what),
             };
             Some(Step { at: step.at - begin, what })
         };
@@ -193,18 +187,15 @@ pub(crate) const VERSION_3: &str = "fio version 3 iolog";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Io(Kind),
-    /// Of a file, everything.
-    Sync,
-    /// Of a file, its data.
-    DataSync,
+    Sync(Sync),
 }
 
 const WORDS: [(Action, &str); 5] = [
     (Action::Io(Kind::Read), "read"),
     (Action::Io(Kind::Write), "write"),
     (Action::Io(Kind::Trim), "trim"),
-    (Action::Sync, "sync"),
-    (Action::DataSync, "datasync"),
+    (Action::Sync(Sync::All), "sync"),
+    (Action::Sync(Sync::Data), "datasync"),
 ];
 
 impl Action {
@@ -243,7 +234,7 @@ mod tests {
             [
                 (0, io(Kind::Read, 0, 0, 4096)),
                 (1000, io(Kind::Write, 1, 5000, 512)),
-                (1200, What::DataSync(1)),
+                (1200, What::Sync(1, Sync::Data)),
                 (2000, io(Kind::Trim, 0, 8192, 4096)),
             ]
         );
@@ -266,8 +257,8 @@ mod tests {
             [
                 (0, io(Kind::Read, 0, 0, 4096)),
                 (1000, io(Kind::Write, 0, 5000, 512)),
-                (1100, What::Sync(0)),
-                (1200, What::DataSync(0)),
+                (1100, What::Sync(0, Sync::All)),
+                (1200, What::Sync(0, Sync::Data)),
                 (2000, io(Kind::Trim, 0, 8192, 4096)),
             ]
         );
@@ -316,7 +307,7 @@ mod tests {
     #[test]
     fn every_action_has_a_word_that_is_read_back() {
         let kinds = Kind::ALL.map(Action::Io);
-        for action in kinds.into_iter().chain([Action::Sync, Action::DataSync]) {
+        for action in kinds.into_iter().chain([Sync::All, Sync::Data].map(Action::Sync)) {
             assert_eq!(Action::parse(action.word()), Some(action));
         }
         assert_eq!((Action::parse(""), Action::parse("wait")), (None, None));

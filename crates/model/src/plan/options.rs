@@ -9,8 +9,7 @@ mod tables;
 
 use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
-use super::nearest::nearest;
-use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong};
+use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong, nearest};
 use crate::unit::Nanos;
 use row::{Get, Set, SetText};
 use std::ops::RangeInclusive;
@@ -20,7 +19,7 @@ use tables::{all, by_subject};
 mod tests;
 
 /// One row of the table.
-pub(crate) struct JobOption {
+pub struct JobOption {
     /// The name that help and messages show.
     pub name: &'static str,
     /// fio's other names for it.
@@ -28,21 +27,21 @@ pub(crate) struct JobOption {
     /// One line of help, without the default and the engine.
     pub help: &'static str,
     /// What applies if it is not given.
-    pub default: Default,
+    pub(crate) default: Default,
     /// The engines that read it. Empty: all do.
     pub engines: &'static [EngineKind],
     /// What a difference in it means.
-    pub role: Role,
+    pub(crate) role: Role,
     /// A valid value.
     pub example: &'static str,
     /// An invalid value.
     pub bad_example: &'static str,
     /// Its value in a job.
-    pub get: Get,
+    pub(crate) get: Get,
     /// The accepted values of free text.
-    pub form: &'static str,
+    pub(crate) form: &'static str,
     /// The accepted values, and the function that applies one.
-    pub set: Value,
+    pub(crate) set: Value,
 }
 
 /// What applies if an option is not given.
@@ -119,8 +118,11 @@ impl JobOption {
 
     /// How fio 3.33 reads a valid value otherwise.
     pub(crate) fn unlike_fio(&self, text: &str) -> Option<String> {
-        if self.name == "description" {
+        if !self.has_effect() {
             return None;
+        }
+        if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| text.contains(keyword)) {
+            return Some(format!("its value contains '{keyword}', in whose place fio puts a number of the machine"));
         }
         if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
@@ -146,7 +148,23 @@ impl JobOption {
     }
 
     fn expectation(&self) -> String {
-        format!("expected {}, for example {}={}", self.set.form(self.form), self.name, self.example)
+        format!("expected {}, for example {}={}", self.values(), self.name, self.example)
+    }
+
+    /// The accepted values, with unit and range.
+    pub fn values(&self) -> String {
+        self.set.form(self.form)
+    }
+
+    /// The words that it accepts, if it accepts only words.
+    pub fn words(&self) -> Vec<String> {
+        self.set.words()
+    }
+
+    /// What it belongs to: its engines, or the subject of an option that all engines read.
+    pub fn group(&self) -> String {
+        let subject = || by_subject().find(|(_, option)| option.name == self.name).map_or("", |(subject, _)| subject);
+        self.engines_in_words().unwrap_or_else(|| subject().to_owned())
     }
 
     /// Whether the word that follows the option is its value.
@@ -163,7 +181,7 @@ impl JobOption {
     }
 
     /// One line of help with the engine that reads the option, and its default.
-    fn full_help(&self) -> String {
+    pub fn full_help(&self) -> String {
         let help = self.engines_in_words().map_or_else(
             || self.help.to_owned(),
             |engines| {
@@ -180,7 +198,8 @@ impl JobOption {
         }
     }
 
-    fn default_in_words(&self) -> String {
+    /// Its default, as a value or in words.
+    pub fn default_in_words(&self) -> String {
         match (&self.default, self.engines_in_words()) {
             (Default::Is(default) | Default::Words(default), _) => (*default).to_owned(),
             (Default::Required, Some(engines)) => format!("required by {}", engines.to_lowercase()),
@@ -252,6 +271,9 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
+/// fio's keywords for numbers of the machine.
+const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
+
 /// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
     all().find(|option| option.names().any(|known| known == name))
@@ -260,6 +282,19 @@ pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
 /// Whether `name` is a switch: a bare name is enough, and the next word is not its value.
 pub fn is_switch(name: &str) -> bool {
     find(name).is_some_and(|option| !option.takes_value())
+}
+
+/// Changes a job by one option.
+///
+/// # Errors
+/// What is wrong with the value, or that there is no such option.
+pub fn apply(job: &mut JobPlan, name: &str, text: &str) -> Result<(), Wrong> {
+    let option = find(name).ok_or_else(|| unknown(name))?;
+    let mut draft = Draft::default();
+    std::mem::swap(&mut draft.job, job);
+    let outcome = option.apply(&mut draft, Some(text));
+    *job = draft.job;
+    outcome
 }
 
 /// Why `name` is refused when [`find`] returns `None`.
@@ -276,6 +311,9 @@ pub(crate) fn unknown(name: &str) -> Wrong {
 
 /// Why there is no help of an option that is not in [`reference()`].
 pub fn no_such(name: &str) -> String {
+    if let Some(option) = find(name) {
+        return format!("'{name}' has no effect: {}", option.help);
+    }
     let wrong = unknown(name);
     let meant = wrong.suggestion.map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
     format!("'{name}': no job option: {}{meant}", wrong.reason)
@@ -301,48 +339,9 @@ fn engine(text: &str) -> Result<EngineKind, Wrong> {
     Err(Wrong { unsupported: Some(Effect::Work), ..wrong })
 }
 
-/// The reference entry of one option, for `--help` and the documentation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    pub name: &'static str,
-    /// fio's other names for it.
-    pub aliases: &'static [&'static str],
-    /// The accepted values, with unit and range.
-    pub value: String,
-    /// One line of help.
-    pub help: &'static str,
-    /// What it belongs to: its engines, or the subject of an option that all engines read.
-    pub group: String,
-    /// The engines that read it. Empty: all do.
-    pub engines: Vec<&'static str>,
-    /// One line of help with the engine and the default.
-    pub full_help: String,
-    /// A valid value.
-    pub example: &'static str,
-    /// An invalid value.
-    pub bad_example: &'static str,
-    /// The words that it accepts, if it accepts only words.
-    pub words: Vec<String>,
-    /// Its default, as a value or in words.
-    pub default: String,
-}
-
 /// All options that have an effect, in the order in which help lists them.
-pub fn reference() -> impl Iterator<Item = Reference> {
-    let effective = by_subject().filter(|(_, option)| option.has_effect());
-    effective.map(|(subject, option)| Reference {
-        name: option.name,
-        aliases: option.aliases,
-        value: option.set.form(option.form),
-        help: option.help,
-        group: option.engines_in_words().unwrap_or_else(|| subject.to_owned()),
-        engines: option.engines.iter().map(|engine| engine.name()).collect(),
-        full_help: option.full_help(),
-        example: option.example,
-        bad_example: option.bad_example,
-        words: option.set.words(),
-        default: option.default_in_words(),
-    })
+pub fn reference() -> impl Iterator<Item = &'static JobOption> {
+    all().filter(|option| option.has_effect())
 }
 
 /// What iotoll makes of an option of fio.

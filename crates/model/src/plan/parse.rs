@@ -7,7 +7,6 @@
 mod check;
 mod error;
 mod file;
-mod keywords;
 #[cfg(test)]
 mod tests;
 
@@ -19,14 +18,12 @@ use crate::unit::Nanos;
 use crate::warning;
 use crate::warning::{Code, Warning};
 pub use error::{ParseError, Place, Refused, Subject};
-pub use keywords::KEYWORDS;
 use std::collections::BTreeSet;
 
 /// What the resulting plan depends on besides the text.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// The environment, for `${NAME}` in job files, and the values of fio's keywords, such as `$pagesize`, under their
-    /// names ([`KEYWORDS`]).
+    /// The environment, for `${NAME}` in job files.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file that a job file includes; `None` if there is no such file.
     pub included: &'a dyn Fn(&str) -> Option<Result<String, String>>,

@@ -3,11 +3,8 @@
 //! A [`ServicePlan`] is what the user wrote. With the [`Address`] that the caller reserved, it is resolved into a [`Service`] without
 //! braces. [`Names`] replaces the references in other texts (jobs, commands, options): `{NAME.uri}`.
 
-mod braces;
-
 use super::shell_text;
 use super::value::Quoted;
-use braces::{fill_in, fill_in_shell};
 use serde::{Deserialize, Serialize};
 
 /// Default time to become ready.
@@ -358,6 +355,49 @@ impl Names<'_> {
         }
         Ok(Service { command, fill, ..service.clone() })
     }
+}
+
+/// Replaces each `{word}` by its `value`; without a value it stays. A word is a letter followed by letters, digits, `.`, `-` and `_`.
+/// Other braces, and `${word}`, belong to shells, awk or JSON.
+///
+/// # Errors
+/// The error of `value`.
+fn fill_in(text: &str, value: impl Fn(&str) -> Result<Option<String>, String>) -> Result<String, String> {
+    fill_in_after(text, |word, _| value(word))
+}
+
+/// The same for the text of a shell command: each value is quoted for the place where it stands.
+///
+/// # Errors
+/// The error of `value`, or a value that cannot be quoted.
+fn fill_in_shell(text: &str, value: impl Fn(&str) -> Result<Option<String>, String>) -> Result<String, String> {
+    fill_in_after(text, |word, before| {
+        let quoted = |value: String| shell_text::quoted(&value, before).map_err(|why| format!("{{{word}}}: {why}"));
+        value(word)?.map(quoted).transpose()
+    })
+}
+
+/// `value` is given the word and the text before it.
+fn fill_in_after(text: &str, value: impl Fn(&str, &str) -> Result<Option<String>, String>) -> Result<String, String> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled += before;
+        let word = after.split_once('}').filter(|(word, _)| is_word(word) && !before.ends_with('$'));
+        let replaced = word.map(|(word, after)| Ok::<_, String>((value(word, &filled)?, after))).transpose()?;
+        let (value, after) = match &replaced {
+            Some((Some(value), after)) => (value.as_str(), *after),
+            _ => ("{", after),
+        };
+        filled += value;
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+fn is_word(text: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.chars().all(plain)
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ pub mod typed;
 
 use super::job::Size;
 use crate::plan::job::{Access, ENGINES, EngineKind, Order, PATTERNS, VerifyMethod};
-use crate::plan::nearest::nearest;
 use crate::unit::{Bytes, Nanos};
 pub use list::{
     LARGEST_CPU, MOST_PERCENTILES, cpus, each_direction, file_names, per_direction, percentile, percentiles,
@@ -248,4 +247,24 @@ pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
 pub fn list_words<T: Choice>() -> String {
     let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
     words.join(", ")
+}
+
+/// Below this Jaro-Winkler similarity, a suggestion is more confusing than helpful. The misspellings in this module's
+/// tests score above it, unrelated options below.
+const SIMILAR: f64 = 0.8;
+
+/// Longer texts are not misspelled words, and the comparison takes quadratic time.
+const LONGEST_WORD: usize = 64;
+
+/// The candidate most similar to `word`, if any is similar enough.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, candidate)| candidate)
 }

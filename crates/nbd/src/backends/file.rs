@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, OnceLock};
 use sys::buffer::AlignedBuffer;
-use sys::mapped_file::MappedFile;
+use sys::byte_store::MappedFile;
 use sys::send_batch::SendBatch;
 
 /// Zeros to write if the file system cannot make any.

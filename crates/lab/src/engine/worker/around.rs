@@ -1,10 +1,9 @@
 //! What is around the measured loop: observers, busy work that is added to I/Os, the steps between requests, and what a worker leaves.
 
 use super::Worker;
-use crate::engine::immediate::Immediate;
 use crate::engine::observers::Observed;
 use crate::engine::pacing::Backlog;
-use crate::engine::traits::{Perform, Queue};
+use crate::engine::traits::{Immediate, Perform, Queue};
 use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::workload::payload::Payload;

@@ -90,8 +90,7 @@ impl Worker {
         match due {
             Due::Wait(end) => return self.pause(end, now),
             Due::Issue(request) => return Next::Issue(request),
-            Due::Sync(file) => self.pacing.sync_one(file, Sync::All),
-            Due::DataSync(file) => self.pacing.sync_one(file, Sync::Data),
+            Due::Sync(file, what) => self.pacing.sync_one(file, what),
             Due::Done => return self.complete(),
         }
         Next::Sync

@@ -105,7 +105,7 @@ fn unknown_options_differ_from_unsupported_options_of_fio() {
 
 #[test]
 fn help_names_the_engine_and_the_default() {
-    let help = |name| reference().find(|option| option.name == name).map(|option| option.full_help).unwrap_or_default();
+    let help = |name| reference().find(|option| option.name == name).map(JobOption::full_help).unwrap_or_default();
     assert_eq!(help("bs"), "Block size of the I/O [default: 4k]");
     assert_eq!(help("spin_cycles"), "Engine spin: burn this many ticks of the time-stamp counter for each I/O");
     assert!(help("tx_task_cpus").starts_with("Engine nbd: CPUs of"), "{}", help("tx_task_cpus"));
@@ -113,7 +113,7 @@ fn help_names_the_engine_and_the_default() {
 
 #[test]
 fn the_reference_says_units_and_ranges() {
-    let takes = |name| reference().find(|option| option.name == name).map(|option| option.value).unwrap_or_default();
+    let takes = |name| reference().find(|option| option.name == name).map(JobOption::values).unwrap_or_default();
     assert_eq!(reference().count(), all().filter(|option| option.has_effect()).count());
     assert_eq!(takes("iodepth"), "1 to 65536 I/Os");
     assert_eq!(takes("bs"), "1 to 4194300k bytes (READ,WRITE,TRIM)");

@@ -7,7 +7,7 @@ mod rules;
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
-use crate::plan::job::{Access, Depth, EngineKind, JobPlan, Medium, Order, Queue, Size, is_default};
+use crate::plan::job::{Depth, JobPlan, Medium, Queue, Size};
 use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
@@ -31,7 +31,6 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| region(&mut draft.job))
         .or_else(|| rules::broken(rules::FILES, &draft))
         .or_else(|| block_size(&draft.job))
-        .or_else(|| too_long(&draft.job))
         .or_else(|| rules::broken(rules::LAST, &draft))
         .or_else(|| header(&draft.job));
     if let Some((option, reason)) = complaint {
@@ -41,9 +40,9 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(unread_options(&draft));
     warnings.extend(said_options(&draft));
     warnings.extend(more_files(&draft));
-    warnings.extend(ignored(&draft.job));
-    warnings.extend(empty_histograms(&draft.job));
-    warnings.extend(unlike_fio(&draft.job));
+    for (code, rules) in [(Code::OptionIgnored, rules::IGNORED), (Code::OptionDiffers, rules::DIFFERS)] {
+        warnings.extend(rules::all_broken(rules, &draft).map(|what| caveat(code, &draft.job, &what)));
+    }
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
     Ok(draft.job)
@@ -126,61 +125,6 @@ fn more_files(draft: &Draft) -> Option<Warning> {
     })
 }
 
-/// As in fio, histograms need the length of a row.
-fn empty_histograms(job: &JobPlan) -> Option<Warning> {
-    let empty = job.logs.histogram.is_some() && job.logs.histogram_window == 0;
-    empty.then(|| {
-        let why = "write_hist_log writes an empty file without log_hist_msec, as in fio; add it, for example log_hist_msec=1000";
-        caveat(Code::OptionIgnored, job, why)
-    })
-}
-
-fn writes(every: u32) -> String {
-    if every == 1 { "each write".to_owned() } else { format!("every {every} writes") }
-}
-
-/// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
-fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let syncs = match (job.sync.every, job.sync.data_every) {
-        (0, 0) => None,
-        (0, every) => Some(("fdatasync", writes(every))),
-        (every, _) => Some(("fsync", writes(every))),
-    }
-    .filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing);
-    let files = job.file_count();
-    let (size, io_size, loops) = (job.target.size, job.duration.io_size, job.duration.loops);
-    let exceeds = |io_size| match (io_size, size) {
-        (Some(Size::Bytes(io_size)), Some(Size::Bytes(size))) => io_size > size,
-        // The size of the files decides.
-        (Some(Size::Bytes(_)), _) => true,
-        _ => false,
-    };
-    let syncs_of_queue = syncs.clone();
-    let mix = syncs.clone().filter(|_| job.access == Access::ReadWrite).map(|(name, every)| {
-        format!("{name} is called once after {every}; fio calls it again after each read that follows")
-    });
-    let each = syncs.filter(|_| files > 1).map(|(name, every)| {
-        format!(
-            "{name} after {every} is called for each of the {files} files that was written since its last call; \
-                 fio calls it for one file, the next in turn"
-        )
-    });
-    // These hand a sync over as another I/O, and fio counts none of it as issued.
-    let queues = job.engine == EngineKind::IoUring && job.depth.in_flight > 1;
-    let queued = syncs_of_queue.filter(|_| queues).map(|(name, every)| {
-        let engine = job.engine.name();
-        format!("{name} is called once after {every}; with ioengine={engine}, fio repeats it until the queue is full")
-    });
-    let exceeds = exceeds(io_size) && loops == 1;
-    let passes = (loops > 1 || exceeds) && !job.duration.time_based;
-    let end = (job.sync.at_end && job.access.writes() && passes)
-        .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
-    let requests = requests_unlike_fio(job);
-    let all = requests.chain([mix, each, queued, end, closed_once(job)].into_iter().flatten());
-    let all = all.chain(verify_unlike_fio(job, (passes, exceeds)));
-    all.map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
-}
-
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
 fn single_queue(job: &mut JobPlan) -> Option<Warning> {
     if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
@@ -209,55 +153,6 @@ fn batches(asked: Depth) -> Depth {
     Depth { in_flight: depth, low, submit, complete_min, complete_max }
 }
 
-/// What has no effect beside `filename`, as in fio.
-fn ignored(job: &JobPlan) -> impl Iterator<Item = Warning> {
-    let given = [(job.files.count.is_some(), "nrfiles"), (job.files.name_format.is_some(), "filename_format")];
-    let given = given.into_iter().filter(|(given, _)| *given && !job.target.files.is_empty());
-    given.map(|(_, name)| caveat(Code::OptionIgnored, job, &format!("{name} has no effect beside filename, as in fio")))
-}
-
-/// Files stay open from pass to pass; fio closes and opens them again.
-fn closed_once(job: &JobPlan) -> Option<String> {
-    let several = job.duration.loops > 1 || job.duration.io_size.is_some() || job.duration.time_based;
-    let differs = job.sync.on_close && job.access.writes() && several && job.engine.medium() == Medium::Files;
-    differs.then(|| {
-        "fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass".to_owned()
-    })
-}
-
-/// The most that the kernel moves in one call: MAX_RW_COUNT.
-const MOST_MOVED: u64 = 0x7fff_f000;
-
-/// A read or write that the kernel would cut.
-fn too_long(job: &JobPlan) -> Option<Complaint> {
-    let calls = matches!(job.engine.medium(), Medium::Files | Medium::Remote);
-    let moves = job.access != Access::Trim;
-    (calls && moves && job.largest_block().0 > MOST_MOVED).then(|| {
-        let why = format!(
-            "a read or write moves at most {MOST_MOVED} bytes in one call; use bs={MOST_MOVED} or less, or rw=trim"
-        );
-        ("bs", why)
-    })
-}
-
-/// Where requests are deliberately others than fio 3.33's.
-fn requests_unlike_fio(job: &JobPlan) -> impl Iterator<Item = String> {
-    // fio's map has blocks of the smallest size, also if that is the size of a direction that the job does not use.
-    let smallest = job.smallest_block().0;
-    let unequal =
-        job.order == Order::Random && job.has_random_map() && job.used_sizes().any(|sizes| sizes.least() > smallest);
-    let map = unequal.then(|| {
-        let visits = match job.access {
-            Access::ReadWrite => "reads and writes each visit every block of their size, so both may visit the same bytes",
-            _ => "every block is visited",
-        };
-        format!("bs has different sizes, and {visits}; fio leaves blocks out, because its map has blocks of the smallest size")
-    });
-    let sizes = (job.access == Access::TrimWrite && job.block_sizes.write != job.block_sizes.trim)
-        .then(|| "each block that is trimmed is written whole; fio writes blocks of the size of writes".to_owned());
-    [map, sizes].into_iter().flatten()
-}
-
 /// A block has room for its header.
 fn header(job: &JobPlan) -> Option<Complaint> {
     let method = job.verify.method?;
@@ -268,21 +163,4 @@ fn header(job: &JobPlan) -> Option<Complaint> {
         format!("verify={word} needs {header} bytes for each header, more than {}; use a larger bs", Short(block))
     };
     (block < header).then(|| ("verify", why()))
-}
-
-/// Where it does otherwise than fio 3.33. `passes`: the job writes its blocks more than once.
-fn verify_unlike_fio(job: &JobPlan, (passes, exceeds): (bool, bool)) -> impl Iterator<Item = String> {
-    let verify = &job.verify;
-    let checks = verify.method.is_some();
-    let what = if exceeds {
-        "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size"
-    } else {
-        "verify reads the blocks back once, at the end; fio after each pass over the files"
-    };
-    let once =
-        (checks && verify.after && verify.backlog == 0 && job.access.writes() && passes).then(|| what.to_owned());
-    let idle = matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work);
-    let unused = (idle && !is_default(&job.content))
-        .then(|| format!("ioengine={} writes nothing whose content could be chosen", job.engine.name()));
-    [once, unused].into_iter().flatten()
 }

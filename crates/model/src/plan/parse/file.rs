@@ -1,6 +1,6 @@
 //! fio's job files: lines of `[section]`, `name=value` and bare names, with `;` and `#` comments.
 
-use super::{Assignment, Kind, Refusal, Section, Settings, Subject, keywords};
+use super::{Assignment, Kind, Refusal, Section, Settings, Subject};
 use crate::plan::draft::Origin;
 use crate::plan::value::{Quoted, Wrong};
 
@@ -149,9 +149,7 @@ fn section(line: &str, without_comment: &str, origin: Origin) -> Result<Section,
 
 fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<String>) -> Result<Assignment, Refusal> {
     let name = text.split(|character: char| character == '=' || character.is_whitespace()).next().unwrap_or_default();
-    let refuse = |reason| refuse(name, origin, reason);
-    let text = substitute(text, environment).map_err(refuse)?;
-    let text = keywords::replace(&text, environment).map_err(refuse)?;
+    let text = substitute(text, environment).map_err(|reason| refuse(name, origin, reason))?;
     Ok(Assignment::parse(&text, origin))
 }
 

@@ -1,6 +1,7 @@
 //! Services are resolved at made-up addresses, and texts refer to them.
 
 use super::*;
+use proptest::prelude::*;
 
 fn plan(text: &str) -> ServicePlan {
     ServicePlan::parse(text).unwrap()
@@ -95,4 +96,35 @@ fn two_measurements_say_the_same_of_a_service_at_two_addresses() {
         named_in(&services, &names.fill_in("fio --uri={a.uri}/x {a.dir}/f").unwrap())
     };
     assert_eq!((at(1111), at(2222)), ("fio --uri={a.uri}/x {a.dir}/f".to_owned(), at(1111)));
+}
+
+#[test]
+fn words_in_braces_are_replaced_and_other_braces_stay() {
+    let shout = |text: &str| fill_in(text, |word| Ok((word != "stays").then(|| word.to_uppercase()))).unwrap();
+    for (text, filled) in [
+        ("a {b} c{d.e}f", "a B cD.Ef"),
+        ("{a}{b}", "AB"),
+        ("{stays} {a}", "{stays} A"),
+        ("${HOME} awk '{ print }' {1..3} {} {", "${HOME} awk '{ print }' {1..3} {} {"),
+        ("{{a}}", "{A}"),
+        ("{\"json\": {a}}", "{\"json\": A}"),
+        ("übel {a} ü", "übel A ü"),
+    ] {
+        assert_eq!(shout(text), filled);
+    }
+    assert_eq!(fill_in("x {a}", |word| Err(format!("no {word}"))), Err("no a".to_owned()));
+}
+
+proptest! {
+    #[test]
+    fn a_text_of_which_nothing_is_known_stays_as_it_is(text in ".{0,80}|[{}$a.]{0,20}") {
+        prop_assert_eq!(fill_in(&text, |_| Ok(None)).unwrap(), text);
+    }
+
+    #[test]
+    fn each_word_is_asked_for_once(words in proptest::collection::vec("[a-z][a-z.]{0,5}", 0..6)) {
+        let text: String = words.iter().map(|word| format!("-{{{word}}}")).collect();
+        let filled = fill_in(&text, |word| Ok(Some(word.to_owned()))).unwrap();
+        prop_assert_eq!(filled, words.iter().map(|word| format!("-{word}")).collect::<String>());
+    }
 }

@@ -145,3 +145,16 @@ fn short_numbers_use_the_largest_exact_suffix() {
         ["0", "1", "1000", "1k", "1g", "18446744073709551615"]
     );
 }
+
+#[test]
+fn suggests_similar_words_only() {
+    let words = ["iodepth", "size", "filename", "fsync", "libaio", "io_uring"];
+    assert_eq!(nearest("iodepht", words), Some("iodepth"));
+    assert_eq!(nearest("io-depth", words), Some("iodepth"));
+    assert_eq!(nearest("sise", words), Some("size"));
+    assert_eq!(nearest("filenmae", words), Some("filename"));
+    assert_eq!(nearest("uring", words), Some("io_uring"));
+    assert_eq!(nearest("colour", words), None);
+    assert_eq!(nearest("", words), None);
+    assert_eq!(nearest(&"iodepth".repeat(100), words), None);
+}

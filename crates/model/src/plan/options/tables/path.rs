@@ -13,13 +13,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
     nbd("path_send", text(parsed!(path.send, PathSend::parse)), Is("pull-up:2048"), "gather", "gather:4k")
         .form(PathSend::FORM)
         .help(
-            "Send write payloads by copying them behind the header (pull-up), from their buffer (gather), or as \
-             pages without a copy (zero-copy)",
+            "Send payloads by copying them behind the header (pull-up), from their buffer (gather), or as pages \
+             without a copy (zero-copy)",
         ),
     nbd("path_receive", text(parsed!(path.receive, PathReceive::parse)), Is("copy:4096"), "in-place", "in-place:4k")
         .form(PathReceive::FORM)
         .help(
-            "Receive read payloads into a shared buffer and copy them (copy), or directly into the destination \
+            "Receive payloads into a shared buffer and copy them (copy), or directly into the destination \
              (in-place)",
         ),
     nbd("path_framing", word_of!(path.framing), Is("one-go"), "page-at-a-time", "page").help(
@@ -28,16 +28,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
     ),
     nbd("path_segment", text(parsed!(path.segment, PathSegment::parse)), Is("whole"), "4k", "16")
         .form(PathSegment::FORM)
-        .help(
-            "Split write payloads that are not copied into segments of this size, as if they were scattered in \
-             memory",
-        ),
+        .help("Split payloads that are not copied into segments of this size, as if they were scattered in memory"),
     nbd("path_max_payload", number("bytes", 512..=MOST_PAYLOAD as u64, PATH_MAX_PAYLOAD), Is("32m"), "64k", "64m")
         .help("Split larger I/Os into several requests"),
     nbd("path_copy", word_of!(path.copy), Is("rep-movsb"), "non-temporal", "memcpy")
         .help("Copy method: plain, rep-movsb, or non-temporal (bypasses the caches)"),
     nbd("path_crc", word_of!(path.crc), Is("off"), "on", "crc32")
-        .help("Append a CRC-32C to each payload and verify the server's. Requires iotoll serve --path-crc on"),
+        .help("Append a CRC-32C to each payload and verify the other side's, which must have the same option"),
     nbd("path_in_flight", word_of!(path.in_flight), Is("none"), "shared", "both").help(
         "Count requests in flight in one counter for each job (per-thread), in one counter for all jobs \
          (shared), or not at all (none)",
@@ -57,9 +54,9 @@ pub(super) static OPTIONS: &[JobOption] = &[
     nbd("submitters", number("jobs", 1..=MOST_SUBMITTERS as u64, field!(path.submitters)), Is("64"), "4", "0")
         .help("With path_tx_queue, let at most this many jobs share one connection"),
     nbd("path_coalesce", time(Microseconds, field!(path.coalesce)), Is("500"), "100", "50k")
-        .help("After the first reply, wait at most this long for half of the requests in flight. 0 disables the wait"),
+        .help("After the first message, wait at most this long for more of those in flight. 0 disables the wait"),
     nbd("path_busy_poll", time(Microseconds, field!(path.busy_poll)), Is("0"), "50", "50k")
-        .help("Busy-poll for a reply this long before sleeping. Uses CPU time, saves wake-ups"),
+        .help("Busy-poll this long before sleeping. Uses CPU time, saves wake-ups"),
 ];
 
 // Places that are no fields.

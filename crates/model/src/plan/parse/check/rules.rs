@@ -2,7 +2,7 @@
 
 use super::Complaint;
 use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, VerifyMethod};
+use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
 use crate::unit::Nanos;
 
 /// What an option needs or excludes.
@@ -11,12 +11,18 @@ pub(super) struct Rule {
     option: &'static str,
     /// Whether a job breaks the rule.
     broken: fn(&JobPlan, &Draft) -> bool,
-    /// Why it is one, and what to do. `{engine}` stands for the job's engine.
+    /// Why it is one, and what to do, or what happens. `{engine}` stands for the job's engine, `{sync}` and `{writes}` for the option that syncs
+    /// and how often, `{files}` for the number of its files.
     why: &'static str,
 }
 
 const fn refused(option: &'static str, broken: fn(&JobPlan, &Draft) -> bool) -> Rule {
     Rule { option, broken, why: "" }
+}
+
+/// What a caveat tells.
+const fn told(broken: fn(&JobPlan, &Draft) -> bool) -> Rule {
+    refused("", broken)
 }
 
 impl Rule {
@@ -58,8 +64,10 @@ pub(super) static FILES: &[Rule] = &[
     refused("create_on_open", |job, _| job.engine == EngineKind::Mmap && job.files.making.on_open).because(MAPPED),
 ];
 
-/// Traces, and what is verified.
+/// Traces, and what is verified. The kernel moves MAX_RW_COUNT bytes in one call.
 pub(super) static LAST: &[Rule] = &[
+    refused("bs", |job, _| holds_data(job) && job.access != Access::Trim && job.largest_block().0 > 0x7fff_f000)
+        .because("a read or write moves at most 2147479552 bytes in one call; use bs=2147479552 or less, or rw=trim"),
     refused("read_iolog", |job, _| job.replay.traces.iter().any(|trace| trace == "-"))
         .because("'-' means standard input to fio; use a file"),
     refused("read_iolog", |job, _| job.replay.is_in_force() && !has_files(job))
@@ -77,11 +85,114 @@ pub(super) static LAST: &[Rule] = &[
         ),
 ];
 
+/// What has no effect, as in fio.
+pub(super) static IGNORED: &[Rule] = &[
+    told(|job, _| job.files.count.is_some() && !job.target.files.is_empty())
+        .because("nrfiles has no effect beside filename, as in fio"),
+    told(|job, _| job.files.name_format.is_some() && !job.target.files.is_empty())
+        .because("filename_format has no effect beside filename, as in fio"),
+    told(|job, _| job.logs.histogram.is_some() && job.logs.histogram_window == 0).because(
+        "write_hist_log writes an empty file without log_hist_msec, as in fio; add it, for example log_hist_msec=1000",
+    ),
+];
+
+/// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
+pub(super) static DIFFERS: &[Rule] = &[
+    told(|job, _| unequal_blocks(job) && job.access == Access::ReadWrite).because(
+        "bs has different sizes, and reads and writes each visit every block of their size, so both may visit the same bytes; fio leaves \
+         blocks out, because its map has blocks of the smallest size",
+    ),
+    told(|job, _| unequal_blocks(job) && job.access != Access::ReadWrite).because(
+        "bs has different sizes, and every block is visited; fio leaves blocks out, because its map has blocks of the smallest size",
+    ),
+    told(|job, _| job.access == Access::TrimWrite && job.block_sizes.write != job.block_sizes.trim)
+        .because("each block that is trimmed is written whole; fio writes blocks of the size of writes"),
+    told(|job, _| syncs(job).is_some() && job.access == Access::ReadWrite)
+        .because("{sync} is called once after {writes}; fio calls it again after each read that follows"),
+    told(|job, _| syncs(job).is_some() && job.file_count() > 1).because(
+        "{sync} after {writes} is called for each of the {files} files that was written since its last call; fio calls it for one file, \
+         the next in turn",
+    ),
+    // These hand a sync over as another I/O, and fio counts none of it as issued.
+    told(|job, _| syncs(job).is_some() && job.engine == EngineKind::IoUring && job.depth.in_flight > 1).because(
+        "{sync} is called once after {writes}; with ioengine={engine}, fio repeats it until the queue is full",
+    ),
+    told(|job, _| job.sync.at_end && job.access.writes() && passes(job))
+        .because("end_fsync calls fsync once, at the end; fio calls it after each pass over the files"),
+    // Files stay open from pass to pass; fio closes and opens them again.
+    told(|job, _| job.sync.on_close && job.access.writes() && has_files(job) && may_pass_again(job))
+        .because("fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass"),
+    told(|job, _| reads_back(job) && passes(job) && exceeds(job)).because(
+        "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size",
+    ),
+    told(|job, _| reads_back(job) && passes(job) && !exceeds(job))
+        .because("verify reads the blocks back once, at the end; fio after each pass over the files"),
+    told(|job, _| {
+        matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work) && !is_default(&job.content)
+    })
+    .because("ioengine={engine} writes nothing whose content could be chosen"),
+];
+
 const MAPPED: &str = "ioengine=mmap maps all files before the first I/O; leave it out, or use psync";
 /// The first rule of these that a job breaks.
 pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     let rule = rules.iter().find(|rule| (rule.broken)(&draft.job, draft))?;
-    Some((rule.option, rule.why.replace("{engine}", draft.job.engine.name())))
+    Some((rule.option, rule.sentence(&draft.job)))
+}
+
+/// What all of these rules say that a job breaks.
+pub(super) fn all_broken(rules: &[Rule], draft: &Draft) -> impl Iterator<Item = String> {
+    rules.iter().filter(|rule| (rule.broken)(&draft.job, draft)).map(|rule| rule.sentence(&draft.job))
+}
+
+impl Rule {
+    fn sentence(&self, job: &JobPlan) -> String {
+        let (sync, every) = syncs(job).unwrap_or(("", 1));
+        let writes = if every == 1 { "each write".to_owned() } else { format!("every {every} writes") };
+        let sentence = self.why.replace("{engine}", job.engine.name()).replace("{sync}", sync);
+        sentence.replace("{writes}", &writes).replace("{files}", &job.file_count().to_string())
+    }
+}
+
+/// The option that syncs what a job writes, and after how many writes.
+fn syncs(job: &JobPlan) -> Option<(&'static str, u32)> {
+    let sync = match (job.sync.every, job.sync.data_every) {
+        (0, 0) => None,
+        (0, every) => Some(("fdatasync", every)),
+        (every, _) => Some(("fsync", every)),
+    };
+    sync.filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing)
+}
+
+/// Whether a job moves more than `size` in one loop.
+fn exceeds(job: &JobPlan) -> bool {
+    let more = match (job.duration.io_size, job.target.size) {
+        (Some(Size::Bytes(io_size)), Some(Size::Bytes(size))) => io_size > size,
+        // The size of the files decides.
+        (Some(Size::Bytes(_)), _) => true,
+        _ => false,
+    };
+    more && job.duration.loops == 1
+}
+
+/// Whether a job goes over its files more than once, by its amount of I/O.
+fn passes(job: &JobPlan) -> bool {
+    (job.duration.loops > 1 || exceeds(job)) && !job.duration.time_based
+}
+
+fn may_pass_again(job: &JobPlan) -> bool {
+    job.duration.loops > 1 || job.duration.io_size.is_some() || job.duration.time_based
+}
+
+/// Whether the blocks are read back when all are written.
+fn reads_back(job: &JobPlan) -> bool {
+    checks(job) && job.verify.after && job.verify.backlog == 0 && job.access.writes()
+}
+
+/// Whether a random order has blocks above the smallest size, also if that is the size of a direction that the job does not use.
+fn unequal_blocks(job: &JobPlan) -> bool {
+    let smallest = job.smallest_block().0;
+    job.order == Order::Random && job.has_random_map() && job.used_sizes().any(|sizes| sizes.least() > smallest)
 }
 
 /// I/Os and bytes per second of each direction.
